@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How strata says that something went wrong: what, where, got, allowed, what to do. Never thrown for the expected.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace strata {
+
+// Exit codes of the program (DESIGN: 0 all measured, 1 something failed, 2 bad usage, 3 the environment lacks something).
+enum class Exit { ok = 0, failed = 1, usage = 2, environment = 3 };
+
+struct Error {
+  std::string what;  // what went wrong, where, what was got and what is allowed
+  std::string hint;  // what to do; may be empty
+  Exit exit = Exit::failed;
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(std::string what, std::string hint = {}, Exit exit = Exit::failed) {
+  return tl::unexpected<Error>(Error{std::move(what), std::move(hint), exit});
+}
+
+}  // namespace strata
