@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name that a person probably meant.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strata {
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn a into b (optimal string alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The known name closest to `got`, without regard to case; nullopt when none is close enough to be worth suggesting.
+std::optional<std::string> nearest(std::string_view got, const std::vector<std::string>& known);
+
+}  // namespace strata

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// level.json: what a level says about itself (docs/protocol.md), and finding levels by walking folders.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+
+namespace strata::level {
+
+struct Level {
+  std::string id, title, language;
+  int rank = 0;
+  int api = 1;
+  std::vector<std::string> devices, modes, maths, models, start, prepare, needs;
+  bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false;
+  std::string from, changes, default_text;
+  std::filesystem::path folder;      // absolute
+  std::vector<std::string> ignored;  // keys of level.json that this version does not know
+};
+
+struct Problem {
+  std::filesystem::path where;
+  Error error;
+};
+
+// Levels by rank, then id. A broken level.json is a problem and hides no other level; of two levels with one id the first found wins.
+struct Found {
+  std::vector<Level> levels;
+  std::vector<Problem> problems;
+};
+
+// Reads one level.json. Errors name the file, the field, what was got and what is allowed.
+Result<Level> read(const std::filesystem::path& folder);
+
+// Walks each root: a folder with level.json is a level, others are searched (4 deep; hidden ones and links are not).
+Found discover(const std::vector<std::filesystem::path>& roots);
+
+// `<root>/levels`, then the folders of STRATA_LEVEL_PATH (separated by colons).
+std::vector<std::filesystem::path> search_path(const std::filesystem::path& root);
+
+// What {python}, {tools_python}, {build} and {root} stand for in `start` and `prepare`; {level} is the level's folder.
+struct Places {
+  std::string python, tools_python, build, root;
+};
+std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places);
+
+// The variables that docs/protocol.md promises to a worker.
+std::map<std::string, std::string> environment(const Level& level, const Places& places, const std::string& variant, int threads,
+                                                const std::filesystem::path& cache);
+
+}  // namespace strata::level
