@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// From blocks measured in turns to estimates, 99% intervals and verdicts. Pure functions; the method is docs/method.md.
+// Convention: a log ratio is ln(reference time / level time), so that above 0 the level is faster and exp() is the
+// ratio "times as fast". A process effect (`process_sigma`) is the relative standard deviation between processes, as
+// 0.015.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stats/sample.hpp"
+
+namespace strata::stats {
+
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Median iteration of a block in ns as [restart][round][level]; NaN: missing or disturbed. Rounds may differ in number.
+using Blocks = std::vector<std::vector<std::vector<double>>>;
+
+// Process effects that are assumed until `doctor --calibrate` has measured this machine's.
+inline constexpr double assumed_process_sigma(int threads) {
+  return threads <= 1 ? 0.015 : 0.03;
+}
+
+// A value with its 99% interval. Infinite ends: the data do not bound it.
+struct Interval {
+  double value = nan, low = nan, high = nan;
+};
+
+// ln(reference/level) of each round in which both were measured, per restart (which may be empty).
+std::vector<std::vector<double>> log_differences(const Blocks& blocks, std::size_t reference, std::size_t level);
+
+struct Comparison {
+  Interval log_ratio;           // value, and its 99% interval
+  double standard_error = nan;  // of the value, process effect included
+  double within_se = nan;       // root mean square of the restarts' own standard errors
+  double process_sigma = nan;   // used in the interval; NaN when the interval came from the scatter of restarts alone
+  double scatter = nan;         // standard deviation of the restarts' estimates; NaN for one restart
+  std::vector<double> per_restart;  // estimates of the restarts that had data
+  std::size_t differences = 0;      // that went in, all restarts together
+
+  int restarts() const { return static_cast<int>(per_restart.size()); }
+  Interval ratio() const;  // exp of the log ratio: times as fast as the reference
+};
+
+// Known process effect: mean of the restarts' trimmed means; variance (mean SE_r^2 + 2 sigma^2)/R. Unknown: Student's t
+// over restarts. A restart of fewer than 5 differences borrows the others' spread. No data: all NaN; no spread:
+// infinite ends.
+Comparison compare(std::span<const std::vector<double>> log_differences_per_restart,
+                   std::optional<double> process_sigma);
+
+// For levels that never ran in the same restart: log times per restart of each. Wider: the machine's drift is in it.
+Comparison compare_unpaired(std::span<const double> reference_log_times, std::span<const double> level_log_times,
+                            double process_sigma);
+
+// True: the restarts scatter over 3 times what the interval allows, or over 60% of pairs were dropped as disturbed.
+bool too_busy(const Comparison& comparison, double dropped_share);
+
+enum class Direction { faster, slower, same, not_resolved };
+std::string_view to_string(Direction direction);
+
+struct Verdict {
+  Direction direction = Direction::not_resolved;
+  double same_within = nan;  // smallest d for which the interval lies within +-d (relative, 0.021); set for `same` only
+};
+
+// faster, slower: the interval excludes no change and the value exceeds minimum_effect (relative, as 0.01).
+// same: otherwise, if the interval lies within +-2 minimum_effect. not_resolved: neither.
+Verdict judge(const Comparison& comparison, double minimum_effect);
+
+// Smallest effect (relative) that such a run finds with 95% power under judge's rule. Infinite for no restarts.
+double smallest_visible(int restarts, double within_se, double process_sigma, double minimum_effect);
+// Half width (relative) of the 99% interval that R restarts can reach however long each lasts: 2.576 sqrt(2/R) sigma.
+double reachable_precision(int restarts, double process_sigma);
+// Fewest restarts that reach a half width (relative); nullopt: over 10,000.
+std::optional<int> restarts_for_precision(double half_width, double within_se, double process_sigma);
+// Fewest restarts after which judge would decide, if the estimate stays where it is. nullopt: over 10,000, or no data.
+std::optional<int> restarts_to_resolve(const Comparison& comparison, double minimum_effect);
+
+// One time per level from all blocks together, so that differences between levels add up along any path.
+struct JointEstimates {
+  std::vector<double> milliseconds;  // per level; NaN: no block
+  bool connected = true;  // false: some levels share no restart, so that drift between restarts is in their difference
+};
+// Model: ln(time) = level + round (in its restart) + restart; robust to single bad blocks.
+JointEstimates joint_estimates(const Blocks& blocks);
+
+// Ledger edge in ms, to minus from (below 0: `to` is faster): value from the joint estimates, width from the paired
+// comparison whose reference is `from` and level is `to`.
+Interval difference_ms(double from_ms, double to_ms, const Comparison& comparison);
+
+// How many iterations pay for a level's slower start.
+struct BreakEven {
+  Interval iterations;  // NaN when never; high may be infinite
+  bool never = false;   // the level is not resolved to be faster
+};
+// extra_start_ms: level's start minus reference's; difference_ms: level minus reference per iteration (below 0:
+// faster).
+BreakEven break_even(const Interval& extra_start_ms, const Interval& difference_ms, Direction verdict);
+// Median with the range (not a confidence interval) of few values, for starts. NaN when empty.
+Interval range_of(std::span<const double> values);
+
+// The process effect of a machine, from several instances of one program that took turns.
+struct ProcessEffect {
+  double sigma = nan, low = nan, high = nan;  // relative; 95% interval, normal theory
+  int instances = 0, sessions = 0;
+};
+// blocks: [session][round][instance] medians in ns. Variance of instance effects minus their mean squared standard
+// error. Needs two instances with at least 5 rounds in one session; otherwise all NaN.
+ProcessEffect estimate_process_effect(const Blocks& blocks);
+
+// What the driver knows of a block when it decides whether something disturbed it.
+struct BlockTiming {
+  double median_ns;  // of its iterations
+  double wall_ns;    // all recorded iterations together
+  double runq_ns;    // run-queue wait during them; NaN: unknown
+};
+// Blocks of one level in one restart -> why each is disturbed, empty if not. One thread: run-queue wait over 1% of
+// wall. More threads (their own threads make the wait) or wait unknown: median over 10% and over 5 robust SDs above the
+// level's median.
+std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, int threads);
+
+}  // namespace strata::stats

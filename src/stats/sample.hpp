@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of one sample and the few distributions that intervals need. Pure functions; NaN in, NaN out only where
+// said.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace strata::stats {
+
+inline constexpr double z99 = 2.5758293035489004;  // two-sided 99% of the normal distribution
+inline constexpr double z95_one_sided = 1.6448536269514722;
+
+// Quantile q in [0,1] by linear interpolation between order statistics (type 7, NumPy's default). NaN for an empty
+// sample.
+double quantile(std::span<const double> sample, double q);
+double median(std::span<const double> sample);
+
+// 1.4826 times the median absolute deviation: the standard deviation, if the sample is normal. NaN for an empty sample.
+double robust_sd(std::span<const double> sample);
+
+// 20% trimmed mean with the winsorised standard error (Yuen 1974). `kept`: values left after trimming; df = kept - 1.
+struct TrimmedMean {
+  double value;           // NaN for an empty sample
+  double standard_error;  // NaN for fewer than two values
+  std::size_t count, kept;
+};
+TrimmedMean trimmed_mean(std::span<const double> sample);
+
+// What a table shows of a sample; all NaN when empty.
+struct Summary {
+  double median, p90, p99, min;
+  std::size_t count;
+};
+Summary summarise(std::span<const double> sample);
+
+// Bars for a distribution with a long tail: equal widths (Freedman-Diaconis) up to the 99% quantile, then one last bar
+// up to the maximum. edges.size() == counts.size() + 1, or both empty.
+struct Histogram {
+  std::vector<double> edges;
+  std::vector<std::size_t> counts;
+};
+Histogram histogram(std::span<const double> sample, int most_bars = 60);
+
+// Quantile p of Student's t with df > 0 degrees of freedom (not necessarily whole).
+double student_t_quantile(double p, double df);
+// Quantile p of chi-square with df > 0 degrees of freedom.
+double chi_square_quantile(double p, double df);
+// Upper 95% bound (one-sided, Clopper-Pearson) of a rate of which `hits` of `trials` were seen. 1 for no trials.
+double binomial_upper_bound(int hits, int trials);
+
+}  // namespace strata::stats
