@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects what a run has seen of a level and writes the certificate: the `proof` object of docs/results_schema.md.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "proof/outputs.hpp"
+
+namespace strata::proof {
+
+// What the driver gathers of one row. Fill what there is; what is missing becomes `not_checked`, never `pass`.
+struct Evidence {
+  std::map<std::string, OutputVerdict> sets;  // before timing: set name -> verdict of prove
+  int blocks_checked = 0;
+  int blocks_failed = 0;
+  std::optional<OutputVerdict> block_failure;                           // the first
+  nlohmann::json hello, load;                                           // the worker's answers
+  std::map<std::string, std::map<std::string, std::string>> read_back;  // set -> tensor -> SHA-256, from read_weights
+  double own_spread = 0;               // of a level that is not deterministic, in relative error
+  std::optional<double> iteration_ms;  // measured median, and the least time that the machine's limits allow:
+  std::optional<double> limit_ms;      // an iteration far below it did not do the work
+
+  // Adds the verdict of one timed block.
+  void add_block(const OutputVerdict& verdict);
+};
+
+struct Certificate {
+  nlohmann::json proof;  // as in docs/results_schema.md
+  OutputVerdict::Kind kind = OutputVerdict::Kind::equal;
+  bool none = true;          // nothing was proven: no outputs were checked
+  std::string reason;        // of a verdict that is not equal
+  std::string reason_short;  // at most 8 words
+
+  bool may_have_numbers() const {
+    return !none && (kind == OutputVerdict::Kind::equal || kind == OutputVerdict::Kind::equal_looser);
+  }
+};
+
+// `power` is passed in since it is the same for every level of the case.
+Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence);
+
+}  // namespace strata::proof

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bundle as the proof sees it: float64 outputs, the envelope of legitimate float32 runs, and whether both together
+// have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for use from two
+// threads.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/safetensors.hpp"
+
+namespace strata::proof {
+
+// Bounds, in units of the envelope. Measured reasons: docs/method.md.
+inline constexpr double strict_limit = 8;         // of the tensor's error
+inline constexpr double reassociated_limit = 64;  // the same for levels that declare Winograd, FFT, ...
+inline constexpr double element_factor = 2;       // the largest element's bound is this times the tensor's: 16, 128
+inline constexpr double power_limit = 10;         // planted faults must reach this many times the strict bound
+inline constexpr double spread_limit = 0.10;      // spread across inputs over spread across classes
+
+struct OutputSpec {
+  std::string name;
+  std::string dtype;  // as safetensors writes it, "F32"
+  std::vector<std::int64_t> shape;
+  bool tap;  // of a leaf module (deep bundles): locates a difference, is never required
+};
+
+// What legitimate float32 runs of eager differ by from the reference.
+struct Envelope {
+  double error = 0;    // E0: relative error of the tensor (2-norm)
+  double largest = 0;  // M0: largest element's error over the largest element
+};
+
+class Reference {
+ public:
+  // Reads bundle.json and maps the tensors; E0 is computed when first asked for. Error: something is missing or
+  // damaged.
+  static Result<Reference> open(const std::filesystem::path& bundle);
+
+  const nlohmann::json& bundle() const { return bundle_; }
+  const std::vector<OutputSpec>& outputs() const {
+    return outputs_;
+  }  // real ones first, then taps in order of execution
+  const OutputSpec* output(std::string_view name) const;
+  bool has_set(std::string_view set) const { return sets_.contains(set); }
+  std::vector<std::string> sets() const;
+  bool weaker() const { return weaker_; }  // no float64: the reference is eager's own float32
+  int ring() const { return ring_; }
+
+  // The reference tensor; nullptr: the bundle does not have it.
+  const TensorView* expected(std::string_view set, int index, std::string_view output) const;
+  std::vector<const TensorView*> legitimate(std::string_view set, int index, std::string_view output) const;
+  std::vector<int> indices(std::string_view set) const;  // that the set has references for
+  Envelope envelope(std::string_view set, std::string_view output) const;
+  double floor_scale(std::string_view set) const;  // 2^-24 times the median magnitude over all outputs of the set
+
+  // Planted fault -> its outputs under generic1 for input 0.
+  std::vector<std::string> faults() const;
+  const TensorView* faulty(std::string_view fault, std::string_view output) const;
+
+  // SHA-256 of each tensor of a weight set's file.
+  Result<std::map<std::string, std::string>> weight_hashes(std::string_view set) const;
+
+ private:
+  struct Set {
+    SafeTensors reference;
+    std::optional<SafeTensors> envelope;
+    std::vector<std::string> variants;
+    std::vector<int> indices;
+    std::string prefix = "f64";  // or the variant that stands in for it
+    mutable std::optional<double> floor_scale;
+    mutable std::map<std::string, Envelope, std::less<>> known;
+  };
+  Result<void> add_set(const std::string& name);
+  const Set* set_of(std::string_view name) const;
+
+  std::filesystem::path path_;
+  nlohmann::json bundle_;
+  std::vector<OutputSpec> outputs_;
+  std::map<std::string, Set, std::less<>> sets_;
+  std::optional<SafeTensors> faults_;
+  bool weaker_ = false;
+  int ring_ = 0;
+};
+
+// Whether this reference can show a fault at all; computed from generic sets and planted faults.
+struct Power {
+  struct Fault {
+    std::string name;
+    double times_bound;  // largest over the outputs; infinite for a wrong integer output
+  };
+  double input_spread = 0;  // across inputs over across classes: the best output of the worse generic set
+  std::vector<Fault> faults;
+  bool weak = false;
+  std::string reason;  // why it is weak
+};
+Power power(const Reference& reference);
+
+}  // namespace strata::proof
