@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "level/level.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "common/nearest.hpp"
+
+namespace strata::level {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int newest_api = 1;
+constexpr int search_depth = 4;
+constexpr std::uintmax_t largest_file_bytes = 1 << 20;
+const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
+const std::vector<std::string> known_keys = {"id",      "title",       "rank", "language", "api",     "devices",      "modes",         "maths", "models",  "start",
+                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default"};
+
+// Reads typed fields and keeps the first complaint, so that read() stays a plain list of fields.
+class Fields {
+ public:
+  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {}
+
+  std::string text(const char* key, bool required) {
+    const Json* value = find(key, required);
+    if (value == nullptr) {
+      return {};
+    }
+    if (!value->is_string()) {
+      complain(key, *value, "a string");
+      return {};
+    }
+    return value->get<std::string>();
+  }
+
+  int number(const char* key, bool required, int fallback, int low, int high) {
+    const Json* value = find(key, required);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_number_integer() || value->get<double>() < low || value->get<double>() > high) {
+      complain(key, *value, fmt::format("an integer from {} to {}", low, high));
+      return fallback;
+    }
+    return value->get<int>();
+  }
+
+  bool flag(const char* key, bool fallback) {
+    const Json* value = find(key, false);
+    if (value == nullptr) {
+      return fallback;
+    }
+    if (!value->is_boolean()) {
+      complain(key, *value, "true or false");
+      return fallback;
+    }
+    return value->get<bool>();
+  }
+
+  // A list of strings; `allowed` empty: any. A required list has at least one entry.
+  std::vector<std::string> list(const char* key, bool required, const std::vector<std::string>& allowed = {}) {
+    const Json* value = find(key, required);
+    if (value == nullptr) {
+      return {};
+    }
+    const bool strings = value->is_array() && std::all_of(value->begin(), value->end(), [](const Json& entry) { return entry.is_string(); });
+    if (!strings || (required && value->empty())) {
+      complain(key, *value, required ? "a list of one or more strings" : "a list of strings");
+      return {};
+    }
+    auto entries = value->get<std::vector<std::string>>();
+    for (const std::string& entry : entries) {
+      if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), entry) == allowed.end()) {
+        const auto meant = nearest(entry, allowed);
+        fail_with(fmt::format("{}: \"{}\" holds \"{}\"; allowed are {}", where_, key, entry, fmt::join(allowed, ", ")),
+                  meant ? fmt::format("did you mean \"{}\"?", *meant) : "");
+      }
+    }
+    return entries;
+  }
+
+  void fail_with(std::string what, std::string hint) {
+    if (!error_) {
+      error_ = Error{std::move(what), std::move(hint), Exit::usage};
+    }
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  const Json* find(const char* key, bool required) {
+    const auto found = object_.find(key);
+    if (found != object_.end()) {
+      return &*found;
+    }
+    if (required) {
+      fail_with(fmt::format("{}: the field \"{}\" is missing", where_, key), "docs/protocol.md, section level.json, shows every field");
+    }
+    return nullptr;
+  }
+
+  void complain(const char* key, const Json& got, const std::string& allowed) {
+    std::string shown = got.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (shown.size() > 80) {
+      shown = shown.substr(0, 77) + "...";
+    }
+    fail_with(fmt::format("{}: \"{}\" is {}; allowed is {}", where_, key, shown, allowed), "docs/protocol.md, section level.json, shows every field");
+  }
+
+  const Json& object_;
+  std::string where_;
+  std::optional<Error> error_;
+};
+
+bool good_id(const std::string& id) {
+  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !id.empty() && id.size() <= 40 && id[0] >= 'a' && id[0] <= 'z' && std::all_of(id.begin(), id.end(), good);
+}
+
+// Names in braces that expand() would leave alone although they look like placeholders.
+void check_placeholders(Fields& fields, const char* key, const std::vector<std::string>& command) {
+  for (const std::string& argument : command) {
+    for (std::size_t open = argument.find('{'); open != std::string::npos; open = argument.find('{', open + 1)) {
+      const std::size_t close = argument.find('}', open);
+      const std::string name = close == std::string::npos ? argument.substr(open + 1) : argument.substr(open + 1, close - open - 1);
+      if (close == std::string::npos || std::find(placeholders.begin(), placeholders.end(), name) == placeholders.end()) {
+        const auto meant = nearest(name, placeholders);
+        fields.fail_with(fmt::format("{}: \"{}\" uses the unknown placeholder {{{}}}; allowed are {{{}}}", fields.where(), key, name, fmt::join(placeholders, "}, {")),
+                         meant ? fmt::format("did you mean {{{}}}?", *meant) : "");
+      }
+    }
+  }
+}
+
+// A key that is nearly a known one is a slip and refused; any other may belong to a later version and is only remembered.
+void check_keys(Fields& fields, const Json& object, Level& level) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known_keys.begin(), known_keys.end(), key) != known_keys.end()) {
+      continue;
+    }
+    const auto meant = nearest(key, known_keys);
+    if (meant && edit_distance(key, *meant) <= 2) {
+      fields.fail_with(fmt::format("{}: unknown field \"{}\"", fields.where(), key), fmt::format("did you mean \"{}\"?", *meant));
+    }
+    level.ignored.push_back(key);
+  }
+}
+
+Result<Json> parse_file(const fs::path& file) {
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  if (error) {
+    return fail(fmt::format("{}: cannot be read: {}", file.string(), error.message()), "", Exit::usage);
+  }
+  if (bytes > largest_file_bytes) {
+    return fail(fmt::format("{}: {} bytes; a level.json has at most {}", file.string(), bytes, largest_file_bytes), "", Exit::usage);
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  if (!stream) {
+    return fail(fmt::format("{}: cannot be read", file.string()), "check its permissions", Exit::usage);
+  }
+  try {
+    Json object = Json::parse(text.str());
+    if (!object.is_object()) {
+      return fail(fmt::format("{}: holds {} instead of a JSON object", file.string(), object.type_name()), "", Exit::usage);
+    }
+    return object;
+  } catch (const Json::parse_error& problem) {
+    return fail(fmt::format("{}: not JSON: {}", file.string(), problem.what()), "", Exit::usage);
+  }
+}
+
+void walk(const fs::path& folder, int depth, std::vector<fs::path>& out) {
+  std::error_code error;
+  if (fs::exists(folder / "level.json", error)) {
+    out.push_back(folder);
+    return;
+  }
+  if (depth == 0) {
+    return;
+  }
+  std::vector<fs::path> inner;
+  for (fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory(error) && !entry->is_symlink(error) && !name.starts_with(".")) {
+      inner.push_back(entry->path());
+    }
+  }
+  std::sort(inner.begin(), inner.end());
+  for (const fs::path& path : inner) {
+    walk(path, depth - 1, out);
+  }
+}
+
+}  // namespace
+
+Result<Level> read(const fs::path& folder) {
+  const fs::path file = folder / "level.json";
+  auto object = parse_file(file);
+  if (!object) {
+    return tl::unexpected<Error>(object.error());
+  }
+  Fields fields(*object, file.string());
+  Level level;
+  level.folder = fs::absolute(folder).lexically_normal();
+  if (!level.folder.has_filename()) {
+    level.folder = level.folder.parent_path();  // "levels/eager/" and "levels/eager" are one folder
+  }
+  check_keys(fields, *object, level);
+  level.id = fields.text("id", true);
+  level.title = fields.text("title", true);
+  level.rank = fields.number("rank", true, 0, 0, 1000);
+  level.language = fields.text("language", true);
+  level.api = fields.number("api", true, newest_api, 1, 1000000);
+  level.devices = fields.list("devices", true, {"cpu", "cuda"});
+  level.modes = fields.list("modes", true, {"infer", "train"});
+  level.maths = fields.list("maths", true);
+  level.models = fields.list("models", false);
+  level.start = fields.list("start", true);
+  level.prepare = fields.list("prepare", false);
+  level.environment = fields.flag("environment", true);
+  level.needs = fields.list("needs", false);
+  level.peer = fields.flag("peer", false);
+  level.harness = fields.flag("harness", false);
+  level.reassociates = fields.flag("reassociates", false);
+  level.bakes_weights = fields.flag("bakes_weights", false);
+  level.from = fields.text("from", false);
+  level.changes = fields.text("changes", false);
+  level.default_text = fields.text("default", false);
+  if (!fields.error() && !good_id(level.id)) {
+    fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first", file.string(), level.id), "");
+  }
+  if (level.api > newest_api) {
+    fields.fail_with(fmt::format("{}: \"api\" is {}; this strata speaks {}", file.string(), level.api, newest_api), "use a newer strata, or write the level for this version");
+  }
+  check_placeholders(fields, "start", level.start);
+  check_placeholders(fields, "prepare", level.prepare);
+  if (fields.error()) {
+    return tl::unexpected<Error>(*fields.error());
+  }
+  return level;
+}
+
+Found discover(const std::vector<fs::path>& roots) {
+  Found found;
+  std::set<fs::path> seen_folders;
+  for (const fs::path& root : roots) {
+    std::error_code error;
+    if (!fs::is_directory(root, error)) {
+      found.problems.push_back({root, Error{fmt::format("{}: not a folder; levels are looked for there", root.string()), "check STRATA_LEVEL_PATH", Exit::usage}});
+      continue;
+    }
+    std::vector<fs::path> folders;
+    walk(root, search_depth, folders);
+    for (const fs::path& folder : folders) {
+      if (!seen_folders.insert(fs::weakly_canonical(folder, error)).second) {
+        continue;  // named twice: one level, no duplicate
+      }
+      auto level = read(folder);
+      if (!level) {
+        found.problems.push_back({folder / "level.json", level.error()});
+        continue;
+      }
+      const auto same = std::find_if(found.levels.begin(), found.levels.end(), [&](const Level& other) { return other.id == level->id; });
+      if (same != found.levels.end()) {
+        found.problems.push_back({folder / "level.json", Error{fmt::format("{}: the id \"{}\" is taken by {}", (folder / "level.json").string(), level->id, same->folder.string()),
+                                                               "give one of the two another id", Exit::usage}});
+        continue;
+      }
+      found.levels.push_back(std::move(*level));
+    }
+  }
+  std::sort(found.levels.begin(), found.levels.end(), [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
+  return found;
+}
+
+std::vector<fs::path> search_path(const fs::path& root) {
+  std::vector<fs::path> roots = {root / "levels"};
+  const char* more = std::getenv("STRATA_LEVEL_PATH");
+  std::stringstream entries(more == nullptr ? "" : more);
+  for (std::string entry; std::getline(entries, entry, ':');) {
+    if (!entry.empty()) {
+      roots.emplace_back(fs::absolute(entry));
+    }
+  }
+  return roots;
+}
+
+std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places) {
+  const std::map<std::string, std::string> meaning = {
+      {"python", places.python}, {"tools_python", places.tools_python}, {"build", places.build}, {"root", places.root}, {"level", level.folder.string()}};
+  std::vector<std::string> out;
+  for (const std::string& argument : command) {
+    std::string text;
+    for (std::size_t at = 0; at < argument.size();) {
+      const std::size_t close = argument[at] == '{' ? argument.find('}', at) : std::string::npos;
+      const auto found = close == std::string::npos ? meaning.end() : meaning.find(argument.substr(at + 1, close - at - 1));
+      if (found == meaning.end()) {
+        text += argument[at++];
+      } else {
+        text += found->second;  // never looked at again: a folder may have braces in its name
+        at = close + 1;
+      }
+    }
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+std::map<std::string, std::string> environment(const Level& level, const Places& places, const std::string& variant, int threads, const fs::path& cache) {
+  std::map<std::string, std::string> env = {
+      {"STRATA_LEVEL_DIR", level.folder.string()},
+      {"STRATA_VARIANT", variant.empty() ? "default" : variant},
+      {"OMP_NUM_THREADS", std::to_string(threads)},
+      {"MKL_NUM_THREADS", std::to_string(threads)},
+      {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
+      {"TRITON_CACHE_DIR", (cache / "triton").string()},
+  };
+  const char* before = std::getenv("PYTHONPATH");
+  env["PYTHONPATH"] = (fs::path(places.root) / "sdk" / "python").string() + (before == nullptr || *before == '\0' ? "" : std::string(":") + before);
+  return env;
+}
+
+}  // namespace strata::level
