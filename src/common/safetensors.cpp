@@ -283,11 +283,20 @@ double value_at(const TensorView& tensor, std::size_t i) {
   return loader_of(tensor.dtype)(tensor.data + i * element_bytes(tensor.dtype));
 }
 
-std::vector<double> to_doubles(const TensorView& tensor) {
+void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out) {
   const std::size_t step = element_bytes(tensor.dtype);
   const Loader loader = loader_of(tensor.dtype);
+  const std::byte* at = tensor.data + first * step;
+  for (double& value : out) {
+    value = loader(at);
+    at += step;
+  }
+}
+
+std::vector<double> to_doubles(const TensorView& tensor) {
+  const std::size_t step = element_bytes(tensor.dtype);
   std::vector<double> values(step ? tensor.bytes / step : 0);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = loader(tensor.data + i * step);
+  read_doubles(tensor, 0, values);
   return values;
 }
 

@@ -38,6 +38,8 @@ bool is_floating(std::string_view dtype);
 // Element i (row-major) as a double. 64-bit integers beyond 2^53 are rounded. `i` must lie within the tensor.
 double value_at(const TensorView& tensor, std::size_t i);
 std::vector<double> to_doubles(const TensorView& tensor);
+// Elements first, first+1, ... into `out`: for tensors too large to copy whole. They must lie within the tensor.
+void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out);
 
 // An opened file. Movable and copyable; copies share the mapping, and views live as long as one of them does.
 class SafeTensors {
