@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a bundle and its inputs for the worker (docs/bundle.md). Throws Failure with the file and the field.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/level.hpp"
+
+namespace strata {
+
+using Ring = std::vector<std::vector<HostTensor>>;  // [index][input], in the bundle's order
+
+Case read_case(const nlohmann::json& json);
+Bundle read_bundle(const std::filesystem::path& folder);
+SafeTensors read_weight_set(const Bundle& bundle, std::string_view set);
+// Copies every whole index (0, 1, ...) of the file into memory of its own, 64-byte aligned; checks dtypes and shapes.
+Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path);
+
+// Owned, 64-byte aligned, not initialised host memory for one tensor; `view.data` may be written through `writable`.
+HostTensor allocate(std::string dtype, std::vector<std::int64_t> shape);
+std::byte* writable(HostTensor& tensor);
+// "float32" -> "F32"; empty: no such type.
+std::string safetensors_dtype(std::string_view torch_name);
+
+}  // namespace strata

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the author of a C++ level includes. A level implements `Level` and ends its file with STRATA_LEVEL(TheLevel);
+// the SDK owns main(), the protocol (docs/protocol.md), the timed loop, hashing and all files. A level never times,
+// prints to standard output or parses arguments. Needs no PyTorch; levels that link it start from torch_level.hpp.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/safetensors.hpp"
+
+namespace strata {
+
+// Thrown by a level and answered to the driver. `code` is one of docs/protocol.md: unsupported, unavailable,
+// out_of_memory, failed, bad_request.
+class Failure : public std::runtime_error {
+ public:
+  Failure(std::string code, const std::string& what, std::string hint = {})
+      : std::runtime_error(what), code_(std::move(code)), hint_(std::move(hint)) {}
+  const std::string& code() const { return code_; }
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string code_, hint_;
+};
+
+// A tensor in host memory, contiguous, and what keeps its bytes alive (empty: the giver does).
+struct HostTensor {
+  TensorView view;
+  std::shared_ptr<const void> owner;
+};
+
+// An input or output as the bundle declares it. `dtype` is safetensors' name ("F32"); shapes include the batch.
+struct Declared {
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  bool keyword = false;
+};
+
+// The canonical case (docs/bundle.md). `json` holds all of it.
+struct Case {
+  std::string model, mode = "infer", maths = "fp32", device = "cpu";
+  int threads = 1;
+  bool deep = false;
+  nlohmann::json json;
+};
+
+// The captured network. Inputs and outputs in the order in which the SDK hands them over and expects them back.
+struct Bundle {
+  std::filesystem::path folder;
+  std::vector<Declared> inputs, outputs;
+  nlohmann::json json;
+};
+
+// What a level can do; the answer to `hello`. `variants` are the values of STRATA_VARIANT that it knows.
+struct About {
+  std::string id;
+  std::map<std::string, std::string> versions;
+  std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, maths = {"fp32"}, variants = {"default"};
+  bool reads_weights = false;  // readable_weights() gives something
+};
+
+// What a loaded level reports (docs/protocol.md, load). `threads` and `maths` are read back from the library.
+struct Facts {
+  int threads = 1;
+  std::string maths = "fp32", layout = "contiguous", graph = "none";
+  bool inference_mode = true, autotune = false, freezing = false, deterministic = true;
+  std::int64_t parameters = 0;      // elements of the parameters that it holds; 0: cannot tell
+  std::int64_t artefact_bytes = 0;  // files to ship beside the level's libraries
+};
+
+// One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
+struct Level {
+  virtual ~Level() = default;
+  virtual About about() const = 0;
+
+  // Why this level cannot run the case, naming what and where; empty: it can. `load` may still throw a Failure.
+  virtual std::string supports(const Case&) const { return {}; }
+  // Builds the network; `cache` is where `prepare` left its artefacts. No weights yet, and nothing runs.
+  virtual void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
+  // Puts weight set `set` in. Called after every load, and again to change sets. `weights` stays open only for the
+  // call; its copies share the mapping.
+  virtual void load_weights(const std::string& set, const SafeTensors& weights) = 0;
+  virtual Facts facts() const = 0;
+
+  // One iteration is set_input, run, wait, outputs. `inputs` are the caller's, in the bundle's order, and live on.
+  virtual void set_input(std::span<const HostTensor> inputs) = 0;
+  virtual void run() = 0;
+  virtual void wait() {}
+  // Replaces `results` by host results in the bundle's order that no later iteration touches.
+  virtual void outputs(std::vector<HostTensor>& results) = 0;
+
+  // Names of the tensors that can be read back from the framework, and one of them in host memory.
+  virtual std::vector<std::string> readable_weights() const { return {}; }
+  virtual HostTensor weight(const std::string& name) const;
+  // Highest use of the framework's device allocator since the start; nullopt: it has none.
+  virtual std::optional<std::int64_t> device_peak_bytes() const { return std::nullopt; }
+  // Turns what a library threw into a Failure; knows std::bad_alloc.
+  virtual Failure explain(const std::exception& error) const;
+};
+
+// How the level's own file was compiled.
+struct Build {
+  std::string type, flags;
+};
+
+// The worker: reads requests from standard input until `bye` or its end. Returns the exit status.
+int run_level(const std::function<std::unique_ptr<Level>()>& make, const Build& build);
+
+// "release", or what makes this build unfit for measuring. Evaluated where it is included, hence in a header.
+inline std::string build_type() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(STRATA_SANITIZER)
+  return "sanitizer";
+#elif !defined(__OPTIMIZE__)
+  return "debug";
+#elif !defined(NDEBUG)
+  return "assertions";
+#else
+  return "release";
+#endif
+}
+
+}  // namespace strata
+
+#ifndef STRATA_BUILD_FLAGS
+#define STRATA_BUILD_FLAGS ""
+#endif
+
+#define STRATA_LEVEL(Type)                                                                                \
+  int main() {                                                                                            \
+    return strata::run_level([]() -> std::unique_ptr<strata::Level> { return std::make_unique<Type>(); }, \
+                             strata::Build{strata::build_type(), STRATA_BUILD_FLAGS});                    \
+  }

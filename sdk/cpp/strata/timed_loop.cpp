@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strata/timed_loop.hpp"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace strata {
+
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+std::int64_t read_clock(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<std::int64_t>(t.tv_sec) * ns_per_s + t.tv_nsec;
+}
+
+// The second figure of /proc/self/schedstat; a kernel without CONFIG_SCHED_INFO has no such file.
+std::optional<std::int64_t> read_runq_ns() {
+  const int fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  char text[128] = {};
+  const auto got = read(fd, text, sizeof text - 1);
+  close(fd);
+  long long on_cpu = 0, waited = 0;
+  if (got <= 0 || std::sscanf(text, "%lld %lld", &on_cpu, &waited) != 2) return std::nullopt;
+  return waited;
+}
+
+}  // namespace
+
+std::int64_t now_ns() {
+  return read_clock(CLOCK_MONOTONIC);
+}
+
+Iteration iterate(Level& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results) {
+  const auto t0 = now_ns();
+  level.set_input(inputs);
+  const auto t1 = now_ns();
+  level.run();
+  level.wait();
+  const auto t2 = now_ns();
+  level.outputs(results);
+  const auto t3 = now_ns();
+  return {t3 - t0, t2 - t1};
+}
+
+Block run_block(Level& level, const std::vector<std::vector<HostTensor>>& ring, int head,
+                std::span<const std::size_t> indices, std::optional<std::size_t> check) {
+  Block block;
+  block.wall_ns.resize(indices.size());
+  block.latency_ns.resize(indices.size());
+  std::vector<HostTensor> results;
+  for (int i = 0; i < head; ++i) iterate(level, ring[static_cast<std::size_t>(i) % ring.size()], results);
+  const auto runq_before = read_runq_ns();
+  const auto cpu_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  block.start_ns = now_ns();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const Iteration one = iterate(level, ring[indices[i]], results);
+    block.wall_ns[i] = one.wall_ns;
+    block.latency_ns[i] = one.latency_ns;
+    if (check == i)
+      block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
+  }
+  block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
+  const auto runq_after = read_runq_ns();
+  if (runq_before && runq_after) block.runq_ns = *runq_after - *runq_before;
+  return block;
+}
+
+}  // namespace strata

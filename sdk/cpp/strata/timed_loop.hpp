@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timed region of every C++ level: one iteration, and a block of them. Nothing else in strata reads the clock
+// around a C++ level.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "strata/level.hpp"
+
+namespace strata {
+
+std::int64_t now_ns();  // CLOCK_MONOTONIC
+
+struct Iteration {
+  std::int64_t wall_ns = 0, latency_ns = 0;
+};
+
+// set_input, run, wait, outputs. `results` keeps its storage from one iteration to the next.
+Iteration iterate(Level& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results);
+
+struct Block {
+  std::vector<std::int64_t> wall_ns, latency_ns;
+  std::int64_t cpu_ns = 0, start_ns = 0;
+  std::optional<std::int64_t> runq_ns;  // wait of the process's main thread in the run queue; nullopt: not readable
+  std::vector<HostTensor> kept;         // results of recorded iteration `check`
+};
+
+// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()).
+Block run_block(Level& level, const std::vector<std::vector<HostTensor>>& ring, int head,
+                std::span<const std::size_t> indices, std::optional<std::size_t> check);
+
+}  // namespace strata

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol loop of a C++ level (docs/protocol.md): one JSON object a line in, one out.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "strata/bundle.hpp"
+#include "strata/level.hpp"
+#include "strata/sha256.hpp"
+#include "strata/timed_loop.hpp"
+
+namespace strata {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int api_version = 1;
+constexpr std::size_t kept_warm_up = 4096;  // a null level does millions of iterations in 0.3 s
+
+// Wall time since the process began, to the tick (10 ms) of /proc, and never below the CPU time that it has used.
+std::int64_t since_start_ns() {
+  timespec cpu{}, now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const std::int64_t used = cpu.tv_sec * 1'000'000'000LL + cpu.tv_nsec;
+  std::ifstream stat("/proc/self/stat");
+  const std::string text{std::istreambuf_iterator<char>(stat), {}};
+  const auto name_end = text.rfind(')');  // the second field is the program's name and may hold anything
+  if (name_end == std::string::npos) return used;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  long long ticks = 0;
+  if (!(fields >> ticks)) return used;
+  const std::int64_t tick_ns = 1'000'000'000LL / sysconf(_SC_CLK_TCK);
+  const std::int64_t wall = now.tv_sec * 1'000'000'000LL + now.tv_nsec - ticks * tick_ns - tick_ns / 2;
+  return std::max(used, wall);
+}
+
+template <class T>
+T field(const json& request, const char* name) {
+  const auto it = request.find(name);
+  if (it == request.end()) throw Failure("bad_request", fmt::format("the request has no field '{}'", name));
+  try {
+    return it->get<T>();
+  } catch (const json::exception&) {
+    throw Failure("bad_request", fmt::format("field '{}' has the wrong type, got {}", name, it->dump()));
+  }
+}
+
+std::int64_t count_field(const json& request, const char* name, std::int64_t least) {
+  const auto it = request.find(name);
+  if (it == request.end() || !it->is_number_integer() || it->get<std::int64_t>() < least ||
+      it->get<std::int64_t>() > 1'000'000'000'000'000LL)
+    throw Failure("bad_request", fmt::format("field '{}' must be an integer of at least {}, got {}", name, least,
+                                             it == request.end() ? "nothing" : it->dump()));
+  return it->get<std::int64_t>();
+}
+
+std::string variant() {
+  const char* value = std::getenv("STRATA_VARIANT");
+  return value == nullptr || *value == 0 ? "default" : value;
+}
+
+class Worker {
+ public:
+  Worker(std::function<std::unique_ptr<Level>()> make, Build build, int out)
+      : make_(std::move(make)), build_(std::move(build)), out_(out), library_ns_(since_start_ns()) {}
+
+  int serve();
+
+ private:
+  using Operation = json (Worker::*)(const json&);
+  static const std::map<std::string, Operation, std::less<>>& operations();
+
+  json answer(const std::string& line);
+  json run(const json& request);
+  void send(const json& answer);
+
+  json hello(const json&);
+  json load(const json&);
+  json weights(const json&);
+  json read_weights(const json&);
+  json inputs(const json&);
+  json prove(const json&);
+  json warm_up(const json&);
+  json measure(const json&);
+  json memory(const json&);
+  json unload(const json&);
+  json bye(const json&);
+
+  Level& level();
+  Failure explain(const std::exception& error) const;
+  void need_loaded() const;
+  void need_inputs() const;
+  std::vector<std::size_t> indices(const json& request) const;
+  void check_case(const Case& wanted);
+  void check_results(const std::vector<HostTensor>& results) const;
+  void note_first(std::int64_t wall_ns);
+
+  std::function<std::unique_ptr<Level>()> make_;
+  Build build_;
+  int out_;
+  std::int64_t library_ns_;
+  std::unique_ptr<Level> level_;
+  std::optional<Bundle> bundle_;  // empty: nothing is loaded
+  Ring ring_;
+  std::optional<std::int64_t> first_ns_;  // wall time of the first iteration since load
+  bool ended_ = false;
+};
+
+const std::map<std::string, Worker::Operation, std::less<>>& Worker::operations() {
+  static const std::map<std::string, Operation, std::less<>> table{
+      {"hello", &Worker::hello},     {"load", &Worker::load},
+      {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
+      {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
+      {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
+      {"memory", &Worker::memory},   {"unload", &Worker::unload},
+      {"bye", &Worker::bye}};
+  return table;
+}
+
+Level& Worker::level() {
+  if (!level_) level_ = make_();
+  return *level_;
+}
+
+Failure Worker::explain(const std::exception& error) const {
+  return level_ ? level_->explain(error) : Failure("failed", error.what());
+}
+
+void Worker::need_loaded() const {
+  if (!bundle_) throw Failure("bad_request", "nothing is loaded", "send load first");
+}
+
+void Worker::need_inputs() const {
+  need_loaded();
+  if (ring_.empty()) throw Failure("bad_request", "there are no inputs", "send inputs first");
+}
+
+json Worker::hello(const json&) {
+  const About about = level().about();
+  std::vector<std::string> names;
+  for (const auto& [name, operation] : operations())
+    if (about.reads_weights || name != "read_weights") names.push_back(name);
+  return {{"api", api_version},
+          {"level", about.id},
+          {"language", "c++"},
+          {"versions", about.versions},
+          {"build", {{"type", build_.type}, {"flags", build_.flags}}},
+          {"devices", about.devices},
+          {"modes", about.modes},
+          {"maths", about.maths},
+          {"ops", names},
+          {"library_ns", library_ns_}};
+}
+
+// Refuses what the level does not list in `hello`, then asks the level itself.
+void Worker::check_case(const Case& wanted) {
+  const About about = level().about();
+  const auto need = [](const std::string& what, const std::string& value, const std::vector<std::string>& allowed) {
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      throw Failure("unsupported", fmt::format("{} '{}' is not one of: {}", what, value, fmt::join(allowed, ", ")));
+  };
+  need("mode", wanted.mode, about.modes);
+  need("device", wanted.device, about.devices);
+  need("maths mode", wanted.maths, about.maths);
+  need("variant", variant(), about.variants);
+  if (const auto why = level().supports(wanted); !why.empty()) throw Failure("unsupported", why);
+}
+
+json Worker::load(const json& request) {
+  if (bundle_) throw Failure("bad_request", "a network is loaded already", "send unload first");
+  const Case wanted = read_case(field<json>(request, "case"));
+  const auto set = field<std::string>(request, "weights");
+  const auto cache = field<std::string>(request, "cache");
+  Bundle bundle = read_bundle(field<std::string>(request, "bundle"));
+  try {
+    check_case(wanted);
+    const SafeTensors values = read_weight_set(bundle, set);
+    const auto start = now_ns();
+    level().load(wanted, bundle, cache);
+    const auto built = now_ns();
+    level().load_weights(set, values);
+    const auto done = now_ns();
+    const Facts facts = level().facts();
+    bundle_ = std::move(bundle);
+    first_ns_.reset();
+    return {{"phases", {{"build_ns", built - start}, {"weights_ns", done - built}}},
+            {"settings",
+             {{"threads", facts.threads},
+              {"maths", facts.maths},
+              {"layout", facts.layout},
+              {"inference_mode", facts.inference_mode},
+              {"autotune", facts.autotune},
+              {"freezing", facts.freezing},
+              {"graph", facts.graph}}},
+            {"parameters", facts.parameters},
+            {"artefact_bytes", facts.artefact_bytes},
+            {"deterministic", facts.deterministic}};
+  } catch (const std::exception& error) {
+    const Failure failure = explain(error);
+    level_.reset();  // a half-loaded network must not answer the next request
+    throw failure;
+  }
+}
+
+json Worker::weights(const json& request) {
+  need_loaded();
+  const auto set = field<std::string>(request, "weights");
+  level().load_weights(set, read_weight_set(*bundle_, set));
+  return json::object();
+}
+
+json Worker::read_weights(const json&) {
+  need_loaded();
+  const auto names = level().readable_weights();
+  if (names.empty()) throw Failure("unsupported", "this level cannot read its weights back");
+  json hashes = json::object();
+  for (const auto& name : names) {
+    const HostTensor tensor = level().weight(name);
+    hashes[name] = sha256({tensor.view.data, tensor.view.bytes});
+  }
+  return {{"sha256", std::move(hashes)}};
+}
+
+json Worker::inputs(const json& request) {
+  need_loaded();
+  ring_ = read_inputs(*bundle_, field<std::string>(request, "path"));
+  return {{"count", ring_.size()}};
+}
+
+std::vector<std::size_t> Worker::indices(const json& request) const {
+  const auto it = request.find("indices");
+  if (it == request.end() || !it->is_array() || it->empty())
+    throw Failure("bad_request", "field 'indices' must be a list of ring indices");
+  std::vector<std::size_t> result;
+  for (const json& item : *it) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= ring_.size())
+      throw Failure("bad_request",
+                    fmt::format("index {} is not within the ring: 0 to {}", item.dump(), ring_.size() - 1));
+    result.push_back(item.get<std::size_t>());
+  }
+  return result;
+}
+
+void Worker::check_results(const std::vector<HostTensor>& results) const {
+  if (results.size() == bundle_->outputs.size()) return;
+  throw Failure("failed", fmt::format("the level gave {} outputs, the bundle declares {}", results.size(),
+                                      bundle_->outputs.size()));
+}
+
+void Worker::note_first(std::int64_t wall_ns) {
+  if (!first_ns_) first_ns_ = wall_ns;
+}
+
+using Named = std::vector<std::pair<std::string, TensorView>>;
+
+void name_results(Named& named, std::size_t index, const Bundle& bundle, const std::vector<HostTensor>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i)
+    named.emplace_back(fmt::format("{}/{}", index, bundle.outputs[i].name), results[i].view);
+}
+
+void write(const std::filesystem::path& path, const Named& named) {
+  if (auto written = write_safetensors(path, named); !written)
+    throw Failure("failed", written.error().what, written.error().hint);
+}
+
+json Worker::prove(const json& request) {
+  need_inputs();
+  const auto wanted = indices(request);
+  const auto out = field<std::string>(request, "out");
+  std::vector<std::vector<HostTensor>> kept(wanted.size());
+  Named named;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    note_first(iterate(level(), ring_[wanted[i]], kept[i]).wall_ns);
+    check_results(kept[i]);
+    name_results(named, wanted[i], *bundle_, kept[i]);
+  }
+  write(out, named);
+  json names = json::array();
+  for (const auto& output : bundle_->outputs) names.push_back(output.name);
+  return {{"outputs", std::move(names)}};
+}
+
+json Worker::warm_up(const json& request) {
+  need_inputs();
+  const auto iterations = count_field(request, "iterations", 1);
+  const auto min_ns = count_field(request, "min_ns", 0);
+  std::vector<std::int64_t> wall_ns;
+  std::vector<HostTensor> results;
+  const auto start = now_ns();
+  std::int64_t done = 0;
+  for (; done < iterations || now_ns() - start < min_ns; ++done) {
+    const auto one = iterate(level(), ring_[static_cast<std::size_t>(done) % ring_.size()], results);
+    note_first(one.wall_ns);
+    if (wall_ns.size() < kept_warm_up) wall_ns.push_back(one.wall_ns);
+  }
+  check_results(results);
+  return {{"iterations", done}, {"first_ns", *first_ns_}, {"wall_ns", std::move(wall_ns)}};
+}
+
+json Worker::measure(const json& request) {
+  need_inputs();
+  const auto iterations = count_field(request, "iterations", 1);
+  const auto head = request.contains("head") ? count_field(request, "head", 0) : 0;
+  const auto wanted = indices(request);
+  if (wanted.size() != static_cast<std::size_t>(iterations))
+    throw Failure("bad_request", fmt::format("{} indices for {} iterations", wanted.size(), iterations));
+  if (const auto region = request.value("region", json("end_to_end")); region != "end_to_end")
+    throw Failure("unsupported", fmt::format("region {} is not one of: \"end_to_end\"", region.dump()));
+  std::optional<std::size_t> check;
+  if (request.contains("check") && !request["check"].is_null() && request["check"] != -1) {  // -1 or null: none
+    check = static_cast<std::size_t>(count_field(request, "check", 0));
+    if (*check >= wanted.size())
+      throw Failure("bad_request", fmt::format("check {} is not one of the {} iterations", *check, iterations));
+  }
+  const auto out = check ? field<std::string>(request, "out") : std::string();
+  const Block block = run_block(level(), ring_, static_cast<int>(head), wanted, check);
+  note_first(block.wall_ns.front());
+  if (check) {
+    check_results(block.kept);
+    Named named;
+    name_results(named, wanted[*check], *bundle_, block.kept);
+    write(out, named);
+  }
+  return {{"wall_ns", block.wall_ns},
+          {"latency_ns", block.latency_ns},
+          {"cpu_ns", block.cpu_ns},
+          {"start_ns", block.start_ns},
+          {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
+}
+
+json Worker::memory(const json&) {
+  const auto peak = level().device_peak_bytes();
+  return {{"device_peak_bytes", peak ? json(*peak) : json()}};
+}
+
+json Worker::unload(const json&) {
+  need_loaded();
+  bundle_.reset();
+  ring_.clear();
+  level_.reset();
+  return json::object();
+}
+
+json Worker::bye(const json&) {
+  ended_ = true;
+  return json::object();
+}
+
+json failure_answer(const Failure& failure) {
+  return {{"ok", false}, {"code", failure.code()}, {"what", failure.what()}, {"hint", failure.hint()}};
+}
+
+json Worker::run(const json& request) {
+  const auto op = request.find("op");
+  if (op == request.end() || !op->is_string()) return failure_answer({"bad_request", "the request has no string 'op'"});
+  const auto found = operations().find(op->get<std::string>());
+  if (found == operations().end())
+    return failure_answer({"unsupported", "no operation is called '" + op->get<std::string>() + "'"});
+  try {
+    json result = (this->*found->second)(request);
+    result["ok"] = true;
+    return result;
+  } catch (const Failure& failure) {
+    return failure_answer(failure);
+  } catch (const std::exception& error) {
+    return failure_answer(explain(error));
+  }
+}
+
+json Worker::answer(const std::string& line) {
+  const json request = json::parse(line, nullptr, false);
+  const bool usable = request.is_object() && request.contains("id") && request["id"].is_number_integer();
+  json result = usable ? run(request) : failure_answer({"bad_request", "not a JSON object with an integer 'id'"});
+  result["id"] = usable ? request["id"] : json();
+  return result;
+}
+
+void Worker::send(const json& answer) {
+  const std::string line = answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  for (std::size_t sent = 0; sent < line.size();) {
+    const auto n = ::write(out_, line.data() + sent, line.size() - sent);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) std::_Exit(1);  // the driver is gone: nobody is left to tell
+    sent += static_cast<std::size_t>(n);
+  }
+}
+
+int Worker::serve() {
+  std::string line;
+  while (!ended_ && std::getline(std::cin, line)) send(answer(line));
+  level_.reset();
+  return 0;
+}
+
+}  // namespace
+
+HostTensor Level::weight(const std::string& name) const {
+  throw Failure("unsupported", "this level cannot read '" + name + "' back");
+}
+
+Failure Level::explain(const std::exception& error) const {
+  if (const auto* failure = dynamic_cast<const Failure*>(&error)) return *failure;
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return {"out_of_memory", "the host has no memory left (std::bad_alloc)"};
+  return {"failed", error.what()};
+}
+
+int run_level(const std::function<std::unique_ptr<Level>()>& make, const Build& build) {
+  const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    std::perror("strata: standard output cannot be duplicated");
+    return 1;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  return Worker(make, build, out).serve();
+}
+
+}  // namespace strata
