@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of a worker as types: what a level says is checked before anybody relies on it.
+#pragma once
+
+#include "worker/worker.hpp"
+
+namespace strata::worker {
+
+constexpr int protocol_api = 1;
+
+struct Hello {
+  int api = 0;
+  std::string level, language, build_type, build_flags;
+  std::map<std::string, std::string> versions;
+  std::vector<std::string> devices, modes, maths, ops;
+  std::int64_t library_ns = 0;
+};
+
+// An answer to hello. `failed` for missing or mistyped fields, another api, or a debug build unless allowed.
+tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug);
+
+// `count` integers, each at least `least`, from the array `key`; `failed` otherwise.
+tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count, std::int64_t least = 0);
+
+// An integer or null; `failed` for anything else, a missing field too.
+tl::expected<std::optional<std::int64_t>, Failure> read_optional_integer(const Json& answer, const char* key);
+
+}  // namespace strata::worker

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child process with pipes: fork, exec, lines in, lines out, the end. It knows signals and descriptors and nothing of the protocol.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "worker/worker.hpp"
+
+namespace strata::worker {
+
+// A time-out that runs only while neither the child nor this process stands still (SIGSTOP, a debugger, Ctrl-Z).
+class Patience {
+ public:
+  explicit Patience(std::chrono::milliseconds limit);
+  std::chrono::milliseconds tick() const;  // how long to sleep at most before asking again
+  void charge(bool stood_still);           // counts the time since the last call
+  bool over() const;
+
+ private:
+  std::chrono::steady_clock::time_point last_;
+  std::chrono::nanoseconds left_;
+};
+
+enum class Wait { ready, ended, interrupted, timed_out };
+
+class Process {
+ public:
+  // `with_input`: standard input is a pipe from the driver; otherwise /dev/null.
+  static tl::expected<std::unique_ptr<Process>, Failure> spawn(const Launch& launch, bool with_input);
+  ~Process();  // SIGKILL to the group; reaps
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  Wait write_all(std::string_view bytes, Patience& patience);  // ended: nobody reads any more
+  Wait wait_output(Patience& patience);                        // ready: bytes came, or the output was closed (then output_closed())
+  Wait wait_end(Patience& patience);                           // ended: exited() has a value
+  bool poll_output();                                          // takes what is there now; true if anything is buffered
+
+  std::optional<std::string> take_line();  // without its newline; nullopt: no whole line yet
+  std::string& buffer() { return buffer_; }
+  bool output_closed() const { return output_ < 0; }
+  void close_input();
+
+  void signal_group(int number) const;
+  bool stood_still() const;  // the child is stopped or traced
+  void kill_and_reap();
+  const std::optional<Exited>& exited() const { return exited_; }
+  pid_t pid() const { return pid_; }
+  std::string log_tail(std::size_t lines) const;
+  bool paused = false;
+
+ private:
+  Process() = default;
+  Wait wait_any(int descriptor, short events, Patience& patience);
+  void read_available();
+  bool check_exit();
+
+  pid_t pid_ = -1;
+  int input_ = -1, output_ = -1, pidfd_ = -1;
+  std::string log_path_;
+  std::string buffer_;
+  std::size_t searched_ = 0;  // bytes of buffer_ known to hold no newline
+  std::optional<Exited> exited_;
+  bool reaped_ = false;
+};
+
+constexpr std::size_t longest_line_bytes = std::size_t{64} << 20;
+
+// The last lines of a file, valid UTF-8, control characters as spaces; empty if it cannot be read.
+std::string tail_of_file(const std::string& path, std::size_t lines);
+
+// Text from outside made fit to show: valid UTF-8, no control characters but newline and tab, cut to `longest` bytes.
+std::string printable(std::string_view text, std::size_t longest);
+
+}  // namespace strata::worker

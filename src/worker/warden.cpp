@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/warden.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <mutex>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace strata::worker::warden {
+namespace {
+
+struct Message {
+  pid_t group;
+  bool guarded;
+};
+
+int g_pipe = -1;  // write end
+pid_t g_warden = -1;
+pid_t g_owner = -1;  // a process forked from the driver without exec must not end the driver's warden
+std::mutex g_mutex;
+
+// Runs in the warden: no allocation and no locks, since it was forked from a process that may have had threads.
+[[noreturn]] void watch(int pipe) {
+  std::array<pid_t, 1024> groups = {};
+  Message message = {};
+  for (;;) {
+    const ssize_t got = ::read(pipe, &message, sizeof message);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got != static_cast<ssize_t>(sizeof message)) {
+      break;  // the last writer is gone
+    }
+    const pid_t from = message.guarded ? 0 : message.group;
+    const pid_t to = message.guarded ? message.group : 0;
+    for (pid_t& slot : groups) {
+      if (slot == from) {
+        slot = to;
+        break;
+      }
+    }
+  }
+  for (const pid_t group : groups) {
+    if (group > 1) {
+      ::kill(-group, SIGKILL);
+    }
+  }
+  ::_exit(0);
+}
+
+void send(Message message) {
+  if (g_pipe < 0) {
+    return;
+  }
+  while (::write(g_pipe, &message, sizeof message) < 0 && errno == EINTR) {  // shorter than PIPE_BUF: whole or not at all
+  }
+}
+
+// Ends the warden with the driver, so that no zombie waits for an init that may not reap.
+struct AtExit {
+  ~AtExit() {
+    if (g_pipe >= 0 && g_owner == ::getpid()) {
+      ::close(g_pipe);
+      g_pipe = -1;
+      int status = 0;
+      while (::waitpid(g_warden, &status, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void ensure() {
+  const std::lock_guard lock(g_mutex);
+  if (g_pipe >= 0 && g_owner == ::getpid()) {
+    return;
+  }
+  if (g_pipe >= 0) {
+    ::close(g_pipe);
+    g_pipe = -1;
+  }
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return;
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();  // neither Ctrl-C nor a kill of the driver's group reaches it
+    ::prctl(PR_SET_NAME, "strata-warden");
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, nullptr);
+    ::dup2(ends[0], 0);
+    ::close_range(1, ~0U, 0);  // the driver's output and files are not the warden's to hold open
+    watch(0);
+  }
+  ::close(ends[0]);
+  if (child < 0) {
+    ::close(ends[1]);
+    return;
+  }
+  const int raised = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+  ::close(ends[1]);
+  g_pipe = raised;
+  g_warden = child;
+  g_owner = ::getpid();
+  static const AtExit at_exit;
+}
+
+void guard(pid_t group) { send({group, true}); }
+void release(pid_t group) { send({group, false}); }
+
+}  // namespace strata::worker::warden

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sched.h>
+#include <set>
+
+#include "common/interrupt.hpp"
+#include "worker/process.hpp"
+
+namespace strata::worker {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t tail_lines = 20;
+constexpr auto farewell = 2000ms;
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{} (signal {})", name, number);
+}
+
+std::string seconds(std::chrono::milliseconds time) { return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000.0); }
+
+State state_of_code(const std::string& code) {
+  if (code == "unsupported") {
+    return State::unsupported;
+  }
+  if (code == "unavailable") {
+    return State::unavailable;
+  }
+  return code == "out_of_memory" ? State::out_of_memory : State::failed;
+}
+
+// A program that could not get memory and gave up says so in its last lines.
+bool speaks_of_memory(std::string log) {
+  std::transform(log.begin(), log.end(), log.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::array<const char*, 5> words = {"bad_alloc", "memoryerror", "out of memory", "cannot allocate memory", "not enough memory"};
+  return std::any_of(words.begin(), words.end(), [&](const char* word) { return log.find(word) != std::string::npos; });
+}
+
+std::string text_field(const Json& answer, const char* key) {
+  const auto found = answer.find(key);
+  return found != answer.end() && found->is_string() ? printable(found->get<std::string>(), 4000) : std::string();
+}
+
+}  // namespace
+
+std::string describe(const Exited& exited) {
+  return exited.signal ? fmt::format("killed by {}", signal_name(*exited.signal)) : fmt::format("exited with code {}", exited.code);
+}
+
+Worker::Worker(std::unique_ptr<Process> process) : process_(std::move(process)) {}
+Worker::~Worker() = default;
+
+tl::expected<std::unique_ptr<Worker>, Failure> Worker::start(const Launch& launch) {
+  auto process = Process::spawn(launch, true);
+  if (!process) {
+    return tl::unexpected(process.error());
+  }
+  return std::unique_ptr<Worker>(new Worker(std::move(*process)));
+}
+
+// Ends the worker: its stream can no longer be trusted. The log is read after the end, when all of it is there.
+Failure Worker::broken(State state, std::string what, std::string hint) {
+  process_->kill_and_reap();
+  failure_ = Failure{state, std::move(what), std::move(hint), process_->log_tail(tail_lines)};
+  return *failure_;
+}
+
+// The process is gone, or is about to be: says how.
+Failure Worker::died() {
+  Patience patience(farewell);
+  if (process_->wait_end(patience) != Wait::ended) {
+    return broken(State::failed, "the worker closed its output but lives on", "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
+  }
+  const Exited exited = *process_->exited();
+  std::string what = "the worker was " + describe(exited);
+  std::string hint;
+  if (!exited.signal) {
+    what = "the worker " + describe(exited) + " without an answer";
+  } else if (*exited.signal == SIGKILL) {
+    hint = "SIGKILL may be the kernel's out-of-memory killer (see dmesg): try a smaller batch or a machine with more memory";
+  }
+  State state = State::crashed;
+  if ((!exited.signal || *exited.signal == SIGABRT) && speaks_of_memory(process_->log_tail(5))) {
+    state = State::out_of_memory;
+    what += " after it ran out of memory";
+    hint = "try a smaller batch, or a higher memory limit";
+  }
+  return broken(state, std::move(what), std::move(hint));
+}
+
+tl::expected<std::string, Failure> Worker::send_line(std::string_view line, std::chrono::milliseconds timeout) {
+  if (failure_) {
+    return tl::unexpected(*failure_);
+  }
+  resume();
+  Patience patience(timeout);
+  std::string bytes(line);
+  bytes += '\n';
+  switch (process_->write_all(bytes, patience)) {
+    case Wait::ready:
+      return std::string();
+    case Wait::ended:
+      return tl::unexpected(died());
+    case Wait::interrupted:
+      return tl::unexpected(broken(State::failed, "interrupted", ""));
+    case Wait::timed_out:
+      break;
+  }
+  return tl::unexpected(broken(State::timeout, fmt::format("the worker did not read a request within {}", seconds(timeout)), ""));
+}
+
+tl::expected<std::string, Failure> Worker::receive_line(std::chrono::milliseconds timeout) {
+  if (failure_) {
+    return tl::unexpected(*failure_);
+  }
+  Patience patience(timeout);
+  for (;;) {
+    if (auto line = process_->take_line()) {
+      return *line;
+    }
+    if (process_->buffer().size() > longest_line_bytes) {
+      return tl::unexpected(broken(State::failed, fmt::format("the worker sent a line of more than {} MiB", longest_line_bytes >> 20), "tensors travel as files (docs/protocol.md, rule 7)"));
+    }
+    if (process_->output_closed()) {
+      return tl::unexpected(died());
+    }
+    switch (process_->wait_output(patience)) {
+      case Wait::ready:
+        break;
+      case Wait::ended:
+        return tl::unexpected(died());
+      case Wait::interrupted:
+        return tl::unexpected(broken(State::failed, "interrupted", ""));
+      case Wait::timed_out:
+        return tl::unexpected(broken(State::timeout, fmt::format("no answer within {}", seconds(timeout)), "if the network is large or the machine is busy, allow more time"));
+    }
+  }
+}
+
+tl::expected<Json, Failure> Worker::read_answer(const std::string& line, std::int64_t id, std::string_view op) {
+  const std::string hint = "the level breaks docs/protocol.md: `strata level check` shows where";
+  const Json answer = Json::parse(line, nullptr, false);
+  if (!answer.is_object()) {
+    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} is no JSON object: \"{}\"", op, printable(line, 120)), hint));
+  }
+  const auto got_id = answer.find("id");
+  if (got_id == answer.end() || *got_id != id) {
+    const std::string shown = got_id == answer.end() ? "none" : printable(got_id->dump(-1, ' ', false, Json::error_handler_t::replace), 40);
+    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} carries id {} instead of {}", op, shown, id), hint));
+  }
+  const auto ok = answer.find("ok");
+  if (ok == answer.end() || !ok->is_boolean()) {
+    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} has no boolean \"ok\": \"{}\"", op, printable(line, 120)), hint));
+  }
+  if (ok->get<bool>()) {
+    return answer;
+  }
+  const std::string code = text_field(answer, "code");
+  std::string what = text_field(answer, "what");
+  if (what.empty()) {
+    what = fmt::format("{} failed with code \"{}\" and no reason", op, code);
+  } else if (code == "bad_request") {
+    what = fmt::format("the level refused {} as a bad request: {}", op, what);
+  }
+  return tl::unexpected(Failure{state_of_code(code), std::move(what), text_field(answer, "hint"), process_->log_tail(tail_lines)});
+}
+
+tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::chrono::milliseconds timeout) {
+  if (failure_) {
+    return tl::unexpected(*failure_);
+  }
+  if (interrupted().load()) {
+    return tl::unexpected(broken(State::failed, "interrupted", ""));
+  }
+  if (process_->poll_output()) {
+    return tl::unexpected(broken(State::failed, fmt::format("before {}: the worker sent something unasked: \"{}\"", op, printable(process_->buffer(), 120)),
+                                 "one line for each request (docs/protocol.md, rule 1); fd 1 must point at fd 2 (rule 2)"));
+  }
+  if (!fields.is_object()) {
+    fields = Json::object();
+  }
+  const std::int64_t id = next_id_++;
+  fields["id"] = id;
+  fields["op"] = op;
+  const auto sent = send_line(fields.dump(-1, ' ', false, Json::error_handler_t::replace), timeout);
+  auto line = sent ? receive_line(timeout) : sent;
+  if (!line) {
+    if (failure_ && failure_->what != "interrupted") {
+      failure_->what = fmt::format("{}: {}", op, failure_->what);
+    }
+    return tl::unexpected(failure_.value_or(line.error()));
+  }
+  return read_answer(*line, id, op);
+}
+
+void Worker::close_input() { process_->close_input(); }
+
+std::optional<Exited> Worker::wait_exit(std::chrono::milliseconds timeout) {
+  Patience patience(timeout);
+  process_->wait_end(patience);
+  return process_->exited();
+}
+
+void Worker::pause() {
+  if (alive() && !process_->paused) {
+    process_->signal_group(SIGSTOP);
+    process_->paused = true;
+  }
+}
+
+void Worker::resume() {
+  if (process_->paused) {
+    process_->signal_group(SIGCONT);
+    process_->paused = false;
+  }
+}
+
+Result<void> Worker::pin(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (cpu < 0 || cpu >= CPU_SETSIZE) {
+      return fail(fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), "", Exit::usage);
+    }
+    CPU_SET(cpu, &set);
+  }
+  // A thread that starts meanwhile inherits from its creator, pinned or not: look again until nothing is new.
+  std::set<int> done;
+  for (bool fresh = true; fresh;) {
+    fresh = false;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid()), error)) {
+      const int thread = std::atoi(entry.path().filename().c_str());
+      if (!done.insert(thread).second) {
+        continue;
+      }
+      fresh = true;
+      if (::sched_setaffinity(thread, sizeof set, &set) != 0 && errno != ESRCH) {
+        return fail(fmt::format("cannot pin thread {} of worker {}: {}", thread, pid(), std::strerror(errno)), "the processors may not exist or may be closed to this process");
+      }
+    }
+    if (error) {
+      return fail(fmt::format("cannot list the threads of worker {}: {}", pid(), error.message()));
+    }
+  }
+  return {};
+}
+
+pid_t Worker::pid() const { return process_->pid(); }
+bool Worker::alive() const { return !failure_ && !process_->exited(); }
+std::string Worker::log_tail(std::size_t lines) const { return process_->log_tail(lines); }
+
+void Worker::end() {
+  if (!failure_ && !interrupted().load()) {
+    resume();
+    Patience patience(farewell);
+    const std::string line = Json{{"id", next_id_++}, {"op", "bye"}}.dump() + "\n";
+    if (process_->write_all(line, patience) == Wait::ready) {
+      process_->close_input();
+      process_->wait_end(patience);
+    }
+  }
+  process_->kill_and_reap();
+  if (!failure_) {
+    failure_ = Failure{State::failed, "the worker was ended", "", ""};
+  }
+}
+
+tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::milliseconds timeout, const std::function<void(std::string_view)>& on_line) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto spawned = Process::spawn(launch, false);
+  if (!spawned) {
+    return tl::unexpected(spawned.error());
+  }
+  Process& process = **spawned;
+  Patience patience(timeout);
+  Finished finished;
+  Wait wait = Wait::ready;
+  while (wait == Wait::ready) {
+    wait = process.output_closed() ? process.wait_end(patience) : process.wait_output(patience);
+    while (auto line = process.take_line()) {
+      finished.stdout_text += *line + "\n";
+      if (on_line) {
+        on_line(*line);
+      }
+    }
+    if (finished.stdout_text.size() + process.buffer().size() > longest_line_bytes) {
+      process.kill_and_reap();
+      return tl::unexpected(Failure{State::failed, fmt::format("{} wrote more than {} MiB to its standard output", launch.argv[0], longest_line_bytes >> 20), "", process.log_tail(tail_lines)});
+    }
+  }
+  finished.stdout_text += process.buffer();
+  if (on_line && !process.buffer().empty()) {
+    on_line(process.buffer());
+  }
+  process.kill_and_reap();
+  finished.log_tail = process.log_tail(tail_lines);
+  if (wait == Wait::interrupted) {
+    return tl::unexpected(Failure{State::failed, "interrupted", "", finished.log_tail});
+  }
+  finished.timed_out = wait == Wait::timed_out;
+  finished.exit_code = process.exited()->code;
+  finished.signal = process.exited()->signal;
+  finished.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return finished;
+}
+
+}  // namespace strata::worker

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that does as it is told: the protocol without a network, for tests of the driver. Standard library only.
+
+The script is a JSON object, from argv[1] (text, or a path to a file), else from STRATA_FAKE (text or path), else empty:
+
+  name, api, language, build      what hello says ("fake", 1, "python", "release")
+  extra_hello                     fields that replace or join those of hello
+  start_s                         sleeps before it reads its first request
+  ops: {OP: {...}}                what goes wrong in OP, by any of
+      hang: true | seconds          sleeps (true: for ever) before it answers
+      signal: 11                    kills itself with that signal
+      exit: 3                       exits with that code
+      junk: "text"                  answers with that line instead of JSON
+      id: 99                        answers with that id
+      huge: bytes                   answers with a line of that many bytes
+      close: true                   closes its output and goes on living
+      error: {"code","what","hint"} answers with that failure
+      allocate: bytes               allocates that much (a limit makes it fail), then answers
+      chatty: true                  prints to its standard output, as a careless library would
+      twice: true                   answers twice
+      log: "text"                   writes that to standard error first
+      answer: {...}                 fields that replace or join those of the answer
+      after: n                      only from the n-th such request on (1 is the first)
+  leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
+  helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
+  ignore_eof: true                lives on when its input closes
+  samples: {"median_ns":1000000,"jitter":0.02,"seed":1,"restart":0.01,"slow_every":0,"slow_by":2.0}
+                                  wall_ns of measure and warm_up, drawn from the seed and the position; nothing sleeps
+  first_ns                        first iteration of warm_up (10 x median)
+  outputs: {"scale":1.0,"add":0.0,"from":"timed"|null}
+                                  outputs are the bundle's reference as float32, times scale plus add;
+                                  "from": always this weight set's reference, whatever is loaded (null: what is loaded)
+  same_output: true               every index answers with the output of index 0
+"""
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+Json = dict[str, Any]
+FORMATS = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B"}
+
+
+def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
+    """Name -> (dtype, shape, raw bytes) of a safetensors file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    body = data[8 + length :]
+    return {name: (entry["dtype"], entry["shape"], body[entry["data_offsets"][0] : entry["data_offsets"][1]])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -> None:
+    header: Json = {}
+    at = 0
+    for name, (dtype, shape, raw) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in tensors.values()))
+
+
+class Refusal(Exception):
+    """An answer with ok false."""
+
+    def __init__(self, code: str, what: str, hint: str = "") -> None:
+        super().__init__(what)
+        self.fields = {"code": code, "what": what, "hint": hint}
+
+
+class Fake:
+    OPS = ["hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"]
+
+    def __init__(self, script: Json, helper_pid: int | None) -> None:
+        self.script = script
+        self.helper_pid = helper_pid
+        self.counts: dict[str, int] = {}
+        self.bundle: str | None = None
+        self.weight_set = "timed"
+        self.ring: set[int] | None = None
+        self.drawn = 0
+
+    # Samples: a pure function of the script, so that a test can compute them again.
+    def draw(self, count: int) -> list[int]:
+        told = {"median_ns": 1_000_000, "jitter": 0.02, "seed": 1, "restart": 0.0, "slow_every": 0, "slow_by": 2.0, **self.script.get("samples", {})}
+        run = int(os.environ.get("STRATA_RESTART", "0"))
+        level = random.Random(f"{told['seed']}/{run}").gauss(0.0, 1.0) * told["restart"]
+        out = []
+        for _ in range(count):
+            noise = abs(random.Random(f"{told['seed']}/{run}/{self.drawn}").gauss(0.0, told["jitter"]))
+            slow = told["slow_by"] if told["slow_every"] and self.drawn % told["slow_every"] == told["slow_every"] - 1 else 1.0
+            out.append(max(1, round(told["median_ns"] * (1.0 + level) * (1.0 + noise) * slow)))
+            self.drawn += 1
+        return out
+
+    def need_bundle(self) -> str:
+        if self.bundle is None:
+            raise Refusal("bad_request", "nothing is loaded")
+        return self.bundle
+
+    def need_index(self, index: Any) -> int:
+        if self.ring is None:
+            raise Refusal("bad_request", "no inputs were given")
+        if not isinstance(index, int) or index not in self.ring:
+            raise Refusal("bad_request", f"index {index} is not in the ring of {len(self.ring)}")
+        return index
+
+    def outputs(self, indices: list[int], path: str) -> list[str]:
+        told = {"scale": 1.0, "add": 0.0, "from": None, **self.script.get("outputs", {})}
+        reference = read_tensors(os.path.join(self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
+        out: dict[str, tuple[str, list[int], bytes]] = {}
+        names: list[str] = []
+        for index in indices:
+            source = 0 if self.script.get("same_output") else index
+            prefix = f"f64/{source}/"
+            found = {name[len(prefix) :]: value for name, value in reference.items() if name.startswith(prefix)}
+            if not found:
+                raise Refusal("failed", f"the reference of {self.weight_set} lacks input {index}")
+            for name, (dtype, shape, raw) in found.items():
+                values = [value[0] for value in struct.iter_unpack("<" + FORMATS[dtype], raw)]
+                if dtype in ("F64", "F32"):
+                    values = [value * told["scale"] + told["add"] for value in values]
+                    dtype = "F32"
+                out[f"{index}/{name}"] = (dtype, shape, struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values))
+                if name not in names:
+                    names.append(name)
+        write_tensors(path, out)
+        return names
+
+    def hello(self, request: Json) -> Json:
+        answer = {"api": self.script.get("api", 1), "level": self.script.get("name", "fake"), "language": self.script.get("language", "python"),
+                  "versions": {"fake": "1"}, "build": {"type": self.script.get("build", "release"), "flags": ""},
+                  "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"], "ops": self.OPS, "library_ns": 1000}
+        if self.helper_pid is not None:
+            answer["helper_pid"] = self.helper_pid
+        return {**answer, **self.script.get("extra_hello", {})}
+
+    def load(self, request: Json) -> Json:
+        bundle = request["bundle"]
+        if not os.path.exists(os.path.join(bundle, "bundle.json")):
+            raise Refusal("failed", f"{bundle} holds no bundle.json")
+        with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
+            parameters = json.load(file).get("parameters", 0)
+        self.bundle = bundle
+        self.weights(request)
+        self.ring = None
+        settings = {"threads": request.get("case", {}).get("threads", 1), "maths": "fp32", "layout": "contiguous", "inference_mode": True,
+                    "autotune": False, "freezing": False, "graph": "none"}
+        return {"phases": {"build_ns": 1000, "weights_ns": 2000}, "settings": settings, "parameters": parameters, "artefact_bytes": 0, "deterministic": True}
+
+    def weights(self, request: Json) -> Json:
+        name = request["weights"]
+        if not os.path.exists(os.path.join(self.need_bundle(), "weights", f"{name}.safetensors")):
+            raise Refusal("bad_request", f"the bundle has no weight set {name}")
+        self.weight_set = name
+        return {}
+
+    def inputs(self, request: Json) -> Json:
+        self.need_bundle()
+        try:
+            tensors = read_tensors(request["path"])
+        except OSError as error:
+            raise Refusal("failed", f"cannot read the inputs: {error}") from error
+        self.ring = {int(name.split("/", 1)[0]) for name in tensors}
+        return {"count": len(self.ring)}
+
+    def prove(self, request: Json) -> Json:
+        indices = [self.need_index(index) for index in request["indices"]]
+        return {"outputs": self.outputs(indices, request["out"])}
+
+    def warm_up(self, request: Json) -> Json:
+        self.need_index(0)
+        first = self.script.get("first_ns", 10 * self.script.get("samples", {}).get("median_ns", 1_000_000))
+        walls = [first]
+        while len(walls) < request["iterations"] or sum(walls) < request["min_ns"]:
+            walls += self.draw(1)
+        return {"iterations": len(walls), "first_ns": first, "wall_ns": walls}
+
+    def measure(self, request: Json) -> Json:
+        indices = [self.need_index(index) for index in request["indices"]]
+        if len(indices) != request["iterations"] or not 0 <= request["check"] < len(indices):
+            raise Refusal("bad_request", f"{request['iterations']} iterations, {len(indices)} indices, check {request['check']}")
+        self.draw(request["head"])
+        started = time.monotonic_ns()
+        walls = self.draw(request["iterations"])
+        self.outputs([indices[request["check"]]], request["out"])
+        return {"wall_ns": walls, "latency_ns": [max(1, wall - wall // 20) for wall in walls], "cpu_ns": sum(walls), "start_ns": started, "runq_ns": 0}
+
+    def memory(self, request: Json) -> Json:
+        return {"device_peak_bytes": None}
+
+    def unload(self, request: Json) -> Json:
+        self.bundle = self.ring = None
+        return {}
+
+    def bye(self, request: Json) -> Json:
+        return {}
+
+    def trouble(self, op: str) -> Json:
+        """What the script says about this request of `op`; empty when all is well."""
+        self.counts[op] = self.counts.get(op, 0) + 1
+        told = self.script.get("ops", {}).get(op, {})
+        return told if self.counts[op] >= told.get("after", 1) else {}
+
+    def answer(self, request: Any) -> Json:
+        if not isinstance(request, dict):
+            return {"id": None, "ok": False, "code": "bad_request", "what": "a request is a JSON object", "hint": ""}
+        identity = request.get("id")
+        op = request.get("op")
+        handler = getattr(self, op, None) if isinstance(op, str) and op in self.OPS else None
+        if not isinstance(op, str) or not isinstance(identity, int):
+            return {"id": identity if isinstance(identity, int) else None, "ok": False, "code": "bad_request", "what": "a request has an integer id and a string op", "hint": ""}
+        try:
+            if handler is None:
+                raise Refusal("unsupported", f"no operation {op}")
+            return {"id": identity, "ok": True, **handler(request)}
+        except Refusal as refusal:
+            return {"id": identity, "ok": False, **refusal.fields}
+        except MemoryError:
+            return {"id": identity, "ok": False, "code": "out_of_memory", "what": "no memory left", "hint": "a smaller batch"}
+        except (KeyError, TypeError, ValueError) as error:
+            return {"id": identity, "ok": False, "code": "bad_request", "what": f"{type(error).__name__}: {error}", "hint": ""}
+
+
+def misbehave(trouble: Json, protocol: Any) -> bytes | None:
+    """Acts out what the script says before an answer; bytes replace the answer."""
+    if "log" in trouble:
+        print(trouble["log"], file=sys.stderr, flush=True)
+    if trouble.get("chatty"):
+        os.write(1, b"a careless library prints this to standard output\n")
+    if "hang" in trouble:
+        time.sleep(1e6 if trouble["hang"] is True else trouble["hang"])
+    if "signal" in trouble:
+        signal.signal(trouble["signal"], signal.SIG_DFL) if trouble["signal"] not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), trouble["signal"])
+    if "exit" in trouble:
+        os._exit(trouble["exit"])
+    if trouble.get("close"):
+        os.close(protocol.fileno())
+        while True:
+            time.sleep(3600)
+    if "allocate" in trouble:
+        bytearray(trouble["allocate"])
+    if "junk" in trouble:
+        return trouble["junk"].encode() + b"\n"
+    if "huge" in trouble:
+        return b"x" * trouble["huge"] + b"\n"
+    return None
+
+
+def main() -> None:
+    told = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("STRATA_FAKE", "{}")
+    script: Json = json.loads(told) if told.lstrip().startswith("{") else json.load(open(told, encoding="utf-8"))
+    protocol = os.fdopen(os.dup(1), "wb", buffering=0)
+    if not script.get("leave_stdout"):
+        os.dup2(2, 1)
+    helper = subprocess.Popen(["sleep", "1000000"]) if script.get("helper") else None
+    time.sleep(script.get("start_s", 0))
+    fake = Fake(script, helper.pid if helper else None)
+    for line in sys.stdin.buffer:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            request = None
+        op = request.get("op") if isinstance(request, dict) else None
+        trouble = fake.trouble(op) if isinstance(op, str) else {}
+        try:
+            instead = misbehave(trouble, protocol)
+            answer = fake.answer(request)
+        except MemoryError:
+            instead, answer = None, {"id": request["id"], "ok": False, "code": "out_of_memory", "what": "no memory left", "hint": "a smaller batch"}
+        if "error" in trouble:
+            answer = {"id": request["id"], "ok": False, **trouble["error"]}
+        if "id" in trouble:
+            answer["id"] = trouble["id"]
+        answer.update(trouble.get("answer", {}))
+        text = instead if instead is not None else json.dumps(answer).encode() + b"\n"
+        text *= 2 if trouble.get("twice") else 1
+        while text:
+            text = text[os.write(protocol.fileno(), text) :]
+        if op == "bye" and answer.get("ok"):
+            return
+    if script.get("ignore_eof"):
+        time.sleep(1e6)
+
+
+if __name__ == "__main__":
+    main()
