@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where things lie: strata's own tree, the caches, the level binaries. Set by the launcher, with defaults for a bare program.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace strata {
+
+struct Installation {
+  std::filesystem::path root;         // the source tree: levels/, sdk/, src/capture/
+  std::string python, tools_python;   // the environment's interpreter; strata's own, with the peers' runtimes
+  std::filesystem::path level_build;  // level binaries of the environment
+  std::string overlay;                // Python modules that a user's environment lacks; may be empty
+  std::filesystem::path cache;        // bundles and artefacts: $STRATA_CACHE, else $XDG_CACHE_HOME/strata
+};
+
+Installation installation();  // from STRATA_ROOT, STRATA_PYTHON, STRATA_TOOLS_PYTHON, STRATA_LEVEL_BUILD, STRATA_OVERLAY
+
+std::string utc_now();  // 2026-11-21T06:15:00Z
+
+}  // namespace strata

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "common/interrupt.hpp"
+#include "measure/solo.hpp"
+#include "measure/turns.hpp"
+#include "measure/warnings.hpp"
+#include "plan/jobs.hpp"
+#include "probe/limits.hpp"
+#include "probe/machine.hpp"
+#include "probe/memory.hpp"
+
+namespace strata::measure {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
+
+class CaseRun {
+ public:
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, store::Store& store, const Progress& progress)
+      : setting_(setting), bundle_(bundle), deep_(deep), store_(store), progress_(progress) {}
+
+  Result<void> begin(const std::vector<level::Level>& levels);
+  Result<void> prove();
+  Result<void> look_closer();
+  Result<void> take_turns();
+  Result<Outcome> finish();
+
+ private:
+  std::optional<Failure> prepare_one(Player& player, double& prepare_ms);
+  void prove_one(Player& player);
+  void certify(Player& player);
+  Result<void> write(Player& player) { return store_.update_row(player.row); }
+  Result<void> warn(const store::Warning& warning) { return store_.add_warning(setting_.run_id, warning); }
+  bool fits_together(std::uint64_t& needed, std::uint64_t& available) const;
+  int threads() const { return bundle_.info["case"].value("threads", 1); }
+
+  const Setting& setting_;
+  const plan::Bundle& bundle_;
+  const plan::Bundle* deep_;
+  store::Store& store_;
+  const Progress& progress_;
+  std::optional<proof::Reference> reference_, deep_reference_;
+  proof::Power power_;
+  store::Case case_;
+  std::vector<Player> players_;
+  std::vector<fs::path> scratch_;
+};
+
+// Short enough to type again; options that only say how long are left out, since they change no result's meaning.
+std::string repeat_command(const plan::Options& options, const std::string& level) {
+  std::string text = "./strata compare " + options.model;
+  for (const int batch : options.batches) text += fmt::format(" --batch {}", batch);
+  for (const auto& input : options.inputs) text += fmt::format(" --input {}", input);
+  if (!options.weights.empty()) text += " --weights " + options.weights;
+  if (!options.input_from.empty()) text += " --input-from " + options.input_from;
+  if (options.synthetic) text += " --synthetic";
+  if (options.threads) text += fmt::format(" --threads {}", options.threads);
+  if (options.device != "cpu") text += " --device " + options.device;
+  if (options.seed) text += fmt::format(" --seed {}", options.seed);
+  return text + " --levels " + (level == "eager" ? level : "eager," + level);
+}
+
+Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
+  auto reference = proof::Reference::open(bundle_.folder);
+  if (!reference) return tl::unexpected(reference.error());
+  reference_ = std::move(*reference);
+  power_ = proof::power(*reference_);
+  case_.canonical = bundle_.info["case"];
+  case_.id = bundle_.info.value("id", "");
+  case_.hash = bundle_.key;
+  case_.bundle = bundle_.info;
+  const auto limits = setting_.options.device == "cpu" ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
+  case_.limits = {{"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
+  const auto sigma = process_sigma(store_, setting_.machine, threads());
+  if (!sigma) return tl::unexpected(sigma.error());
+  case_.trust = {{"process_sigma", sigma->value}, {"process_sigma_source", sigma->source}, {"minimum_effect", kMinimumEffect}, {"together", true}};
+  const auto has_eager = std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
+  for (const auto& level : levels)
+    if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.id;
+  if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
+  const auto logs = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
+  std::error_code ec;
+  fs::create_directories(logs, ec);
+  if (ec) return fail(fmt::format("cannot make the folder for logs {}: {}", logs.string(), ec.message()), "free some space, or name another store with --store PATH");
+  players_.reserve(levels.size());
+  for (const auto& level : levels) {
+    Player player;
+    player.job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs);
+    fs::create_directories(player.job.cache, ec);
+    if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", player.job.cache.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
+    player.row.level = level.id;
+    player.row.reason = "the run ended before this level was measured";
+    player.row.repeat = repeat_command(setting_.options, level.id);
+    player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
+                       {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+    const auto id = store_.add_row(setting_.run_id, case_.hash, player.row);
+    if (!id) return tl::unexpected(id.error());
+    player.row.row_id = *id;
+    players_.push_back(std::move(player));
+  }
+  if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason));
+  return {};
+}
+
+std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) {
+  if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place)) return why;
+  progress_.status(fmt::format("preparing {}", player.job.level.id), -1);
+  const auto prepared = prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
+  if (!prepared) return prepared.error();
+  prepare_ms = *prepared;
+  if (*prepared > 1000) progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.job.level.id, *prepared / 1000));
+  return std::nullopt;
+}
+
+// The certificate as far as it goes now; a level that is not equal loses its numbers.
+void CaseRun::certify(Player& player) {
+  if (player.job.level.harness) return;
+  const auto certificate = proof::certificate(*reference_, power_, player.evidence);
+  player.row.proof = certificate.proof;
+  if (player.playing && !certificate.may_have_numbers()) {
+    const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
+    player.drop({certificate.none ? State::failed : mistrusted ? State::mistrusted : State::unequal, certificate.none ? "nothing could be proven" : certificate.reason,
+                 deep_ ? "" : "--deep shows the first layer that differs", ""});
+    player.row.info["reason_short"] = certificate.reason_short;
+  }
+}
+
+void CaseRun::prove_one(Player& player) {
+  double prepare_ms = 0;
+  if (const auto why = prepare_one(player, prepare_ms)) return player.drop(*why);
+  run_alone(player, *reference_, prepare_ms, progress_);
+  std::ifstream warm(player.job.cache / "warm.json");
+  const auto first = Json::parse(warm, nullptr, false);
+  if (first.is_object()) player.row.info["first_ever"] = first;
+  certify(player);
+}
+
+Result<void> CaseRun::prove() {
+  for (auto& player : players_) {
+    if (interrupted()) break;
+    prove_one(player);
+    if (interrupted()) break;
+    if (!player.playing) progress_.note(fmt::format("{}: {}: {}", player.row.level, player.row.state, player.row.reason));
+    if (auto written = write(player); !written) return written;
+    std::uintmax_t bytes = 0;
+    std::error_code ec;
+    for (const auto& entry : fs::recursive_directory_iterator(player.job.cache, ec))
+      if (entry.is_regular_file(ec)) bytes += entry.file_size(ec);
+    player.row.disk_bytes = static_cast<std::int64_t>(bytes);
+  }
+  return {};
+}
+
+Result<void> CaseRun::look_closer() {
+  if (!deep_) return {};
+  auto opened = proof::Reference::open(deep_->folder);
+  if (!opened) return tl::unexpected(opened.error());
+  deep_reference_ = std::move(*opened);
+  const auto logs = players_.empty() ? fs::path() : players_.front().job.scratch;
+  for (auto& player : players_) {
+    // A level that could not run at all has nothing to show layer by layer.
+    const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
+    if (!ran || player.job.level.harness || interrupted()) continue;
+    progress_.status(fmt::format("comparing {} layer by layer", player.row.level), -1);
+    auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs);
+    std::error_code ec;
+    fs::create_directories(job.cache, ec);
+    if (const auto prepared = prepare(job, level::expand(job.level.prepare, job.level, plan::places_of(setting_.place))); !prepared)
+      player.deep_note = prepared.error().what;
+    else
+      run_deep(player, job, *deep_reference_);
+    player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference}, {"worst_ratio", player.deep->worst_ratio}, {"reason", player.deep->reason}}
+                                          : Json{{"note", player.deep_note}};
+    if (player.deep && !player.deep->first_difference.empty()) {
+      player.row.proof["first_difference"] = player.deep->first_difference;
+      if (!player.playing) player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
+      progress_.note(fmt::format("{}: the first layer that differs is {}", player.row.level, player.deep->first_difference));
+    }
+    if (auto written = write(player); !written) return written;
+  }
+  return {};
+}
+
+bool CaseRun::fits_together(std::uint64_t& needed, std::uint64_t& available) const {
+  available = probe::memory().available_bytes;
+  needed = 0;
+  for (const auto& player : players_)
+    if (player.playing) needed += player.peak_bytes * (setting_.options.aa ? 2 : 1);
+  return static_cast<double>(needed) < 0.85 * static_cast<double>(available);
+}
+
+Result<void> CaseRun::take_turns() {
+  TurnsPlan plan{setting_.effort, setting_.order_seed, threads(), setting_.options.aa, true, case_.trust["process_sigma"], 0};
+  for (std::size_t i = 0; i < players_.size(); ++i)
+    if (players_[i].row.level == case_.reference_level) plan.reference = i;
+  // A reference that dropped out leaves the others to be compared with the most abstract level that is left.
+  if (!players_.empty() && !players_[plan.reference].playing)
+    for (std::size_t i = players_.size(); i-- > 0;)
+      if (players_[i].playing && !players_[i].job.level.harness) plan.reference = i;
+  if (!players_.empty() && players_[plan.reference].playing) case_.reference_level = players_[plan.reference].row.level;
+  std::uint64_t needed = 0, available = 0;
+  plan.together = fits_together(needed, available);
+  case_.trust["together"] = plan.together;
+  if (!plan.together)
+    if (auto warned = warn(warnings::not_together(needed, available)); !warned) return warned;
+  const double load = probe::other_load(std::chrono::milliseconds(300));
+  case_.trust["other_load"] = load;
+  if (load > 0.1) {
+    progress_.note(fmt::format("warning: other programs use {:.0f}% of this machine", load * 100));
+    if (auto warned = warn(warnings::busy(load)); !warned) return warned;
+  }
+  auto done = measure::take_turns(players_, *reference_, store_, plan, progress_);
+  if (!done) return tl::unexpected(done.error());
+  case_.trust["restarts"] = done->restarts;
+  return store_.add_case(setting_.run_id, case_);
+}
+
+Result<Outcome> CaseRun::finish() {
+  Outcome outcome;
+  const double compute_ms = case_.limits.value("gflops", 0.0) > 0 ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6 : 0;
+  for (auto& player : players_) {
+    if (player.playing && !player.row.blocks.empty()) {
+      std::vector<double> walls;
+      for (const auto& block : player.row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
+      player.evidence.iteration_ms = stats::median(walls) * 1e-6;
+      if (compute_ms > 0) player.evidence.limit_ms = compute_ms;
+      player.row.state = "measured";
+      player.row.reason.clear();
+      certify(player);
+    } else if (player.playing) {
+      player.drop({State::failed, interrupted() ? "interrupted before it was measured" : "it has no block", "run the command again", ""});
+    } else {
+      certify(player);
+    }
+    const auto state = state_from(player.row.state).value_or(State::failed);
+    const bool absent = state == State::unavailable || state == State::unsupported;
+    const auto& wanted = setting_.options.levels;
+    if (absent && std::find(wanted.begin(), wanted.end(), player.row.level) != wanted.end()) outcome.missing = true;
+    if (!absent && state != State::measured) outcome.failed = true;
+    if (auto written = write(player); !written) return tl::unexpected(written.error());
+  }
+  return outcome;
+}
+
+}  // namespace
+
+std::string machine_key(const Json& machine) {
+  const auto part = [&](const char* name) { return machine.contains(name) ? machine[name].dump() : std::string(); };
+  return part("cpu") + part("cores") + part("memory_bytes");
+}
+
+Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads) {
+  const auto effect = store.find_effect(machine_key(machine), threads);
+  if (!effect) return tl::unexpected(effect.error());
+  if (*effect) return ProcessSigma{(*effect)->sigma, "calibrated " + (*effect)->measured.substr(0, 10)};
+  return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
+}
+
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, const std::vector<level::Level>& levels, store::Store& store,
+                             const Progress& progress) {
+  CaseRun run(setting, bundle, deep, store, progress);
+  if (auto done = run.begin(levels); !done) return tl::unexpected(done.error());
+  if (auto done = run.prove(); !done) return tl::unexpected(done.error());
+  if (auto done = run.look_closer(); !done) return tl::unexpected(done.error());
+  if (!interrupted())
+    if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
+  return run.finish();
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One case, all its levels: prepare, prove alone, measure in turns; every result goes into the store as it comes.
+#pragma once
+
+#include "measure/player.hpp"
+#include "plan/options.hpp"
+
+namespace strata::measure {
+
+struct Setting {
+  plan::Options options;
+  plan::Effort effort;
+  Installation place;
+  plan::Environment environment, tools;
+  std::string run_id;
+  std::uint64_t order_seed = 0;
+  Json machine;  // probe::machine()
+};
+
+struct Outcome {
+  bool failed = false;   // a level failed, timed out, crashed or was unequal
+  bool missing = false;  // a level named with --levels is unavailable or unsupported
+};
+
+// Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, const std::vector<level::Level>& levels, store::Store& store,
+                             const Progress& progress);
+
+// The process effect of this machine for a number of threads: calibrated, or assumed. `source` is for people.
+struct ProcessSigma {
+  double value = 0;
+  std::string source;
+};
+Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads);
+std::string machine_key(const Json& machine);
+
+}  // namespace strata::measure

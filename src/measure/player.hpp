@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A level that takes part in a comparison: its job, its row in the store, and what was learned on the way.
+#pragma once
+
+#include <functional>
+
+#include "measure/session.hpp"
+#include "proof/certificate.hpp"
+#include "store/store.hpp"
+
+namespace strata::measure {
+
+// What the user sees while a comparison runs.
+struct Progress {
+  std::function<void(const std::string& line)> note;                       // a line that stays
+  std::function<void(const std::string& doing, double seconds_left)> status;  // replaced by the next; negative: unknown
+};
+
+struct Player {
+  Job job;
+  store::Row row;
+  proof::Evidence evidence;
+  std::optional<proof::OutputVerdict> deep;  // layer by layer, if asked for
+  std::string deep_note;                     // why not, if it could not be done
+  bool playing = true;        // false: its row has its final state
+  double iteration_ns = 0;    // median while warming up, to size blocks
+  std::uint64_t peak_bytes = 0;
+
+  void add_start(const StartUp& start, int restart) {
+    row.start_up.push_back({{"restart", restart},
+                            {"cold", start.cold},
+                            {"process_ms", start.process_ms},
+                            {"library_ms", start.library_ms},
+                            {"load_ms", start.load_ms},
+                            {"first_iteration_ms", start.first_iteration_ms},
+                            {"again_ms", start.again_ms()}});
+  }
+  proof::Tolerance tolerance() const { return {job.level.reassociates, evidence.own_spread}; }
+  // Ends the level's part with a state that is not `measured`.
+  void drop(const Failure& why) {
+    playing = false;
+    row.state = std::string(to_string(why.state));
+    row.reason = why.what;
+    row.hint = why.hint;
+    row.log_tail = why.log_tail;
+  }
+};
+
+inline State state_of(const proof::OutputVerdict& verdict) {
+  return verdict.kind == proof::OutputVerdict::Kind::mistrusted ? State::mistrusted : State::unequal;
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/session.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <fstream>
+
+namespace strata::measure {
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+namespace {
+
+constexpr int kApi = 1;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+// A list of `count` non-negative integers, or nullopt.
+std::optional<std::vector<std::int64_t>> times(const Json& answer, const char* name, std::size_t count) {
+  const auto found = answer.find(name);
+  if (found == answer.end() || !found->is_array() || found->size() != count) return std::nullopt;
+  std::vector<std::int64_t> values;
+  for (const auto& value : *found) {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < 0) return std::nullopt;
+    values.push_back(value.get<std::int64_t>());
+  }
+  return values;
+}
+
+std::optional<std::int64_t> optional_integer(const Json& answer, const char* name) {
+  const auto found = answer.find(name);
+  if (found == answer.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+Failure Session::bad_answer(std::string_view op, std::string_view why) const {
+  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.id, op, why),
+          fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
+}
+
+bool Session::offers(std::string_view op) const {
+  const auto ops = hello_.find("ops");
+  if (ops == hello_.end() || !ops->is_array()) return false;
+  for (const auto& one : *ops)
+    if (one == op) return true;
+  return false;
+}
+
+Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
+  static std::atomic<int> count{0};
+  std::unique_ptr<Session> session(new Session(job));
+  session->out_ = job.scratch / fmt::format("{}-{}.safetensors", job.level.id, count++);
+  worker::Launch launch = job.launch;
+  launch.cpus = cpus;
+  const auto start = Clock::now();
+  auto process = worker::Worker::start(launch);
+  if (!process) return tl::unexpected(process.error());
+  session->worker_ = std::move(*process);
+  auto hello = session->call("hello", {{"api", kApi}});
+  if (!hello) return tl::unexpected(hello.error());
+  session->hello_ = std::move(*hello);
+  const Json& said = session->hello_;
+  if (!said.contains("api") || said["api"] != kApi)
+    return tl::unexpected(Failure{State::failed, fmt::format("level {} speaks protocol version {}, this strata speaks {}", job.level.id, said.value("api", Json()).dump(), kApi),
+                                  "build the level against this strata's SDK", {}});
+  const std::string build = said.contains("build") && said["build"].is_object() ? said["build"].value("type", "") : "";
+  if (build != "release" && !build.empty() && !job.allow_debug)
+    return tl::unexpected(Failure{State::failed, fmt::format("level {} is a {} build: its times would mislead", job.level.id, build),
+                                  "build it in release mode, or pass --allow-debug", {}});
+  const double total = ms_since(start);
+  session->start_up_.library_ms = std::min(total, static_cast<double>(optional_integer(said, "library_ns").value_or(0)) * 1e-6);
+  session->start_up_.process_ms = total - session->start_up_.library_ms;
+  return session;
+}
+
+Try<void> Session::load(const std::string& weights) {
+  start_up_.cold = !fs::exists(job_.cache / "warm.json");
+  const auto start = Clock::now();
+  auto loaded = call("load", {{"case", job_.bundle->info["case"]}, {"bundle", job_.bundle->folder.string()}, {"weights", weights}, {"cache", job_.cache.string()}});
+  if (!loaded) return tl::unexpected(loaded.error());
+  loaded_ = std::move(*loaded);
+  start_up_.load_ms = ms_since(start);
+  auto inputs = call("inputs", {{"path", (job_.bundle->folder / "inputs.safetensors").string()}});
+  if (!inputs) return tl::unexpected(inputs.error());
+  const int ring = job_.bundle->info.value("ring", 0);
+  if (inputs->value("count", -1) != ring) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
+  return {};
+}
+
+Try<void> Session::weights(const std::string& weights) {
+  auto done = call("weights", {{"weights", weights}});
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
+  std::error_code ec;
+  fs::remove(out_, ec);
+  auto done = call("prove", {{"indices", indices}, {"out", out_.string()}});
+  if (!done) return tl::unexpected(done.error());
+  auto tensors = SafeTensors::open(out_);
+  if (!tensors) return tl::unexpected(bad_answer("prove", tensors.error().what));
+  return std::move(*tensors);
+}
+
+Try<Json> Session::read_weights() {
+  if (!offers("read_weights")) return Json();
+  auto answer = call("read_weights", Json::object());
+  if (!answer) return tl::unexpected(answer.error());
+  return answer->value("sha256", Json());
+}
+
+Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nanoseconds at_least) {
+  auto answer = call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}});
+  if (!answer) return tl::unexpected(answer.error());
+  const auto wall = answer->find("wall_ns");
+  const auto found = wall != answer->end() && wall->is_array() ? times(*answer, "wall_ns", wall->size()) : std::nullopt;
+  if (!found || found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is not a list of whole numbers"));
+  if (start_up_.first_iteration_ms == 0) start_up_.first_iteration_ms = static_cast<double>(optional_integer(*answer, "first_ns").value_or(found->front())) * 1e-6;
+  return *found;
+}
+
+Try<store::Block> Session::measure(const BlockPlan& plan) {
+  auto answer = call("measure", {{"iterations", plan.iterations},
+                                 {"head", plan.head},
+                                 {"indices", plan.indices},
+                                 {"check", plan.check},
+                                 {"out", out_.string()},
+                                 {"region", "end_to_end"}});
+  if (!answer) return tl::unexpected(answer.error());
+  const auto wall = times(*answer, "wall_ns", plan.indices.size());
+  const auto latency = times(*answer, "latency_ns", plan.indices.size());
+  if (!wall || !latency) return tl::unexpected(bad_answer("measure", fmt::format("wall_ns and latency_ns are not lists of {} whole numbers", plan.indices.size())));
+  store::Block block;
+  block.wall_ns = *wall;
+  block.latency_ns = *latency;
+  block.cpu_ns = optional_integer(*answer, "cpu_ns");
+  block.runq_ns = optional_integer(*answer, "runq_ns");
+  block.start_ns = optional_integer(*answer, "start_ns").value_or(0);
+  return block;
+}
+
+Try<SafeTensors> Session::checked_output() const {
+  auto tensors = SafeTensors::open(out_);
+  if (!tensors) return tl::unexpected(bad_answer("measure", tensors.error().what));
+  return std::move(*tensors);
+}
+
+Try<Json> Session::memory() {
+  if (!offers("memory")) return Json::object();
+  return call("memory", Json::object());
+}
+
+Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
+  if (command.empty()) return 0.0;
+  const fs::path mark = job.cache / "prepared.json";
+  if (fs::exists(mark)) return 0.0;
+  worker::Launch launch = job.launch;
+  launch.argv = command;
+  launch.argv.insert(launch.argv.end(), {"--bundle", job.bundle->folder.string(), "--cache", job.cache.string()});
+  const auto start = Clock::now();
+  const auto ran = worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000)));
+  if (!ran) return tl::unexpected(ran.error());
+  const auto last = ran->stdout_text.find_last_not_of("\n ");
+  const auto begin = last == std::string::npos ? 0 : ran->stdout_text.rfind('\n', last) + 1;
+  const auto answer = Json::parse(ran->stdout_text.substr(begin), nullptr, false);
+  if (answer.is_object() && answer.value("ok", false) && ran->exit_code == 0) {
+    const double ms = ms_since(start);
+    std::ofstream(mark) << Json{{"ms", ms}}.dump() << '\n';
+    return ms;
+  }
+  if (answer.is_object() && answer.contains("what")) {
+    const auto state = state_from(answer.value("code", "failed")).value_or(State::failed);
+    return tl::unexpected(Failure{state, answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
+  }
+  const auto how = ran->timed_out ? std::string("took too long") : ran->signal ? fmt::format("was killed by signal {}", *ran->signal) : fmt::format("ended with exit code {}", ran->exit_code);
+  return tl::unexpected(Failure{ran->timed_out ? State::timeout : ran->signal ? State::crashed : State::failed,
+                                fmt::format("level {}: preparing its artefact {}", job.level.id, how), fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker running one level for one case: the protocol's requests as typed calls, and the time of its start.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "common/safetensors.hpp"
+#include "level/level.hpp"
+#include "plan/bundle.hpp"
+#include "store/record.hpp"
+#include "worker/worker.hpp"
+
+namespace strata::measure {
+
+using Json = nlohmann::json;
+using worker::Failure;
+template <class T>
+using Try = tl::expected<T, Failure>;
+
+// One level for one case: all that is needed to start a worker of it.
+struct Job {
+  level::Level level;
+  std::string variant = "default";
+  const plan::Bundle* bundle = nullptr;
+  std::filesystem::path cache;    // of this level, network and environment; exists
+  std::filesystem::path scratch;  // for the tensors of this worker; exists
+  worker::Launch launch;          // argv, environment, log
+  std::chrono::milliseconds timeout{600000};
+  bool allow_debug = false;
+};
+
+// The parts of a start, each in ms. `again` is their sum: process start to the end of the first iteration.
+struct StartUp {
+  double process_ms = 0, library_ms = 0, load_ms = 0, first_iteration_ms = 0;
+  bool cold = false;  // the level's cache was empty
+  double again_ms() const { return process_ms + library_ms + load_ms + first_iteration_ms; }
+};
+
+struct BlockPlan {
+  int iterations = 1, head = 0, check = 0;
+  std::vector<int> indices;  // the ring index of each iteration
+};
+
+class Session {
+ public:
+  // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build.
+  static Try<std::unique_ptr<Session>> open(const Job& job, const std::vector<int>& cpus);
+
+  Try<void> load(const std::string& weights);     // load, then the ring of inputs
+  Try<void> weights(const std::string& weights);  // another set into the loaded network
+  Try<SafeTensors> prove(const std::vector<int>& indices);
+  Try<Json> read_weights();  // sha256 by name; null if the level cannot
+  // Returns the wall times. The first call also fills start_up().first_iteration_ms.
+  Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);
+  Try<store::Block> measure(const BlockPlan& plan);
+  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
+  Try<Json> memory();
+
+  worker::Worker& process() { return *worker_; }
+  const Json& hello() const { return hello_; }
+  const Json& loaded() const { return loaded_; }
+  const StartUp& start_up() const { return start_up_; }
+  void end() { worker_->end(); }
+
+ private:
+  explicit Session(const Job& job) : job_(job) {}
+  Try<Json> call(std::string_view op, Json fields) { return worker_->call(op, std::move(fields), job_.timeout); }
+  Failure bad_answer(std::string_view op, std::string_view why) const;
+  bool offers(std::string_view op) const;
+
+  const Job& job_;
+  std::unique_ptr<worker::Worker> worker_;
+  Json hello_, loaded_;
+  StartUp start_up_;
+  std::filesystem::path out_;  // where the worker writes tensors
+};
+
+// Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do or done before.
+Try<double> prepare(const Job& job, const std::vector<std::string>& command);
+
+}  // namespace strata::measure

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/solo.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <numeric>
+
+#include "common/interrupt.hpp"
+#include "probe/memory.hpp"
+
+namespace strata::measure {
+namespace {
+
+constexpr auto kSampleEvery = std::chrono::milliseconds(5);
+
+Try<std::unique_ptr<Session>> open_alone(const Player& player) { return Session::open(player.job, {}); }
+
+// What memory the level needs, host side observed by the driver. The sampler has run since the worker said hello.
+void note_memory(Player& player, Session& session, std::uint64_t idle, probe::PeakSampler& sampler) {
+  const auto steady = probe::process_memory(session.process().pid());
+  const auto peak = sampler.stop();
+  const auto own = session.memory();
+  if (!steady || !peak) return;
+  player.peak_bytes = peak->private_bytes;
+  player.row.memory = {{"idle_private_bytes", idle},
+                       {"steady_private_bytes", steady->private_bytes},
+                       {"peak_private_bytes", peak->private_bytes},
+                       {"steady_pss_bytes", steady->pss_bytes},
+                       {"above_idle_bytes", peak->private_bytes > idle ? peak->private_bytes - idle : 0},
+                       {"shared_file_bytes", steady->shared_file_bytes},
+                       {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
+}
+
+// Loads and runs once; memory is watched. The first time ever (an empty cache) it starts again, so that memory and start-up from caches are seen too.
+Try<std::unique_ptr<Session>> start_and_watch(Player& player, double prepare_ms) {
+  for (;;) {
+    auto opened = open_alone(player);
+    if (!opened) return opened;
+    auto session = std::move(*opened);
+    const auto pid = session->process().pid();
+    const auto idle = probe::process_memory(pid);
+    probe::PeakSampler sampler(pid, kSampleEvery);
+    if (auto done = session->load("timed"); !done) return tl::unexpected(done.error());
+    if (auto done = session->warm_up(1, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
+    auto walls = session->warm_up(5, std::chrono::milliseconds(200));
+    if (!walls) return tl::unexpected(walls.error());
+    const StartUp& start = session->start_up();
+    player.add_start(start, -1);
+    if (start.cold) {
+      std::ofstream(player.job.cache / "warm.json") << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
+      session->end();
+      continue;
+    }
+    note_memory(player, *session, idle ? idle->private_bytes : 0, sampler);
+    return session;
+  }
+}
+
+// Proves one weight set; false: the player was dropped.
+bool prove_set(Player& player, Session& session, const proof::Reference& reference, const std::string& set, const std::vector<int>& indices) {
+  auto outputs = session.prove(indices);
+  if (!outputs) {
+    player.drop(outputs.error());
+    return false;
+  }
+  player.evidence.sets[set] = proof::check_outputs(reference, set, *outputs, indices, player.tolerance());
+  return true;
+}
+
+// A level that is not deterministic says so; how far its own runs part joins the envelope (docs/method.md).
+bool measure_spread(Player& player, Session& session, const proof::Reference& reference, const std::vector<int>& indices) {
+  std::vector<SafeTensors> runs;
+  for (int i = 0; i < 8; ++i) {
+    auto outputs = session.prove(indices);
+    if (!outputs) {
+      player.drop(outputs.error());
+      return false;
+    }
+    runs.push_back(std::move(*outputs));
+  }
+  player.evidence.own_spread = proof::spread_of(reference, runs, indices);
+  return true;
+}
+
+bool read_back(Player& player, Session& session, const std::string& set) {
+  auto hashes = session.read_weights();
+  if (!hashes) {
+    player.drop(hashes.error());
+    return false;
+  }
+  if (hashes->is_object())
+    for (const auto& [name, hash] : hashes->items())
+      if (hash.is_string()) player.evidence.read_back[set][name] = hash.get<std::string>();
+  return true;
+}
+
+}  // namespace
+
+void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress) {
+  progress.status(fmt::format("proving {}", player.job.level.id), -1);
+  auto opened = start_and_watch(player, prepare_ms);
+  if (!opened) return player.drop(opened.error());
+  Session& session = **opened;
+  player.row.settings = session.loaded().value("settings", Json::object());
+  if (const auto bytes = session.loaded().find("artefact_bytes"); bytes != session.loaded().end() && bytes->is_number_integer()) player.row.artefact_bytes = bytes->get<std::int64_t>();
+  player.evidence.hello = session.hello();
+  player.evidence.load = session.loaded();
+  if (player.job.level.harness) return session.end();
+
+  std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
+  std::iota(all.begin(), all.end(), 0);
+  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, reference, all)) return;
+  if (!prove_set(player, session, reference, "timed", all) || !read_back(player, session, "timed")) return;
+  for (const std::string set : {"generic1", "generic2"}) {
+    if (interrupted()) return;
+    if (auto done = session.weights(set); !done) return player.drop(done.error());
+    if (!prove_set(player, session, reference, set, {0, 1}) || !read_back(player, session, set)) return;
+  }
+  session.end();
+}
+
+void run_deep(Player& player, const Job& job, const proof::Reference& reference) {
+  const auto give_up = [&](const Failure& why) { player.deep_note = why.what; };
+  auto opened = Session::open(job, {});
+  if (!opened) return give_up(opened.error());
+  if (auto done = (*opened)->load("generic1"); !done) return give_up(done.error());
+  auto outputs = (*opened)->prove({0, 1});
+  if (!outputs) return give_up(outputs.error());
+  player.deep = proof::check_outputs(reference, "generic1", *outputs, std::vector<int>{0, 1}, player.tolerance());
+  (*opened)->end();
+}
+
+}  // namespace strata::measure

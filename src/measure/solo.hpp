@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A level's pass alone on the machine, before anything is timed: its start, its memory, and the proof on all weight sets.
+#pragma once
+
+#include "measure/player.hpp"
+
+namespace strata::measure {
+
+// Fills the player's start-up, memory, settings and evidence; drops it with its state when it fails or is not equal.
+// `prepare_ms`: what making its artefact took in this run, 0 = it was there. `deep`: the tapped bundle's reference, or null.
+void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress);
+
+// The same network with every leaf module's output shown: proves layer by layer. Drops nothing: what it finds goes into the evidence.
+void run_deep(Player& player, const Job& job, const proof::Reference& reference);
+
+}  // namespace strata::measure

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/turns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/interrupt.hpp"
+#include "probe/machine.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::measure {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kBlockNs = 10e6;         // a block lasts about this long (docs/method.md: 5 to 20 ms), at least one iteration
+constexpr int kMostIterations = 1000;     // a block of a level that does next to nothing
+constexpr int kFewestRounds = 3;          // per restart, however slow the levels are
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// One worker of one player in one restart.
+struct Seat {
+  Player* player;
+  int instance;
+  std::unique_ptr<Session> session;
+};
+
+class Restart {
+ public:
+  Restart(std::vector<Player>& players, const proof::Reference& reference, store::Store& store, const TurnsPlan& plan, const Progress& progress, int number)
+      : players_(players), reference_(reference), store_(store), plan_(plan), progress_(progress), number_(number),
+        random_(plan.seed + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(number + 1)) {}
+
+  void start_workers(const std::vector<std::size_t>& who);
+  Result<void> run(double seconds, double seconds_after);
+
+ private:
+  std::optional<Failure> seat(Player& player, int instance, const std::vector<int>& cpus);
+  BlockPlan block_plan(const Player& player);
+  Result<void> play(Seat& seat, int round, int position);
+  void leave(Player& player, const Failure& why);
+
+  std::vector<Player>& players_;
+  const proof::Reference& reference_;
+  store::Store& store_;
+  const TurnsPlan& plan_;
+  const Progress& progress_;
+  int number_;
+  stats::Random random_;
+  std::vector<Seat> seats_;
+};
+
+std::optional<Failure> Restart::seat(Player& player, int instance, const std::vector<int>& cpus) {
+  auto session = Session::open(player.job, cpus);
+  if (!session) return session.error();
+  if (auto done = (*session)->load("timed"); !done) return done.error();
+  auto walls = (*session)->warm_up(10, std::chrono::milliseconds(300));
+  if (!walls) return walls.error();
+  auto proven = (*session)->prove({0, 1});
+  if (!proven) return proven.error();
+  if (!player.job.level.harness) {
+    const auto verdict = proof::check_outputs(reference_, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
+    if (!verdict.equal_work()) return Failure{state_of(verdict), fmt::format("restart {}: {}", number_ + 1, verdict.reason), "", ""};
+  }
+  (*session)->process().pause();
+  player.add_start((*session)->start_up(), number_);
+  std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
+  player.iteration_ns = std::max(1.0, stats::median(warm));
+  seats_.push_back({&player, instance, std::move(*session)});
+  return std::nullopt;
+}
+
+void Restart::start_workers(const std::vector<std::size_t>& who) {
+  // One thread: every worker on the same core, another one in each restart (docs/method.md).
+  std::vector<int> cpus;
+  if (plan_.threads == 1) cpus = {number_ % std::max(1, probe::physical_cores())};
+  std::vector<std::pair<std::size_t, int>> order;
+  for (const auto i : who)
+    for (int instance = 0; instance < (plan_.twice ? 2 : 1); ++instance) order.emplace_back(i, instance);
+  random_.shuffle(order);
+  for (const auto& [index, instance] : order) {
+    Player& player = players_[index];
+    if (!player.playing || interrupted()) continue;
+    progress_.status(fmt::format("restart {} of {}: starting {}", number_ + 1, plan_.effort.restarts, player.job.level.id), -1);
+    if (const auto why = seat(player, instance, cpus); why && !interrupted()) leave(player, *why);
+  }
+}
+
+void Restart::leave(Player& player, const Failure& why) {
+  player.drop(why);
+  progress_.note(fmt::format("{}: {}: {}", player.job.level.id, player.row.state, why.what));
+  std::erase_if(seats_, [&](const Seat& seat) { return seat.player == &player; });
+}
+
+BlockPlan Restart::block_plan(const Player& player) {
+  BlockPlan plan;
+  plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / player.iteration_ns)), 1, kMostIterations);
+  // The first iterations after another process ran are slow; a short iteration would carry that into the block.
+  plan.head = player.iteration_ns < kBlockNs ? 2 : 0;
+  const auto ring = static_cast<std::uint64_t>(player.job.bundle->info.value("ring", 1));
+  for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random_.below(ring)));
+  plan.check = static_cast<int>(random_.below(static_cast<std::uint64_t>(plan.iterations)));
+  return plan;
+}
+
+Result<void> Restart::play(Seat& seat, int round, int position) {
+  Player& player = *seat.player;
+  const auto plan = block_plan(player);
+  auto block = seat.session->measure(plan);
+  if (!block) {
+    if (!interrupted()) leave(player, block.error());
+    return {};
+  }
+  seat.session->process().pause();
+  block->restart = number_;
+  block->round = round;
+  block->position = position;
+  block->instance = seat.instance;
+  std::optional<Failure> wrong;
+  if (!player.job.level.harness) {
+    const auto output = seat.session->checked_output();
+    if (!output) {
+      wrong = output.error();
+    } else {
+      const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
+      const auto verdict = proof::check_outputs(reference_, "timed", *output, index, player.tolerance());
+      player.evidence.add_block(verdict);
+      if (!verdict.equal_work()) wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
+    }
+  }
+  if (wrong) block->check = wrong->what;
+  if (auto written = store_.add_block(player.row.row_id, *block); !written) return written;
+  player.row.blocks.push_back(std::move(*block));
+  if (wrong) leave(player, *wrong);
+  return {};
+}
+
+Result<void> Restart::run(double seconds, double seconds_after) {
+  const auto start = Clock::now();
+  stats::Schedule schedule(static_cast<int>(seats_.size()), plan_.seed ^ random_.next());
+  std::size_t scheduled = seats_.size();
+  for (int round = 0; !seats_.empty() && !interrupted(); ++round) {
+    const double spent = seconds_since(start);
+    if (spent >= seconds && round >= kFewestRounds) break;
+    if (seats_.size() != scheduled) {  // somebody left: a balanced order for those who stay
+      scheduled = seats_.size();
+      schedule = stats::Schedule(static_cast<int>(scheduled), random_.next());
+    }
+    progress_.status(fmt::format("restart {} of {}: measuring, round {}", number_ + 1, plan_.effort.restarts, round + 1), std::max(0.0, seconds - spent) + seconds_after);
+    int position = 0;
+    for (const int index : schedule.next()) {
+      if (seats_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
+      if (auto played = play(seats_[static_cast<std::size_t>(index)], round, position++); !played) return played;
+    }
+  }
+  for (auto& seat : seats_)
+    if (!interrupted()) seat.session->end();
+  return {};
+}
+
+// Whether every ratio's interval is as narrow as asked for.
+bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
+  std::vector<const store::Row*> rows;
+  std::size_t reference = 0;
+  for (std::size_t i = 0; i < players.size(); ++i)
+    if (players[i].playing && !players[i].job.level.harness) {
+      if (i == plan.reference) reference = rows.size();
+      rows.push_back(&players[i].row);
+    }
+  const auto blocks = medians(rows, plan.threads, 0);
+  for (std::size_t level = 0; level < rows.size(); ++level) {
+    if (level == reference) continue;
+    const auto comparison = stats::compare(stats::log_differences(blocks, reference, level), plan.process_sigma);
+    if (!(stats::z99 * comparison.standard_error <= plan.effort.precision)) return false;
+  }
+  return true;
+}
+
+void note_first_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
+  std::string line = fmt::format("restart {} of {}:", restart, restarts);
+  for (const auto& player : players) {
+    if (!player.playing || player.job.level.harness || player.row.blocks.empty()) continue;
+    std::vector<double> values;
+    for (const auto& block : player.row.blocks)
+      for (const auto ns : block.wall_ns) values.push_back(static_cast<double>(ns) * 1e-6);
+    line += fmt::format(" {} {:.3g} ms", player.job.level.id, stats::median(values));
+  }
+  progress.note(line);
+}
+
+}  // namespace
+
+Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Reference& reference, store::Store& store, const TurnsPlan& plan, const Progress& progress) {
+  TurnsResult result;
+  const double share = plan.effort.budget_s / plan.effort.restarts;
+  std::vector<std::vector<std::size_t>> groups;  // that sit together; one player each when memory does not hold all
+  std::vector<std::size_t> everybody;
+  for (std::size_t i = 0; i < players.size(); ++i)
+    if (players[i].playing) everybody.push_back(i);
+  if (plan.together)
+    groups.push_back(everybody);
+  else
+    for (const auto i : everybody) groups.push_back({i});
+  stats::Random random(plan.seed);
+  for (int number = 0; number < plan.effort.restarts && !interrupted() && !everybody.empty(); ++number) {
+    result.restarts = number + 1;
+    random.shuffle(groups);
+    for (const auto& group : groups) {
+      Restart restart(players, reference, store, plan, progress, number);
+      restart.start_workers(group);
+      const double own = share / static_cast<double>(groups.size());
+      if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran) return tl::unexpected(ran.error());
+    }
+    if (!interrupted()) note_first_results(players, number + 1, plan.effort.restarts, progress);
+    if (plan.effort.precision > 0 && plan.together && number >= 1 && precise_enough(players, plan)) {
+      result.precision_reached = true;
+      break;
+    }
+    std::erase_if(everybody, [&](std::size_t i) { return !players[i].playing; });
+  }
+  return result;
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every warning that a run can carry: its id, what it says, what to do. docs/warnings.md has a section for each id.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "store/record.hpp"
+
+namespace strata::measure::warnings {
+
+inline store::Warning assumed_effect(double sigma) {
+  return {"W001", fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine", sigma * 100), "run `./strata doctor --calibrate` once"};
+}
+inline store::Warning busy(double load) {
+  return {"W002", fmt::format("other programs used {:.0f}% of the machine when measuring began", load * 100), "measure on an idle machine; the times of several threads collapse beside other work"};
+}
+inline store::Warning not_together(std::uint64_t needed, std::uint64_t available) {
+  return {"W003", fmt::format("all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone", static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
+          "compare fewer levels at once (--levels); the intervals are wider this way"};
+}
+inline store::Warning weak_proof(const std::string& what, const std::string& why) {
+  return {"W004", fmt::format("the proof for {} is weak: {}", what, why), "use real inputs (--input-from) and weights of your own; see docs/method.md"};
+}
+inline store::Warning interrupted_run() {
+  return {"W005", "the run was interrupted; it shows what was measured until then", "run the command again for the rest"};
+}
+inline store::Warning broken_level(const std::string& where, const std::string& why) {
+  return {"W006", fmt::format("{}: {}", where, why), "mend its level.json; `strata level check` tests a level"};
+}
+
+}  // namespace strata::measure::warnings

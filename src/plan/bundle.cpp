@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/bundle.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "common/hash.hpp"
+
+namespace strata::plan {
+namespace fs = std::filesystem;
+namespace {
+
+// Names and contents of every Python and JSON file below a folder, in one hash.
+std::string hash_sources(const fs::path& folder, bool recurse) {
+  std::vector<fs::path> files;
+  std::error_code ec;
+  const auto take = [&](const fs::directory_entry& entry) {
+    const auto extension = entry.path().extension();
+    if (entry.is_regular_file(ec) && (extension == ".py" || extension == ".json")) files.push_back(entry.path());
+  };
+  if (recurse)
+    for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, ec)) take(entry);
+  else
+    for (const auto& entry : fs::directory_iterator(folder, ec)) take(entry);
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const auto& file : files) all += file.string() + ' ' + sha256_of_file(file).value_or("") + '\n';
+  return sha256_hex(all);
+}
+
+// Images are identified by name, size and time of change: hashing gigabytes would cost more than it saves.
+std::string hash_listing(const fs::path& folder) {
+  std::vector<std::string> lines;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec))
+    lines.push_back(fmt::format("{} {} {}", entry.path().filename().string(), entry.is_regular_file(ec) ? entry.file_size(ec) : 0,
+                                entry.last_write_time(ec).time_since_epoch().count()));
+  std::sort(lines.begin(), lines.end());
+  return sha256_hex(fmt::format("{}", fmt::join(lines, "\n")));
+}
+
+Result<std::string> key_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
+  std::string text = spec.dump() + environment.torch_version + environment.python_version;
+  text += hash_sources(place.root / "src/capture", true) + hash_sources(place.root / "models", true) + hash_sources(place.root / "sdk/python", true);
+  const std::string model = spec.value("model", "");
+  // A user's model may import its neighbours, so all of the folder's sources count.
+  if (const auto colon = model.rfind(':'); colon != std::string::npos) text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
+  if (spec.value("weights", nlohmann::json()).is_string()) {
+    const auto hash = sha256_of_file(spec["weights"].get<std::string>());
+    if (!hash) return tl::unexpected(hash.error());
+    text += *hash;
+  }
+  if (spec.value("input_from", nlohmann::json()).is_string()) text += hash_listing(spec["input_from"].get<std::string>());
+  return sha256_hex(text).substr(0, 24);
+}
+
+Result<nlohmann::json> read_info(const fs::path& folder) {
+  std::ifstream in(folder / "bundle.json");
+  auto info = nlohmann::json::parse(in, nullptr, false);
+  if (!info.is_object() || info.value("bundle", 0) != 1)
+    return fail(fmt::format("the captured network in {} is damaged", folder.string()), "remove that folder and run again");
+  return info;
+}
+
+Error capture_error(const worker::Finished& ran, const fs::path& log) {
+  const auto last = ran.stdout_text.find_last_not_of('\n');
+  const auto begin = last == std::string::npos ? 0 : ran.stdout_text.rfind('\n', last) + 1;
+  const auto answer = nlohmann::json::parse(ran.stdout_text.substr(begin), nullptr, false);
+  if (answer.is_object() && answer.contains("what")) {
+    const auto code = answer.value("code", "failed");
+    return {answer.value("what", ""), answer.value("hint", ""), code == "usage" ? Exit::usage : code == "unavailable" ? Exit::environment : Exit::failed};
+  }
+  if (ran.timed_out) return {"capturing the network took too long", "raise --timeout, or try a smaller batch"};
+  return {fmt::format("capturing the network ended with {}{}{}", ran.signal ? fmt::format("signal {}", *ran.signal) : fmt::format("exit code {}", ran.exit_code),
+                      ran.log_tail.empty() ? "" : ":\n", ran.log_tail),
+          fmt::format("the whole log is {}", log.string())};
+}
+
+}  // namespace
+
+Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress) {
+  const auto key = key_of(spec, place, environment);
+  if (!key) return tl::unexpected(key.error());
+  Bundle bundle{place.cache / "bundles" / *key, *key, {}, true};
+  std::error_code ec;
+  if (!fs::exists(bundle.folder / "bundle.json", ec)) {
+    bundle.cached = false;
+    fs::create_directories(bundle.folder.parent_path(), ec);
+    if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", bundle.folder.parent_path().string(), ec.message()), "set STRATA_CACHE to a folder that can be written");
+    const fs::path spec_path = fmt::format("{}.{}.spec.json", bundle.folder.string(), getpid());
+    const fs::path log = fmt::format("{}.log", bundle.folder.string());
+    std::ofstream(spec_path) << spec.dump(1) << '\n';
+    worker::Launch launch;
+    launch.argv = {environment.python, "-m", "capture", "--spec", spec_path.string(), "--out", bundle.folder.string()};
+    launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
+                  {"STRATA_OVERLAY", place.overlay},
+                  {"STRATA_ROOT", place.root.string()},
+                  {"OMP_NUM_THREADS", std::to_string(spec.value("threads", 1))}};
+    launch.log_path = log.string();
+    const auto ran = worker::run_to_end(launch, std::chrono::minutes(60), [&](std::string_view line) {
+      const auto said = nlohmann::json::parse(line, nullptr, false);
+      if (said.is_object() && said.contains("progress")) progress(said.value("progress", ""));
+    });
+    fs::remove(spec_path, ec);
+    if (!ran) return fail(ran.error().what, ran.error().hint);
+    if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(bundle.folder / "bundle.json", ec)) return tl::unexpected(capture_error(*ran, log));
+    fs::remove(log, ec);
+  }
+  auto info = read_info(bundle.folder);
+  if (!info) return tl::unexpected(info.error());
+  bundle.info = std::move(*info);
+  return bundle;
+}
+
+}  // namespace strata::plan

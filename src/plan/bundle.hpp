@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gets the bundle of a case (docs/bundle.md): from the cache, or by running the capture.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "common/places.hpp"
+#include "plan/environment.hpp"
+#include "worker/worker.hpp"
+
+namespace strata::plan {
+
+struct Bundle {
+  std::filesystem::path folder;
+  std::string key;      // content hash: two bundles with one key are the same
+  nlohmann::json info;  // bundle.json
+  bool cached = false;
+  std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }
+};
+
+using Progress = std::function<void(const std::string&)>;
+
+// `spec` as in docs/bundle.md. Error: what the capture said, or how it ended.
+Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress);
+
+}  // namespace strata::plan

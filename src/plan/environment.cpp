@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/environment.hpp"
+
+#include <fmt/format.h>
+
+#include "worker/worker.hpp"
+
+namespace strata::plan {
+namespace {
+constexpr const char* kAsk = R"py(
+import importlib.metadata as m, importlib.util as u, json, os, platform, sys
+if os.environ.get("STRATA_OVERLAY"): sys.path.append(os.environ["STRATA_OVERLAY"])
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return ""
+print(json.dumps({"python": platform.python_version(), "torch": version("torch"), "missing": [n for n in sys.argv[1:] if u.find_spec(n) is None]}))
+)py";
+}
+
+nlohmann::json Environment::to_json() const { return {{"python", python}, {"python_version", python_version}, {"torch", torch_version}}; }
+
+Result<Environment> ask_environment(const std::string& python, const Installation& place, const std::vector<std::string>& modules) {
+  worker::Launch launch;
+  launch.argv = {python, "-c", kAsk};
+  launch.argv.insert(launch.argv.end(), modules.begin(), modules.end());
+  launch.env["STRATA_OVERLAY"] = place.overlay;
+  const char* remedy = "name a working interpreter with --python PATH, or run ./strata once to set up its own";
+  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
+  if (!ran) return fail(fmt::format("the Python interpreter {} cannot be started: {}", python, ran.error().what), remedy, Exit::environment);
+  const auto answer = nlohmann::json::parse(ran->stdout_text, nullptr, false);
+  if (ran->exit_code != 0 || !answer.is_object())
+    return fail(fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail), remedy, Exit::environment);
+  Environment found{python, answer.value("python", ""), answer.value("torch", ""), {}};
+  for (const auto& name : answer["missing"]) found.missing.push_back(name);
+  return found;
+}
+
+}  // namespace strata::plan

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// An environment: a Python interpreter and the PyTorch in it. Asked without importing PyTorch.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/places.hpp"
+#include "common/result.hpp"
+
+namespace strata::plan {
+
+struct Environment {
+  std::string python, python_version, torch_version;  // torch_version empty: no PyTorch there
+  std::vector<std::string> missing;                   // of the modules asked for
+  nlohmann::json to_json() const;
+};
+
+// `modules`: top-level Python modules to look for (found, not imported). Error: the interpreter does not run.
+Result<Environment> ask_environment(const std::string& python, const Installation& place, const std::vector<std::string>& modules);
+
+}  // namespace strata::plan

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/jobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "common/hash.hpp"
+#include "common/nearest.hpp"
+
+namespace strata::plan {
+namespace fs = std::filesystem;
+using worker::Failure;
+namespace {
+
+bool has(const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); }
+
+// What a level's own files are: an artefact made by other code must not be taken for this level's.
+std::string hash_folder(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ec;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ec))
+    if (entry.is_regular_file(ec) && entry.path().extension() != ".pyc" && entry.path().extension() != ".md") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const auto& file : files) all += file.filename().string() + sha256_of_file(file).value_or("");
+  return sha256_hex(all).substr(0, 12);
+}
+
+}  // namespace
+
+level::Places places_of(const Installation& place) { return {place.python, place.tools_python, place.level_build.string(), place.root.string()}; }
+
+Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted) {
+  std::vector<std::string> known;
+  for (const auto& level : found.levels) known.push_back(level.id);
+  if (wanted.empty()) return found.levels;
+  std::vector<level::Level> chosen;
+  for (const auto& name : wanted) {
+    if (name.find('@') != std::string::npos)
+      return fail(fmt::format("--levels {}: variants are not measured by this strata", name), fmt::format("write {}", name.substr(0, name.find('@'))), Exit::usage);
+    if (has(known, name)) continue;
+    const auto near = nearest(name, known);
+    return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
+                "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);
+  }
+  for (const auto& level : found.levels)
+    if (has(wanted, level.id)) chosen.push_back(level);
+  return chosen;
+}
+
+std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment, const Environment& tools, const Installation& place) {
+  const auto& c = bundle.info["case"];
+  const std::string device = c.value("device", "cpu"), mode = c.value("mode", "infer"), maths = c.value("maths", "fp32");
+  const auto model = bundle.info["model"].value("name", "");
+  if (!has(level.modes, mode)) return Failure{State::unsupported, fmt::format("no mode {}", mode), "", ""};
+  if (!has(level.devices, device)) return Failure{State::unsupported, fmt::format("no device {}", device), fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
+  if (!has(level.maths, maths)) return Failure{State::unsupported, fmt::format("no maths mode {}", maths), "", ""};
+  if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
+    return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model), fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
+  if (level.environment && environment.torch_version.empty())
+    return Failure{State::unavailable, "no PyTorch in this environment", fmt::format("install PyTorch for {}, or name another with --python PATH", environment.python), ""};
+  const bool by_tools = !level.start.empty() && level.start.front().find("{tools_python}") != std::string::npos;
+  for (const auto& need : level.needs)
+    if (has((by_tools ? tools : environment).missing, need))
+      return Failure{State::unavailable, fmt::format("Python module {} is missing", need), fmt::format("install it for {}", (by_tools ? tools : environment).python), ""};
+  if (!level.start.empty() && level.start.front().rfind("{build}", 0) == 0) {
+    const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
+    if (!fs::exists(program)) {
+      std::ifstream why(place.level_build / "FAILED");
+      std::string reason;
+      std::getline(why, reason);
+      return Failure{State::unavailable, "its program is not built", reason.empty() ? "run ./strata compare again: it builds level programs on first use" : reason, ""};
+    }
+  }
+  return std::nullopt;
+}
+
+measure::Job make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
+                      const fs::path& log_folder) {
+  measure::Job job;
+  job.level = level;
+  job.bundle = &bundle;
+  const auto versions = sha256_hex(environment.python + environment.torch_version).substr(0, 8);
+  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", level.id, bundle.key, hash_folder(level.folder), versions);
+  job.scratch = log_folder;
+  const int threads = bundle.info["case"].value("threads", 1);
+  const auto places = places_of(place);
+  job.launch.argv = level::expand(level.start, level, places);
+  job.launch.env = level::environment(level, places, job.variant, threads, job.cache);
+  job.launch.env["STRATA_OVERLAY"] = place.overlay;
+  job.launch.env["STRATA_ROOT"] = place.root.string();
+  job.launch.log_path = (log_folder / (level.id + ".log")).string();
+  if (options.memory_limit_gib) job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
+  if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
+  job.allow_debug = options.allow_debug;
+  return job;
+}
+
+}  // namespace strata::plan

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/options.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "common/nearest.hpp"
+#include "plan/input_spec.hpp"
+#include "probe/machine.hpp"
+
+namespace strata::plan {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRing = 4;  // inputs that a worker holds at once (docs/method.md)
+
+tl::unexpected<Error> usage(std::string what, std::string hint = {}) { return fail(std::move(what), std::move(hint), Exit::usage); }
+
+Result<void> one_of(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
+  for (const auto& one : allowed)
+    if (one == got) return {};
+  const auto near = nearest(got, allowed);
+  return usage(fmt::format("{} {}: unknown{}; allowed: {}", option, got, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")));
+}
+
+Result<std::string> existing(const std::string& option, const std::string& path, bool folder) {
+  std::error_code ec;
+  if (folder ? !fs::is_directory(path, ec) : !fs::is_regular_file(path, ec))
+    return usage(fmt::format("{} {}: there is no such {}", option, path, folder ? "folder" : "file"), "check the path");
+  return fs::absolute(path, ec).lexically_normal().string();
+}
+
+// "path.py:build" with an absolute path; other names stay as they are.
+Result<std::string> model_of(const std::string& model) {
+  const auto colon = model.rfind(':');
+  const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
+  if (!file) return model;
+  if (colon == std::string::npos || model.ends_with(".py"))
+    return usage(fmt::format("model {}: the function is missing", model), fmt::format("write {}:build, where build() returns the module", model));
+  auto path = existing("model", model.substr(0, colon), false);
+  if (!path) return path;
+  return *path + model.substr(colon);
+}
+
+Result<void> check(const Options& options) {
+  if (options.mode == "train") return usage("--mode train: this strata measures inference only", "use --mode infer");
+  if (auto ok = one_of("--mode", options.mode, {"infer"}); !ok) return ok;
+  if (auto ok = one_of("--maths", options.maths, {"fp32"}); !ok) return ok;
+  if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
+  if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
+  if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
+  for (const int batch : options.batches)
+    if (batch < 1 || batch > 1 << 20) return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, 1 << 20));
+  if (options.memory_limit_gib && *options.memory_limit_gib <= 0) return usage("--memory-limit: allowed: more than 0 GiB");
+  if (options.timeout_s && *options.timeout_s <= 0) return usage("--timeout: allowed: more than 0 seconds");
+  return {};
+}
+
+}  // namespace
+
+Result<Effort> effort_of(const Options& options) {
+  if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok) return tl::unexpected(ok.error());
+  Effort effort{6, 180, 0, options.preset};
+  if (options.preset == "quick") effort = {2, 40, 0, options.preset};
+  if (options.preset == "thorough") effort = {8, 480, 0, options.preset};
+  if (options.restarts) effort.restarts = *options.restarts;
+  if (options.budget_s) effort.budget_s = *options.budget_s;
+  if (options.precision) effort.precision = *options.precision;
+  if (effort.restarts < 1 || effort.restarts > 100) return usage(fmt::format("--restarts {}: allowed: 1 to 100", effort.restarts));
+  if (effort.budget_s < 1 || effort.budget_s > 1e6) return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
+  if (options.precision && (effort.precision <= 0 || effort.precision >= 1)) return usage(fmt::format("--precision {}: allowed: between 0% and 100%, as 1%", effort.precision * 100));
+  return effort;
+}
+
+Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
+  if (auto ok = check(options); !ok) return tl::unexpected(ok.error());
+  const auto model = model_of(options.model);
+  if (!model) return tl::unexpected(model.error());
+  nlohmann::json spec{{"model", *model},   {"mode", options.mode}, {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", options.maths},
+                      {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr},
+                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false}};
+  for (const auto& text : options.inputs) {
+    const auto input = parse_input(text);
+    if (!input) return tl::unexpected(input.error());
+    spec["inputs"].push_back(*input);
+  }
+  if (!options.weights.empty()) {
+    const auto path = existing("--weights", options.weights, false);
+    if (!path) return tl::unexpected(path.error());
+    spec["weights"] = *path;
+  }
+  if (!options.input_from.empty()) {
+    const auto path = existing("--input-from", options.input_from, true);
+    if (!path) return tl::unexpected(path.error());
+    spec["input_from"] = *path;
+  }
+  std::vector<nlohmann::json> specs;
+  for (const int batch : options.batches) {
+    auto one = spec;
+    one["batch"] = batch;
+    specs.push_back(std::move(one));
+  }
+  if (specs.empty()) specs.push_back(std::move(spec));
+  return specs;
+}
+
+}  // namespace strata::plan

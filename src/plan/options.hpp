@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comparison was asked to do, checked before any worker starts.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+
+namespace strata::plan {
+
+// How long and how often. A preset fills what the user left open.
+struct Effort {
+  int restarts = 0;         // fresh processes per level
+  double budget_s = 0;      // measured seconds of a case, all levels and restarts together
+  double precision = 0;     // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
+  std::string preset = "standard";
+};
+
+struct Options {
+  std::string model;
+  std::vector<int> batches;  // empty: the model's own
+  std::vector<std::string> inputs, levels;
+  std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", name;
+  bool synthetic = false, aa = false, deep = false, allow_debug = false;
+  int threads = 0;  // 0: physical cores
+  std::int64_t seed = 0;
+  std::optional<std::int64_t> order_seed;  // of the order of blocks; drawn and stored if not given
+  std::optional<int> restarts;
+  std::optional<double> budget_s, precision, timeout_s, memory_limit_gib;
+  std::string preset = "standard";
+};
+
+// The presets: quick (2 restarts, 40 s), standard (6, 180 s), thorough (8, 480 s).
+Result<Effort> effort_of(const Options& options);
+
+// One spec.json (docs/bundle.md) for each batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
+Result<std::vector<nlohmann::json>> specs_of(const Options& options);
+
+}  // namespace strata::plan

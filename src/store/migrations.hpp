@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store's schema as numbered steps; entry i brings version i to i + 1. Steps are only ever appended.
+#pragma once
+
+#include <array>
+
+namespace strata::store {
+
+inline constexpr std::array<const char*, 1> kMigrations{R"sql(
+CREATE TABLE runs(
+  run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
+  version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
+CREATE TABLE cases(
+  hash TEXT PRIMARY KEY, id TEXT NOT NULL, model TEXT, mode TEXT, batch INTEGER, inputs TEXT, maths TEXT, device TEXT, threads INTEGER, optimiser TEXT,
+  seed INTEGER, weights TEXT, input_from TEXT, synthetic INTEGER, ring INTEGER, canonical TEXT NOT NULL);
+CREATE TABLE run_cases(
+  run_id TEXT NOT NULL REFERENCES runs(run_id), hash TEXT NOT NULL REFERENCES cases(hash), bundle TEXT NOT NULL, limits TEXT NOT NULL, trust TEXT NOT NULL,
+  reference_level TEXT NOT NULL, PRIMARY KEY(run_id, hash));
+CREATE TABLE level_rows(
+  row_id INTEGER PRIMARY KEY, run_id TEXT NOT NULL REFERENCES runs(run_id), hash TEXT NOT NULL REFERENCES cases(hash), level TEXT NOT NULL, variant TEXT NOT NULL,
+  state TEXT NOT NULL, reason TEXT NOT NULL, hint TEXT NOT NULL, log_tail TEXT NOT NULL, repeat TEXT NOT NULL, info TEXT NOT NULL, settings TEXT NOT NULL,
+  memory TEXT NOT NULL, start_up TEXT NOT NULL, proof TEXT NOT NULL, disk_bytes INTEGER, artefact_bytes INTEGER);
+CREATE INDEX level_rows_of_run ON level_rows(run_id, hash);
+CREATE TABLE blocks(
+  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), restart INTEGER NOT NULL, round INTEGER NOT NULL, position INTEGER NOT NULL, instance INTEGER NOT NULL,
+  start_ns INTEGER NOT NULL, wall_ns BLOB NOT NULL, latency_ns BLOB NOT NULL, cpu_ns INTEGER, runq_ns INTEGER, check_result TEXT NOT NULL,
+  PRIMARY KEY(row_id, instance, restart, round)) WITHOUT ROWID;
+CREATE TABLE warnings(run_id TEXT NOT NULL REFERENCES runs(run_id), id TEXT NOT NULL, what TEXT NOT NULL, advice TEXT NOT NULL);
+CREATE TABLE process_effects(
+  machine TEXT NOT NULL, threads INTEGER NOT NULL, measured TEXT NOT NULL, sigma REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, detail TEXT NOT NULL);
+)sql"};
+
+}  // namespace strata::store

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the store holds of a run, as plain values. The report is computed from these and from nothing else.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace strata::store {
+
+using Json = nlohmann::json;
+
+// Consecutive iterations of one worker. `instance` is 0, or 1 for the second worker of a level in an A/A run.
+struct Block {
+  int restart = 0, round = 0, position = 0, instance = 0;
+  std::int64_t start_ns = 0;
+  std::vector<std::int64_t> wall_ns, latency_ns;  // one entry an iteration
+  std::optional<std::int64_t> cpu_ns, runq_ns;    // over the whole block
+  std::string check;                              // "" = the sampled output was right, else what was wrong
+};
+
+// One level for one case. `start_up` holds one object a process start (see measure/session.hpp).
+struct Row {
+  std::int64_t row_id = 0;
+  std::string level, variant = "default", state = "failed", reason, hint, log_tail, repeat;
+  Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
+  std::optional<std::int64_t> disk_bytes, artefact_bytes;
+  std::vector<Block> blocks;
+};
+
+struct Case {
+  std::string hash, id;
+  Json canonical, bundle, limits, trust;
+  std::string reference_level;
+  std::vector<Row> rows;
+};
+
+struct Warning {
+  std::string id, what, advice;
+};
+
+struct Run {
+  std::string run_id, name, started, finished, command, version;  // finished is empty while it runs or after a kill
+  bool interrupted = false;
+  std::int64_t seed = 0;
+  Json settings = Json::object(), machine = Json::object(), environments = Json::array();
+  std::vector<Warning> warnings;
+  std::vector<Case> cases;
+};
+
+// This machine's process effect (docs/method.md) for a number of threads.
+struct ProcessEffect {
+  std::string machine, measured;  // `measured`: UTC date and time
+  int threads = 1;
+  double sigma = 0, low = 0, high = 0;  // standard deviation of log time, with a 95% interval
+  Json detail = Json::object();
+};
+
+}  // namespace strata::store
