@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m capture --spec spec.json --out DIR`: progress and one final JSON line on standard output, everything else on standard error."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+
+def main() -> int:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)  # the user's model may print
+
+    def say(message: dict) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str):
+            say({"ok": False, "code": "usage", "what": message, "hint": self.format_usage().strip()})
+            raise SystemExit(1)
+
+    parser = Parser(prog="python -m capture", description="Captures one network for every level.")
+    parser.add_argument("--spec", required=True, type=Path, help="spec.json, see docs/bundle.md")
+    parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
+
+    say({"progress": "loading PyTorch"})
+    try:
+        import torch  # noqa: F401
+
+        from capture.bundle import capture
+        from capture.problem import from_exception
+    except ImportError as error:
+        say({"ok": False, "code": "unavailable", "what": f"this Python lacks a module: {error}", "hint": f"{sys.executable} needs torch, numpy and safetensors"})
+        return 1
+    try:
+        try:
+            spec = json.loads(options.spec.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            say({"ok": False, "code": "usage", "what": f"cannot read the spec {options.spec}: {error}", "hint": "docs/bundle.md describes it"})
+            return 1
+        capture(spec, options.out, lambda text: say({"progress": text}))
+    except BaseException as error:  # a user's model may raise anything, SystemExit too
+        traceback.print_exc(file=sys.stderr)
+        problem = from_exception(error, options.out)
+        say({"ok": False, "code": problem.code, "what": problem.what, "hint": problem.hint})
+        return 1
+    say({"ok": True})
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # threads of a user's libraries must not hold the process

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one bundle: builds the network, its weight sets, inputs, references, envelopes, planted faults and export, and writes them as docs/bundle.md says."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from capture import reference as ref
+from capture.case import Input, case_id, check_spec, resolve_inputs
+from capture.export import count_work, export
+from capture.inputs import make_ring
+from capture.problem import Problem, is_out_of_memory
+from capture.weights import make_generic, prepare_timed, state_of
+from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights
+
+GENERIC_SETS = ("generic1", "generic2")
+PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
+Progress = Callable[[str], None]
+
+
+def capture(spec: dict, out: Path, progress: Progress) -> dict:
+    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Raises Problem, OSError and what torch raises."""
+    spec = check_spec(spec)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left_overs(out)
+    partial = out.parent / f".{out.name}.partial-{os.getpid()}"
+    try:
+        (partial / "weights").mkdir(parents=True)
+        (partial / "reference").mkdir()
+        info = _Capture(spec, partial, progress).run()
+        if out.exists():
+            shutil.rmtree(out)
+        partial.rename(out)
+        return info
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove_left_overs(out: Path) -> None:
+    """Removes what killed captures of the same bundle left."""
+    for path in out.parent.glob(f".{out.name}.partial-*"):
+        pid = path.name.rpartition("-")[2]
+        if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class _Capture:
+    def __init__(self, spec: dict, folder: Path, progress: Progress) -> None:
+        self.spec, self.folder, self.progress = spec, folder, progress
+        self.started = time.monotonic()
+        self.notes: list[str] = []
+        self.e0 = 0.0
+
+    def say(self, text: str) -> None:
+        self.progress(f"{text} ({time.monotonic() - self.started:.1f} s)")
+
+    def run(self) -> dict:
+        spec = self.spec
+        torch.set_num_threads(spec["threads"])
+        ref.strict_float32()
+        self.say(f"building {spec['model']}")
+        built = build_model(spec["model"], spec["seed"])
+        module = built.module.requires_grad_(False)
+        inputs = resolve_inputs(spec, built)
+        self.info = self._describe(built, inputs)
+        self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
+        self.say("preparing inputs")
+        self.ring, self.info["input_source"] = make_ring(spec, inputs)
+        self._first_run(module)
+        self._write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
+        self._timed(module)
+        self.say("counting operations")
+        self.info["flops"], self.info["activation_bytes"] = count_work(module, self.ring[0], self.info)
+        self._sets(module)
+        self._write_info()
+        return self.info
+
+    def _describe(self, built: Built, inputs: list[Input]) -> dict:
+        spec = self.spec
+        described = [i.described() for i in inputs]
+        case = spec | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
+                "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "outputs": [], "ring": spec["ring"],
+                "parameters": sum(p.numel() for p in built.module.parameters()), "weight_bytes": 0,
+                "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
+                "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
+
+    def _first_run(self, module: nn.Module) -> None:
+        """Runs the network once, so that a wrong input shape is told before anything is written."""
+        try:
+            with torch.no_grad():
+                outputs = call(module, {k: v.clone() for k, v in self.ring[0].items()}, self.info)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            shapes = ", ".join(f"{i['name']} {i['dtype']} {'x'.join(map(str, i['shape']))}" for i in self.info["inputs"])
+            raise Problem("usage", f"the model does not run on its inputs ({shapes}): {last_line(error)}", "check the inputs' names, types, shapes and ranges with --input") from error
+        if not outputs:
+            raise Problem("unsupported", "the model returns no tensor", "return a tensor, or a tuple, dict or dataclass of tensors")
+        for name, value in outputs.items():
+            if value.is_complex() or value.is_sparse or value.is_quantized:
+                raise Problem("unsupported", f"output '{name}' is {value.dtype}, {value.layout}", "return dense real tensors")
+        self.info["outputs"] = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in outputs.items()]
+
+    def _timed(self, module: nn.Module) -> None:
+        self.say("preparing weights")
+        self.info["weight_source"], self.info["case"]["weights_label"] = prepare_timed(module, self.spec, self.ring, self.info)
+        self.info["weight_bytes"] = sum(t.numel() * t.element_size() for t in state_of(module).values())
+
+    def _tapped(self, module: nn.Module) -> nn.Module:
+        return TapModule(module).eval() if self.spec["deep"] else module
+
+    def _sets(self, module: nn.Module) -> None:
+        """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
+        timed = state_of(module)
+        self._check_space(timed)
+        work = copy.deepcopy(module)
+        view = self._tapped(work).to(self.spec["device"])
+        if self.spec["deep"]:
+            self.info["outputs"] = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in self.runner.run(view, self.ring[0]).items()]
+        for number, name in enumerate(("timed", *GENERIC_SETS)):
+            if number:
+                make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
+            weights = state_of(module)
+            self._write(f"weights/{name}", weights)
+            load_weights(work, weights, name)
+            entries = self.ring if name == "timed" else self.ring[:PROVEN_GENERIC]
+            self.say(f"reference of weight set {name}")
+            wanted = self._reference(name, view, entries)
+            if name == "timed":
+                load_weights(module, timed, name)
+                self._export(module, wanted)
+            elif name == "generic1":
+                self._faults(module)
+
+    def _reference(self, name: str, view: nn.Module, entries: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+        runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1)
+        self._check_repeatable(view, runs["default"][0])
+        wanted = None
+        if self.info["reference"] == "float64":
+            try:
+                wanted = ref.reference_float64(self.runner, ref.double_copy(view), entries)
+            except Exception as error:  # whatever the model's code raises in float64
+                if is_out_of_memory(error):
+                    raise
+                self.info["reference"] = "float32_envelope"
+                self.notes.append(f"the model does not run in float64: {last_line(error)}")
+        if wanted is None:
+            wanted = ref.mean_of(runs)
+        self._write(f"reference/{name}", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
+        self._write(f"reference/{name}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+        self.e0 = ref.envelope_error(runs, wanted)
+        return wanted
+
+    def _check_repeatable(self, view: nn.Module, first: dict[str, Tensor]) -> None:
+        again = self.runner.run(view, self.ring[0])
+        note = "the model is random in eval mode: two runs on one input differ"
+        if note not in self.notes and max(ref.output_errors(again, {k: v.double() if v.is_floating_point() else v for k, v in first.items()}).values(), default=0.0) > 1e-3:
+            self.notes.append(note)
+
+    def _export(self, module: nn.Module, wanted: list[dict[str, Tensor]]) -> None:
+        """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
+        self.say("exporting the graph")
+        tapped = self._tapped(copy.deepcopy(module)) if self.spec["deep"] else module
+        program, self.info["export"] = export(tapped, self.ring[0], self.info)
+        if program is None:
+            return
+        runnable = program.module()
+        names = [o["name"] for o in self.info["outputs"]]
+        for i in (0, 1):
+            with torch.no_grad():
+                outputs = runnable(*[self.ring[i][d["name"]].clone() for d in self.info["inputs"]])
+            got = dict(zip(names, outputs))
+            errors = ref.output_errors(got, wanted[i])
+            worst = max(errors, key=lambda k: errors[k], default=None)
+            integers = [k for k, v in wanted[i].items() if not v.is_floating_point() and not torch.equal(got[k], v)]
+            if (worst is not None and not errors[worst] <= 8 * self.e0) or (integers and not errors):
+                self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output "
+                                       + (f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / self.e0:.0f} times the envelope" if worst else integers[0])}
+                return
+        torch.export.save(program, str(self.folder / "model.pt2"))
+        (self.folder / "graph.txt").write_text(str(program.graph_module.print_readable(print_output=False)), encoding="utf-8")
+
+    def _faults(self, module: nn.Module) -> None:
+        self.say("planting faults")
+        wide = self.info["reference"] == "float64"
+
+        def make_copy() -> nn.Module:
+            fresh = copy.deepcopy(module)
+            return (fresh.double() if wide else fresh).to(self.spec["device"])
+
+        results, said = ref.faulty_references(self.runner, make_copy, self.ring[0], self.info["flops"], wide)
+        self.info["faults"], self.info["fault_sentences"] = list(results), said
+        self._write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def _write(self, name: str, tensors: dict[str, Tensor]) -> None:
+        from safetensors.torch import save_file
+
+        save_file({k: v.contiguous() for k, v in tensors.items()}, str(self.folder / f"{name}.safetensors"))
+
+    def _check_space(self, timed: dict[str, Tensor]) -> None:
+        """Refuses early when the weights alone (three sets and the export) cannot fit."""
+        needed = 4 * sum(t.numel() * t.element_size() for t in timed.values())
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
+                          "free some space, or set XDG_CACHE_HOME to a folder on a larger disk")
+
+    def _write_info(self) -> None:
+        self.info["reference_note"] = "; ".join(self.notes)
+        (self.folder / "bundle.json").write_text(json.dumps(self.info, indent=1), encoding="utf-8")
+        self.say("done")
+
+
+def _elements(shape: list[int]) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count

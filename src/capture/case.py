@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From spec.json to a resolved case: the model built, every input's name, type, shape and range known, the batch settled, the id made."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capture.problem import Problem
+from strata_sdk.models import Built
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "int32": torch.int32,
+          "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool}
+HOW_TO_NAME_INPUTS = "give --input 1x3x224x224 (or --input ids=int64:1x128:0..30521), or let build() return (module, example_inputs)"
+
+
+@dataclasses.dataclass
+class Input:
+    """One input of the model. `example` is the user's own tensor, whose values the ring then follows."""
+
+    name: str
+    keyword: bool
+    dtype: str
+    shape: list[int]
+    low: int | None = None
+    high: int | None = None
+    example: Tensor | None = None
+
+    def described(self) -> dict:
+        """As bundle.json lists it."""
+        return {"name": self.name, "keyword": self.keyword, "dtype": self.dtype, "shape": self.shape}
+
+
+def check_spec(spec: Any) -> dict:
+    """A copy of the spec with every field present; Problem when it is not one."""
+    if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
+        raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
+    full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "seed": 0, "weights": None,
+            "input_from": None, "synthetic": False, "ring": 4, "deep": False} | spec
+    if full["mode"] != "infer":
+        raise Problem("unsupported", f"mode '{full['mode']}' cannot be captured yet", "use mode infer")
+    if full["maths"] != "fp32":
+        raise Problem("unsupported", f"maths mode '{full['maths']}' cannot be captured yet", "use fp32")
+    if full["device"] == "cuda" and not torch.cuda.is_available():
+        raise Problem("unavailable", f"this PyTorch ({torch.__version__}) sees no CUDA device", "use --device cpu, or a machine and a PyTorch with CUDA")
+    if full["device"] not in ("cpu", "cuda"):
+        raise Problem("usage", f"device '{full['device']}' is unknown; allowed: cpu, cuda")
+    for field, least in (("threads", 1), ("ring", 2), ("seed", 0)):
+        if not isinstance(full[field], int) or full[field] < least:
+            raise Problem("usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}")
+    if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):
+        raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
+    if full["synthetic"] and full["input_from"]:
+        raise Problem("usage", "'synthetic' and 'input_from' exclude each other", "leave one of them out")
+    return full
+
+
+def resolve_inputs(spec: dict, built: Built) -> list[Input]:
+    """The model's inputs in order: those of the spec, else of the user's example, else of the model's definition."""
+    if spec["inputs"]:
+        inputs = [_from_entry(i, e) for i, e in enumerate(spec["inputs"])]
+    elif built.example_inputs is not None:
+        inputs = _from_example(built.example_inputs)
+    elif built.default_inputs:
+        inputs = [_from_entry(i, e) for i, e in enumerate(built.default_inputs)]
+    else:
+        raise Problem("usage", f"the inputs of {built.name} are not known", HOW_TO_NAME_INPUTS)
+    # Positional ones come first, as in a call.
+    inputs.sort(key=lambda i: i.keyword)
+    names = [i.name for i in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise Problem("usage", f"two inputs are called '{name}'", "give each its own name")
+    _settle_batch(spec["batch"], inputs)
+    return inputs
+
+
+def _from_entry(index: int, entry: dict) -> Input:
+    dtype, shape = entry.get("dtype") or "float32", list(entry["shape"])
+    if dtype not in DTYPES:
+        raise Problem("usage", f"input {index}: type '{dtype}' is unknown; allowed: {', '.join(DTYPES)}")
+    if not all(isinstance(n, int) and n >= 1 for n in shape):
+        raise Problem("usage", f"input {index}: shape {shape} is not made of positive whole numbers")
+    low, high = entry.get("low"), entry.get("high")
+    if dtype.startswith(("int", "uint")) and low is None and not (dtype == "uint8" and is_image(shape)):
+        raise Problem("usage", f"input {entry.get('name') or index}: an integer input needs a range", f"write it as {entry.get('name') or 'ids'}={dtype}:{'x'.join(map(str, shape))}:0..100")
+    if low is not None and (high is None or low > high):
+        raise Problem("usage", f"input {entry.get('name') or index}: the range {low}..{high} is empty", "low must not be above high")
+    name = entry.get("name") or ""
+    return Input(name or f"arg{index}", bool(name), dtype, shape, low, high)
+
+
+def _from_example(example: Any) -> list[Input]:
+    if isinstance(example, Tensor):
+        named = [("arg0", False, example)]
+    elif isinstance(example, dict):
+        named = [(str(k), True, v) for k, v in example.items()]
+    elif isinstance(example, (tuple, list)):
+        named = [(f"arg{i}", False, v) for i, v in enumerate(example)]
+    else:
+        raise Problem("usage", f"build() returned example inputs of type {type(example).__name__}", "return (module, tensor), (module, (tensor, ...)) or (module, {name: tensor})")
+    if not named:
+        raise Problem("usage", "build() returned no example inputs beside the module", HOW_TO_NAME_INPUTS)
+    by_type = {v: k for k, v in DTYPES.items()}
+    inputs = []
+    for name, keyword, value in named:
+        if not isinstance(value, Tensor):
+            raise Problem("usage", f"example input '{name}' is a {type(value).__name__}, not a tensor", "bind other arguments in build(), so that only tensors remain")
+        if value.dtype not in by_type:
+            raise Problem("unsupported", f"example input '{name}' has type {value.dtype}", f"allowed: {', '.join(DTYPES)}")
+        inputs.append(Input(name, keyword, by_type[value.dtype], list(value.shape), example=value.detach().cpu().contiguous()))
+    return inputs
+
+
+def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
+    """Puts the asked batch in place of the first extent of every input that has the first input's batch."""
+    if batch is None or not inputs[0].shape:
+        return
+    own = inputs[0].shape[0]
+    if own not in (1, batch) and inputs[0].example is None:
+        raise Problem("usage", f"batch {batch} contradicts the input's shape {'x'.join(map(str, inputs[0].shape))}", "give the batch once: as the shape's first extent or as --batch")
+    for one in inputs:
+        if one.shape and one.shape[0] == own:
+            one.shape = [batch, *one.shape[1:]]
+            if one.example is not None:
+                rows = torch.arange(batch) % own
+                one.example = one.example[rows].contiguous()
+
+
+def is_image(shape: list[int]) -> bool:
+    """(N, 3, H, W) or (N, 1, H, W)."""
+    return len(shape) == 4 and shape[1] in (1, 3)
+
+
+def case_id(name: str, spec: dict, inputs: list[Input]) -> str:
+    """`resnet50/infer/b1/3x224x224/fp32/cpu/t2`; shapes without the batch, of several inputs joined by `+`."""
+    batch = inputs[0].shape[0] if inputs[0].shape else 1
+    shapes = "+".join("x".join(map(str, i.shape[1:])) or "1" for i in inputs)
+    return f"{name}/{spec['mode']}/b{batch}/{shapes}/{spec['maths']}/{spec['device']}/t{spec['threads']}"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports the network with torch.export and says where it fails; counts FLOPs and activation bytes."""
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from strata_sdk.models import call, graph_module
+
+_USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[torch.export.ExportedProgram | None, dict]:
+    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`."""
+    args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
+    first: Exception | None = None
+    for strict in (False, True):
+        try:
+            with torch.no_grad():
+                program = torch.export.export(graph_module(module, bundle), args, strict=strict)
+            return program, {"ok": True, "what": "", "where": ""}
+        except Exception as error:  # torch.export raises errors of many kinds, user code more
+            traceback.print_exc(file=sys.stderr)
+            first = first or error
+        finally:
+            torch._dynamo.reset()
+    assert first is not None
+    return None, {"ok": False, "what": _reason(first), "where": where_of(first, module)}
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"torch.export: {type(error).__name__}: {lines[0] if lines else 'no message'}"[:400]
+
+
+def where_of(error: BaseException, module: nn.Module) -> str:
+    """file:line of the model's own code where an export failed; empty when no frame of it is known."""
+    files = {sys.modules[type(m).__module__].__file__ for m in module.modules() if getattr(sys.modules.get(type(m).__module__), "__file__", None)}
+    torch_folder = str(Path(torch.__file__).parent)
+    own = {f for f in files if not f.startswith(torch_folder)}
+    frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+    frames += [(f.filename, f.lineno) for f in getattr(error, "real_stack", None) or []]
+    frames += [(name, int(line)) for name, line in _USER_LINE.findall(str(error))]
+    for chosen in ([f for f in frames if f[0] in own], [f for f in frames if not f[0].startswith(torch_folder) and "strata_sdk" not in f[0] and "/capture/" not in f[0]]):
+        if chosen:
+            return f"{chosen[-1][0]}:{chosen[-1][1]}"
+    return ""
+
+
+def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[int, int]:
+    """FLOPs of one batch (a multiply-add counts two) and the bytes of all leaf modules' outputs."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    total = [0]
+
+    def add(_module, _args, output) -> None:
+        for part in output if isinstance(output, (tuple, list)) else [output]:
+            if isinstance(part, Tensor):
+                total[0] += part.numel() * part.element_size()
+
+    handles = [m.register_forward_hook(add) for m in module.modules() if not any(True for _ in m.children())]
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # the fused attention kernel is one operator without a formula
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            call(module, {k: v.clone() for k, v in entry.items()}, bundle)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        for handle in handles:
+            handle.remove()
+    return int(counter.get_total_flops()), total[0]

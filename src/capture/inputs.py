@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, or seeded numbers; whole batches that all differ.
+
+Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels, without importing either (seconds) and without downloads.
+"""
+from __future__ import annotations
+
+import functools
+import gzip
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capture.case import DTYPES, Input, is_image
+from capture.problem import Problem
+
+# The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left out.
+PHOTOGRAPHS = {"skimage": ["astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"],
+               "sklearn": ["china.jpg", "flower.jpg"]}
+FOLDERS = {"skimage": "data", "sklearn": "datasets/images"}
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+DIGIT_MEAN, DIGIT_STD = 0.1307, 0.3081  # of MNIST, whose models expect it
+SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], str]:
+    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from."""
+    ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"])]
+    sources: list[str] = []
+    for index, one in enumerate(inputs):
+        generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
+        values, source = _values(spec, one, generator)
+        for entry, value in zip(ring, values):
+            entry[one.name] = value.contiguous()
+        if source not in sources:
+            sources.append(source)
+    if spec["input_from"] and not any("image files" in s for s in sources):
+        raise Problem("usage", "--input-from was given, but no input is a batch of images", "images need a float or uint8 input of shape (N, 3, H, W) or (N, 1, H, W)")
+    for i in range(len(ring)):
+        for k in range(i):
+            if all(torch.equal(ring[i][n], ring[k][n]) for n in ring[i]):
+                raise Problem("usage", f"inputs {k} and {i} of the ring are equal, so a level that answers from memory would not be noticed",
+                              "give at least one input a range with enough values, or a floating-point type")
+    return ring, "; ".join(sources)
+
+
+def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
+    count, shape, dtype = spec["ring"], one.shape, DTYPES[one.dtype]
+    image_type = dtype.is_floating_point or dtype == torch.uint8
+    if is_image(shape) and image_type and one.low is None and not spec["synthetic"]:
+        arrays, source = _images(spec["input_from"], count, shape, generator)
+        return [_normalised(a, dtype) for a in arrays], source
+    if one.example is not None and (not dtype.is_floating_point or one.example.numel() == 1):
+        return [_shuffled(one.example, i, generator) for i in range(count)], "values of the user's example, shuffled"
+    if one.low is not None:
+        values = [torch.randint(one.low, one.high + 1, shape, generator=generator).to(dtype) for _ in range(count)]
+        return values, f"integers {one.low} to {one.high}, seeded {spec['seed']}" if one.low != one.high else f"the constant {one.low}"
+    if dtype == torch.bool:
+        return [torch.rand(shape, generator=generator) < 0.5 for _ in range(count)], f"seeded {spec['seed']} booleans"
+    if dtype == torch.uint8:
+        return [torch.randint(0, 256, shape, generator=generator).to(dtype) for _ in range(count)], f"integers 0 to 255, seeded {spec['seed']}"
+    mean, std = _moments(one.example)
+    like = " with the mean and deviation of the user's example" if one.example is not None else ""
+    return [(torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)], f"synthetic normal numbers, seeded {spec['seed']}{like}"
+
+
+def _moments(example: Tensor | None) -> tuple[float, float]:
+    if example is None or example.numel() < 2:
+        return 0.0, 1.0
+    std = float(example.double().std())
+    return (float(example.double().mean()), std) if std > 0 else (0.0, 1.0)
+
+
+def _shuffled(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
+    """Entry 0 is the example; later ones permute it along its last dimension, so that every value stays one that the model accepts."""
+    if entry == 0 or example.dim() == 0:
+        return example.clone()
+    return example[..., torch.randperm(example.shape[-1], generator=generator)]
+
+
+# ---------------------------------------------------------------------------------------------------- images
+
+def _images(folder: str | None, count: int, shape: list[int], generator: torch.Generator) -> tuple[list[np.ndarray], str]:
+    """`count` batches as uint8 arrays of `shape`."""
+    batch, channels, height, width = shape
+    needed = count * batch
+    if folder:
+        pictures = _pictures_of(Path(folder), channels, needed)
+        source = f"{len(pictures)} image files of the user's folder {Path(folder).name}"
+    elif channels == 1:
+        return _digits(count, shape, generator)
+    else:
+        paths = [p for package, names in PHOTOGRAPHS.items() for p in _shipped(package, FOLDERS[package], names)]
+        pictures = [_read(p, channels) for p in paths[: min(needed, len(paths))]]
+        source = f"crops of {len(pictures)} photographs that scikit-learn and scikit-image ship"
+    rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
+    planes = [_crop(pictures[k % len(pictures)], height, width, rng, whole=bool(folder) and k < len(pictures)) for k in range(needed)]
+    return [np.stack(planes[i * batch:(i + 1) * batch]) for i in range(count)], source
+
+
+def _crop(picture, height: int, width: int, rng: np.random.Generator, whole: bool) -> np.ndarray:
+    """A crop of the asked aspect, between half and all of what fits (`whole`: all of it, centred), resized; (C, height, width) uint8."""
+    from PIL import Image
+
+    fit = min(picture.width / width, picture.height / height)
+    scale = 1.0 if whole else float(rng.uniform(0.5, 1.0))
+    w, h = width * fit * scale, height * fit * scale
+    left = (picture.width - w) * (0.5 if whole else float(rng.uniform()))
+    top = (picture.height - h) * (0.5 if whole else float(rng.uniform()))
+    resized = np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR, box=(left, top, left + w, top + h)))
+    return resized[None] if resized.ndim == 2 else np.ascontiguousarray(resized.transpose(2, 0, 1))
+
+
+def _normalised(pixels: np.ndarray, dtype: torch.dtype) -> Tensor:
+    if dtype == torch.uint8:
+        return torch.from_numpy(pixels)
+    scaled = torch.from_numpy(pixels).to(torch.float32) / 255
+    if pixels.shape[1] == 1:
+        return ((scaled - DIGIT_MEAN) / DIGIT_STD).to(dtype)
+    mean, std = torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1), torch.tensor(IMAGENET_STD).view(1, 3, 1, 1)
+    return ((scaled - mean) / std).to(dtype)
+
+
+def _package_folder(package: str) -> Path:
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise Problem("unavailable", f"the photographs and digits lie in {package}, which this Python cannot import",
+                      "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _shipped(package: str, folder: str, names: list[str]) -> list[Path]:
+    base = _package_folder(package) / folder
+    found = [base / n for n in names if (base / n).is_file()]
+    if not found:
+        raise Problem("unavailable", f"{package} ships none of the photographs {', '.join(names)} in {folder}", "use --input-from FOLDER or --synthetic")
+    return found
+
+
+def _read(path: Path, channels: int):
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise Problem("unavailable", "reading images needs Pillow, which this Python cannot import", "install pillow, or use --synthetic") from error
+    try:
+        with Image.open(path) as picture:
+            return picture.convert("RGB" if channels == 3 else "L")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise Problem("usage", f"cannot read the image {path}: {' '.join(str(error).split())}", "remove the file from the folder or replace it") from error
+
+
+def _pictures_of(folder: Path, channels: int, needed: int) -> list:
+    if not folder.is_dir():
+        raise Problem("usage", f"--input-from {folder} is not a folder", "give a folder of JPEG or PNG files")
+    try:
+        files = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+    except OSError as error:
+        raise Problem("usage", f"cannot list the folder {folder}: {error.strerror}", "check its permissions") from error
+    if not files:
+        raise Problem("usage", f"the folder {folder} holds no JPEG or PNG file", f"files must end in {', '.join(SUFFIXES)}")
+    return [_read(p, channels) for p in files[:needed]]
+
+
+@functools.cache
+def _digit_images() -> np.ndarray:
+    """1797 handwritten digits of 8x8 pixels, uint8."""
+    [path] = _shipped("sklearn", "datasets/data", ["digits.csv.gz"])
+    with gzip.open(path, "rt") as file:
+        table = np.loadtxt(file, delimiter=",", dtype=np.float32)
+    return np.round(table[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+
+
+def _digits(count: int, shape: list[int], generator: torch.Generator) -> tuple[list[np.ndarray], str]:
+    from PIL import Image
+
+    batch, _, height, width = shape
+    digits = _digit_images()
+    order = torch.randperm(len(digits), generator=generator).tolist()
+    planes = []
+    for k in range(count * batch):
+        digit = np.roll(digits[order[k % len(digits)]], k // len(digits), axis=1)  # a second lap moves every digit by a pixel
+        planes.append(np.asarray(Image.fromarray(digit).resize((width, height), Image.Resampling.BILINEAR))[None])
+    return [np.stack(planes[i * batch:(i + 1) * batch]) for i in range(count)], "handwritten digits that scikit-learn ships"

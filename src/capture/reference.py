@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the user's module: the float64 reference, the legitimate float32 runs that make the envelope, and the reference with planted faults.
+
+Inputs are copied before every run, since a module may change them.
+"""
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from capture.faults import POWER, NotApplicable, apply_fault
+from strata_sdk.models import call
+
+Named = dict[str, Tensor]
+LEAST_RUNS = 5
+FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
+
+
+def strict_float32() -> None:
+    """No TF32 and no bfloat16 inside float32 operations, on any backend."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False  # the older interface: setting the parts one by one makes torch.export's look at this flag fail
+    for part in (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.mkldnn.rnn):
+        part.fp32_precision = "ieee"
+
+
+class Runner:
+    """Runs modules on ring entries on the case's device; results are contiguous CPU tensors."""
+
+    def __init__(self, bundle: dict, device: str, threads: int) -> None:
+        self.bundle, self.device, self.threads = bundle, device, threads
+
+    def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Named:
+        """One forward pass; `change` maps each input after it was copied."""
+        with torch.inference_mode():
+            moved = {k: change(v.clone()).to(self.device) for k, v in entry.items()}
+            return {k: v.detach().to("cpu", copy=True).contiguous() for k, v in call(module, moved, self.bundle).items()}
+
+
+def to_double(t: Tensor) -> Tensor:
+    return t.double() if t.is_floating_point() else t
+
+
+def reference_float64(runner: Runner, module64: nn.Module, entries: Iterable[Mapping[str, Tensor]]) -> list[Named]:
+    """The module's outputs in float64 arithmetic; what is an integer stays one."""
+    return [{k: to_double(v) for k, v in runner.run(module64, e, to_double).items()} for e in entries]
+
+
+def double_copy(module: nn.Module) -> nn.Module:
+    """A float64 copy; the original keeps its type."""
+    return copy.deepcopy(module).double()
+
+
+# ---------------------------------------------------------------------------------------------------- the envelope
+
+def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int) -> dict[str, list[Named]]:
+    """Variant -> outputs of each entry. At least five legitimate float32 runs that differ only in rounding."""
+    runs: dict[str, list[Named]] = {}
+
+    def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
+        runs[name] = [runner.run(module, e, change) for e in entries]
+
+    add("default")
+    if any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
+        with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):  # a view() inside may refuse this layout
+            add("channels_last", lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t)
+    if runner.device == "cpu" and runner.threads > 1:
+        torch.set_num_threads(1)
+        try:
+            add("one_thread")
+        finally:
+            torch.set_num_threads(runner.threads)
+    with _plain_kernels(runner.device):
+        add("plain_kernels")
+    if any(t.is_floating_point() for t in entries[0].values()):
+        add("input_ulp", _ulp_noise(seed))
+    number = 0
+    while len(runs) < LEAST_RUNS:
+        number += 1
+        with _moved_weights(module, seed + number):
+            add("weight_ulp" if number == 1 else f"weight_ulp{number}")
+    return runs
+
+
+@contextlib.contextmanager
+def _weights_as(module: nn.Module, memory_format: torch.memory_format):
+    try:
+        yield module.to(memory_format=memory_format)
+    finally:
+        module.to(memory_format=torch.contiguous_format)
+
+
+@contextlib.contextmanager
+def _plain_kernels(device: str):
+    """oneDNN or cuDNN off: the framework's own kernels."""
+    backend = torch.backends.mkldnn if device == "cpu" else torch.backends.cudnn
+    before = backend.enabled
+    backend.enabled = False
+    try:
+        yield
+    finally:
+        backend.enabled = before
+
+
+def _moved(t: Tensor, generator: torch.Generator) -> Tensor:
+    """Every element moved to the next number up or down, at random."""
+    up = torch.rand(t.shape, generator=generator) < 0.5
+    return torch.nextafter(t, torch.where(up, float("inf"), float("-inf")).to(t.dtype))
+
+
+def _ulp_noise(seed: int) -> Callable[[Tensor], Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return lambda t: _moved(t, generator) if t.dtype in (torch.float32, torch.float64) else t
+
+
+@contextlib.contextmanager
+def _moved_weights(module: nn.Module, seed: int):
+    generator = torch.Generator().manual_seed(seed)
+    before = {n: p.detach().clone() for n, p in module.named_parameters()}
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dtype == torch.float32:
+                parameter.copy_(_moved(parameter.detach().cpu(), generator))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(before[name])
+
+
+def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
+    """The centre of an envelope in float64, for a module that cannot run in float64."""
+    variants = list(runs.values())
+    centre = []
+    for same_entry in zip(*variants):
+        centre.append({k: torch.stack([r[k].double() for r in same_entry]).mean(0) if same_entry[0][k].is_floating_point() else same_entry[0][k] for k in same_entry[0]})
+    return centre
+
+
+# ---------------------------------------------------------------------------------------------------- errors (PROOF: outputs)
+
+def output_errors(result: Named, reference: Named) -> dict[str, float]:
+    """||y - y64|| / (||y64|| + floor) per floating-point output; the floor is 2^-24 sqrt(n) times the median |y| over all outputs."""
+    floats = {k: v for k, v in reference.items() if v.is_floating_point()}
+    if not floats:
+        return {}
+    median = torch.cat([v.double().abs().reshape(-1) for v in floats.values()]).median().item()
+    errors = {}
+    for name, wanted in floats.items():
+        floor = 2.0**-24 * wanted.numel() ** 0.5 * median
+        if result[name].shape != wanted.shape:
+            errors[name] = float("inf")
+            continue
+        distance = (result[name].double() - wanted.double()).norm().item()
+        errors[name] = distance / max(wanted.double().norm().item() + floor, 1e-300)
+    return errors
+
+
+def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> float:
+    """E0: the largest error of the legitimate runs over outputs and entries, at least 8 * 2^-24."""
+    found = [e for variant in runs.values() for result, wanted in zip(variant, reference) for e in output_errors(result, wanted).values()]
+    return max([8 * 2.0**-24, *found])
+
+
+# ---------------------------------------------------------------------------------------------------- planted faults
+
+def faulty_references(runner: Runner, make_copy: Callable[[], nn.Module], entry: Mapping[str, Tensor], flops: float, wide: bool) -> tuple[dict[str, Named], list[str]]:
+    """Fault -> outputs of one entry, and sentences that say what was planted. `make_copy` gives a fresh module, `wide` says whether it is float64."""
+    most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
+    results: dict[str, Named] = {}
+    said: list[str] = []
+    for name in POWER:
+        if len(results) >= most:
+            break
+        module = make_copy()
+        try:
+            sentence = apply_fault(module, name)
+        except NotApplicable:
+            continue
+        try:
+            results[name] = {k: to_double(v) for k, v in runner.run(module, entry, to_double if wide else lambda t: t).items()}
+        except Exception:  # a fault that makes shapes disagree shows itself without a proof
+            continue
+        said.append(f"{name}: {sentence}")
+    return results, said

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weight sets: the one that is timed (seeded or the user's) and the generic ones, in which no bias, statistic or scale is 0 or 1.
+
+Statistics and scales are set layer by layer from the activations of a few real inputs ("calibration"), so that activations stay of order 1 at any depth and
+outputs follow the inputs; a proof on saturated or constant outputs would see nothing.
+"""
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from capture.faults import PRODUCTS
+from capture.problem import Problem
+from strata_sdk.models import bind, load_weights
+
+CALIBRATION_SAMPLES = 8
+NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm, nn.RMSNorm)
+
+
+def state_of(module: nn.Module) -> dict[str, Tensor]:
+    """A copy of every parameter and persistent buffer, contiguous and unshared."""
+    return {k: v.detach().clone().contiguous() for k, v in module.state_dict().items() if isinstance(v, Tensor)}
+
+
+# ---------------------------------------------------------------------------------------------------- the user's file
+
+def read_user_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors of a .safetensors, .pt or .pth file; never runs what a pickle holds. Raises Problem."""
+    if not path.is_file():
+        raise Problem("usage", f"the weights file {path} does not exist", "check the path")
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(str(path))
+        except SafetensorError as error:
+            raise Problem("usage", f"the weights file {path} is not a readable safetensors file: {error}", "save or download it again") from error
+    if path.suffix not in (".pt", ".pth"):
+        raise Problem("usage", f"the weights file {path} ends in '{path.suffix}'", "allowed: .safetensors, .pt, .pth")
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        reason = str(error)
+        if "Unsupported global" in reason or "Unsupported class" in reason or "GLOBAL" in reason:
+            raise Problem("usage", f"the weights file {path} is a pickle that holds more than tensors; strata does not run such files",
+                          "save model.state_dict() instead of the model") from error
+        raise Problem("usage", f"the weights file {path} cannot be read: {' '.join(reason.split())[:300]}", "save model.state_dict() with torch.save") from error
+    except Exception as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
+        raise Problem("usage", f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:300]}", "save or download it again") from error
+    for wrapper in ("state_dict", "model_state_dict", "model"):
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(wrapper), Mapping):
+            loaded = loaded[wrapper]
+    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise Problem("usage", f"the weights file {path} holds no name-to-tensor mapping", "save model.state_dict() with torch.save")
+    if loaded and all(k.startswith("module.") for k in loaded):
+        loaded = {k.removeprefix("module."): v for k, v in loaded.items()}
+    return dict(loaded)
+
+
+# ---------------------------------------------------------------------------------------------------- the timed set
+
+def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], bundle: dict) -> tuple[str, str]:
+    """Puts the timed weights into the module; returns (a sentence for the report, a label for the case)."""
+    if spec["weights"]:
+        path = Path(spec["weights"])
+        load_weights(module, read_user_weights(path), str(path))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
+    notes = [f"seeded {spec['seed']}"]
+    generator = torch.Generator().manual_seed(spec["seed"])
+    redrawn = _redraw_constant_products(module, generator)
+    if redrawn:
+        notes.append(f"{redrawn} constant weight matrices drawn at random, since outputs would not follow the inputs")
+    norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
+    if norms and all(bool((m.running_mean == 0).all()) and bool((m.running_var == 1).all()) for m in norms):
+        with _hooks([m.register_forward_pre_hook(_set_statistics) for m in norms]):
+            _run_calibration(module, ring, bundle)
+        notes.append("calibrated BatchNorm statistics")
+    return ", ".join(notes), f"seed{spec['seed']}"
+
+
+def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> int:
+    """Linear and convolution weights that are one constant (zero-initialised heads) get a seeded draw; returns how many."""
+    count = 0
+    for layer in module.modules():
+        if isinstance(layer, PRODUCTS) and layer.weight.numel() > 1 and _is_constant(layer.weight):
+            _draw_product(layer.weight, generator)
+            count += 1
+    return count
+
+
+# ---------------------------------------------------------------------------------------------------- the generic sets
+
+def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring: list[dict[str, Tensor]], bundle: dict) -> None:
+    """Changes the module's weights into a generic set: every floating-point parameter differs from the timed set, none is left at 0 or 1."""
+    load_weights(module, timed, "timed")
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
+        product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
+        for name, parameter in module.named_parameters():
+            if parameter.is_floating_point():
+                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+    shared = _shared_weights(module)
+    hooks = []
+    for layer in module.modules():
+        if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
+            hooks.append(layer.register_forward_pre_hook(_shifted_statistics(generator)))
+        elif isinstance(layer, PRODUCTS) and id(layer.weight) not in shared:
+            hooks.append(layer.register_forward_hook(_scaled_product(generator)))
+    with _hooks(hooks):
+        _run_calibration(module, ring, bundle)
+
+
+def _draw(name: str, parameter: Tensor, of_norm: bool, of_product: bool, generator: torch.Generator) -> None:
+    away = _away(parameter.shape, 0.1, 0.5, generator).to(parameter.dtype)
+    if "bias" in name and parameter.dim() == 1:
+        parameter.copy_(away)
+    elif of_norm:
+        parameter.copy_(1 + away)
+    elif _is_constant(parameter):
+        if of_product:
+            _draw_product(parameter, generator)
+        else:
+            parameter.add_(away)
+    else:
+        spread = parameter.double().std().item()
+        noise = torch.randn(parameter.shape, generator=generator).to(parameter.dtype) * spread
+        parameter.add_(noise).mul_(0.5**0.5)
+
+
+def _draw_product(weight: Tensor, generator: torch.Generator) -> None:
+    fan_in = max(1, weight[0].numel())
+    with torch.no_grad():
+        weight.copy_(torch.randn(weight.shape, generator=generator) / fan_in**0.5)
+
+
+def _away(shape, low: float, high: float, generator: torch.Generator) -> Tensor:
+    """Numbers in [-high, -low] and [low, high]."""
+    sign = torch.randint(0, 2, shape, generator=generator) * 2 - 1
+    return sign * (low + (high - low) * torch.rand(shape, generator=generator))
+
+
+def _is_constant(tensor: Tensor) -> bool:
+    return tensor.numel() > 0 and bool((tensor == tensor.reshape(-1)[0]).all())
+
+
+def _shared_weights(module: nn.Module) -> set[int]:
+    """Weights that more than one module owns (a tied output layer): scaling one would change the other behind its back."""
+    owners: dict[int, int] = {}
+    for layer in module.modules():
+        for parameter in layer.parameters(recurse=False):
+            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
+    return {k for k, n in owners.items() if n > 1}
+
+
+# ---------------------------------------------------------------------------------------------------- calibration
+
+class _hooks:
+    """Removes hooks at the end of a with block."""
+
+    def __init__(self, handles: list) -> None:
+        self.handles = handles
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_error) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def _run_calibration(module: nn.Module, ring: list[dict[str, Tensor]], bundle: dict) -> None:
+    """One eval-mode pass over a few samples of all ring entries; over entry 0 alone where the model refuses another batch."""
+    batch = bundle["inputs"][0]["shape"][0] if bundle["inputs"][0]["shape"] else None
+    mixed = None
+    if batch is not None:
+        rows = max(1, min(batch, CALIBRATION_SAMPLES // len(ring)))
+        mixed = {i["name"]: torch.cat([e[i["name"]][:rows] for e in ring]) if i["shape"] and i["shape"][0] == batch else ring[0][i["name"]].clone() for i in bundle["inputs"]}
+    for entry in (mixed, {k: v.clone() for k, v in ring[0].items()}):
+        if entry is None:
+            continue
+        args, kwargs = bind(entry, bundle)
+        try:
+            with torch.no_grad():
+                module(*args, **kwargs)
+            return
+        except Exception:
+            if entry is not mixed:
+                raise
+
+
+def _channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    x = x.transpose(0, 1).reshape(x.shape[1], -1).double()
+    mean, var = x.mean(1), x.var(1, unbiased=False)
+    # A channel with one value, or a dead one, has no variance: it gets a share of the layer's, so that it is not blown up.
+    floor = max(0.05 * var.mean().item(), 0.05 * x.var(unbiased=False).item(), 1e-3)
+    return mean, var.clamp(min=floor)
+
+
+def _set_statistics(norm: _BatchNorm, args: tuple) -> None:
+    mean, var = _channel_moments(args[0])
+    norm.running_mean.copy_(mean)
+    norm.running_var.copy_(var)
+
+
+def _shifted_statistics(generator: torch.Generator):
+    done: set[nn.Module] = set()
+
+    def hook(norm: _BatchNorm, args: tuple) -> None:
+        if norm in done:
+            return
+        done.add(norm)
+        mean, var = _channel_moments(args[0])
+        norm.running_mean.copy_(mean + _away(mean.shape, 0.1, 0.5, generator) * var.sqrt())
+        norm.running_var.copy_(var)
+
+    return hook
+
+
+def _scaled_product(generator: torch.Generator):
+    """Scales a linear or convolution layer so that its result has a deviation drawn away from 1, and centres its channels before the bias."""
+    done: set[nn.Module] = set()
+
+    def hook(layer: nn.Module, _args: tuple, output: Tensor):
+        if layer in done or not isinstance(output, Tensor):
+            return None
+        done.add(layer)
+        channel = output.dim() - 1 if isinstance(layer, nn.Linear) else output.dim() - (layer.weight.dim() - 1)
+        shape = [1] * output.dim()
+        shape[channel] = -1
+        bare = output if layer.bias is None else output - layer.bias.view(shape)
+        means = bare.transpose(0, channel).reshape(bare.shape[channel], -1).double().mean(1)
+        deviation = (bare.double() - means.view(shape)).std().item()
+        whole = bare.double().std().item()
+        if not deviation > 1e-3 * whole or not whole < float("inf") or whole < 1e-12:
+            return None  # does not depend on the input here (one sample, a token): left as drawn
+        target = float(torch.exp(_away((), 0.3, 0.7, generator)))
+        layer.weight.mul_(target / deviation)
+        scaled = bare * (target / deviation)
+        if layer.bias is None:
+            return scaled
+        layer.bias.copy_(target * _away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
+        return scaled + layer.bias.view(shape)
+
+    return hook
