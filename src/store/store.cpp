@@ -168,9 +168,9 @@ Result<void> Store::begin_run(const Run& run) {
   return {};
 }
 
-Result<void> Store::finish_run(const std::string& run_id, const std::string& finished, bool was_interrupted) {
-  Statement put(handle_.get(), "UPDATE runs SET finished=?, interrupted=? WHERE run_id=?");
-  put.bind(finished).bind(static_cast<int>(was_interrupted)).bind(run_id);
+Result<void> Store::finish_run(const Run& run) {
+  Statement put(handle_.get(), "UPDATE runs SET finished=?, interrupted=?, settings=? WHERE run_id=?");
+  put.bind(run.finished).bind(static_cast<int>(run.interrupted)).bind(run.settings).bind(run.run_id);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write the end of the run");
   return {};

@@ -22,7 +22,7 @@ class Store {
   static std::filesystem::path default_path();
 
   Result<void> begin_run(const Run& run);  // the run's own fields; its cases are added one by one
-  Result<void> finish_run(const std::string& run_id, const std::string& finished, bool interrupted);
+  Result<void> finish_run(const Run& run);  // its finished, interrupted and settings
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows
   Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_hash, const Row& row);

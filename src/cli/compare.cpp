@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata compare MODEL`: options, then cases one after the other, then the first screen and the report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <regex>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "common/interrupt.hpp"
+#include "measure/compare.hpp"
+#include "measure/warnings.hpp"
+#include "plan/jobs.hpp"
+#include "probe/machine.hpp"
+#include "report/html.hpp"
+#include "report/markdown.hpp"
+#include "report/terminal.hpp"
+#include "report/view.hpp"
+#include "stats/compare.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+struct Arguments {
+  plan::Options options;
+  std::string batch, levels, budget, precision, timeout, store, format = "text", python, output;
+  std::string command;
+};
+
+// "60s", "2m", "1h" or seconds; nullopt: something else.
+std::optional<double> seconds(const std::string& text) {
+  static const std::regex form(R"(^([0-9]+(?:\.[0-9]+)?)(ms|s|m|min|h)?$)");
+  std::smatch found;
+  if (!std::regex_match(text, found, form)) return std::nullopt;
+  const double value = std::stod(found[1]);
+  const std::string unit = found[2];
+  return unit == "ms" ? value / 1000 : unit == "m" || unit == "min" ? value * 60 : unit == "h" ? value * 3600 : value;
+}
+
+std::optional<double> share(const std::string& text) {
+  static const std::regex form(R"(^([0-9]+(?:\.[0-9]+)?)(%?)$)");
+  std::smatch found;
+  if (!std::regex_match(text, found, form)) return std::nullopt;
+  return std::stod(found[1]) / (found[2].length() ? 100.0 : 1.0);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+Result<void> parse(Arguments& a) {
+  const auto bad = [](const char* option, const std::string& got, const char* form) {
+    return fail(fmt::format("{} {}: write {}", option, got, form), "", Exit::usage);
+  };
+  auto& o = a.options;
+  for (const auto& part : split(a.batch)) {
+    if (part.find_first_not_of("0123456789") != std::string::npos || part.size() > 7) return bad("--batch", a.batch, "a whole number, or several as 1,8,32");
+    o.batches.push_back(std::stoi(part));
+  }
+  o.levels = split(a.levels);
+  if (!a.budget.empty() && !(o.budget_s = seconds(a.budget))) return bad("--budget", a.budget, "a time as 60s or 2m");
+  if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout))) return bad("--timeout", a.timeout, "a time as 60s or 2m");
+  if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--precision", a.precision, "a share as 1%");
+  return {};
+}
+
+std::string quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,@%+") == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string run_identity() {
+  std::random_device device;
+  auto now = utc_now();
+  std::string stamp;
+  for (const char c : now)
+    if (c == 'T')
+      stamp += '-';
+    else if (c >= '0' && c <= '9')
+      stamp += c;
+  return fmt::format("{}-{:04x}", stamp, device() & 0xffffU);
+}
+
+// Everything that a run needs and that can be wrong before anything is measured.
+struct Prepared {
+  measure::Setting setting;
+  std::vector<Json> specs;
+  std::vector<level::Level> levels;
+  std::vector<level::Problem> problems;
+};
+
+Result<Prepared> get_ready(const Arguments& a) {
+  Prepared ready;
+  auto& s = ready.setting;
+  s.options = a.options;
+  auto specs = plan::specs_of(a.options);
+  if (!specs) return tl::unexpected(specs.error());
+  ready.specs = std::move(*specs);
+  const auto effort = plan::effort_of(a.options);
+  if (!effort) return tl::unexpected(effort.error());
+  s.effort = *effort;
+  s.place = installation();
+  if (!a.python.empty()) s.place.python = a.python;
+  auto found = level::discover(level::search_path(s.place.root));
+  auto chosen = plan::choose_levels(found, a.options.levels);
+  if (!chosen) return tl::unexpected(chosen.error());
+  ready.levels = std::move(*chosen);
+  ready.problems = std::move(found.problems);
+  std::vector<std::string> modules;
+  for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
+  const auto environment = plan::ask_environment(s.place.python, s.place, modules);
+  if (!environment) return tl::unexpected(environment.error());
+  s.environment = *environment;
+  if (s.environment.torch_version.empty())
+    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", s.place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
+                Exit::environment);
+  const auto tools = s.place.tools_python == s.place.python ? environment : plan::ask_environment(s.place.tools_python, s.place, modules);
+  if (!tools) return tl::unexpected(tools.error());
+  s.tools = *tools;
+  s.machine = probe::machine();
+  s.run_id = run_identity();
+  s.order_seed = static_cast<std::uint64_t>(a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
+  return ready;
+}
+
+// A precision that the process effect makes unreachable is refused before an hour is spent on it.
+Result<void> check_precision(const Prepared& ready, const store::Store& store) {
+  if (ready.setting.effort.precision <= 0) return {};
+  const auto sigma = measure::process_sigma(store, ready.setting.machine, ready.specs.front().value("threads", 1));
+  if (!sigma) return tl::unexpected(sigma.error());
+  const int restarts = ready.setting.effort.restarts;
+  const double reachable = stats::reachable_precision(restarts, sigma->value);
+  if (ready.setting.effort.precision >= reachable) return {};
+  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, 0, sigma->value);
+  return fail(fmt::format("--precision {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})", ready.setting.effort.precision * 100, restarts, reachable * 100,
+                          sigma->value * 100, sigma->source),
+              needed ? fmt::format("--restarts {}, or a coarser precision; `./strata doctor --calibrate` measures this machine's process effect", *needed) : std::string("a coarser precision"),
+              Exit::usage);
+}
+
+store::Run describe_run(const Prepared& ready, const Arguments& a) {
+  const auto& s = ready.setting;
+  store::Run run;
+  run.run_id = s.run_id;
+  run.name = a.options.name;
+  run.started = utc_now();
+  run.command = a.command;
+  run.version = STRATA_VERSION;
+  run.seed = static_cast<std::int64_t>(s.order_seed);
+  run.machine = s.machine;
+  run.environments = Json::array({s.environment.to_json()});
+  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep},
+                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
+  return run;
+}
+
+// The result in the wanted form on standard output; for a person also the report's place.
+int show_result(const Arguments& a, const store::Store& store, const measure::Setting& setting) {
+  const auto run = store.load_run(setting.run_id);
+  if (!run) return complain(run.error());
+  const Json result = report::view(*run);
+  const auto format = format_option(a.format).value_or(report::Format::text);
+  if (format == report::Format::json) fmt::print("{}\n", result.dump(1));
+  if (format == report::Format::csv) fmt::print("{}", report::csv(result));
+  if (format == report::Format::md) fmt::print("{}", report::markdown(result));
+  if (format == report::Format::text) fmt::print("{}", report::terminal(result, terminal_style()));
+  std::fflush(stdout);
+  const auto script = plotly_js(setting.place);
+  const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
+  const fs::path path = a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
+  const auto written = page ? write_file(path, *page) : Result<void>(tl::unexpected(page.error()));
+  if (!written) return complain(written.error());
+  fmt::print(stderr, "report: {}\n", path.string());
+  return 0;
+}
+
+Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, ProgressLine& line) {
+  measure::Outcome all;
+  const auto& s = ready.setting;
+  for (const auto& spec : ready.specs) {
+    if (interrupted()) break;
+    const auto capture = [&](Json one) {
+      line.status(fmt::format("capturing {}", s.options.model), -1);
+      return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); });
+    };
+    const auto bundle = capture(spec);
+    if (!bundle) return tl::unexpected(bundle.error());
+    std::optional<plan::Bundle> deep;
+    if (s.options.deep) {
+      auto tapped = spec;
+      tapped["deep"] = true;
+      auto captured = capture(tapped);
+      if (!captured) return tl::unexpected(captured.error());
+      deep = std::move(*captured);
+    }
+    const auto outcome = measure::compare_case(s, *bundle, deep ? &*deep : nullptr, ready.levels, store, line.callbacks());
+    if (!outcome) return tl::unexpected(outcome.error());
+    all.failed = all.failed || outcome->failed;
+    all.missing = all.missing || outcome->missing;
+  }
+  return all;
+}
+
+int compare(Arguments& a) {
+  if (auto ok = parse(a); !ok) return complain(ok.error());
+  if (auto ok = format_option(a.format); !ok) return complain(ok.error());
+  auto ready = get_ready(a);
+  if (!ready) return complain(ready.error());
+  auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  if (!store) return complain(store.error());
+  if (auto ok = check_precision(*ready, *store); !ok) return complain(ok.error());
+  auto run = describe_run(*ready, a);
+  if (auto begun = store->begin_run(run); !begun) return complain(begun.error());
+  for (const auto& problem : ready->problems)
+    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.where.string(), problem.error.what)); !warned) return complain(warned.error());
+
+  const auto start = std::chrono::steady_clock::now();
+  Result<measure::Outcome> outcome = measure::Outcome{};
+  {
+    ProgressLine line;
+    outcome = run_cases(*ready, *store, line);
+  }
+  if (interrupted()) (void)store->add_warning(run.run_id, measure::warnings::interrupted_run());
+  run.finished = utc_now();
+  run.interrupted = interrupted();
+  run.settings["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (auto ended = store->finish_run(run); !ended) return complain(ended.error());
+  // What was measured before an error is shown all the same.
+  const auto cases = store->run_cases(run.run_id);
+  const int shown = cases && !cases->empty() ? show_result(a, *store, ready->setting) : 0;
+  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept as run {}\n", run.run_id);
+  if (!outcome) return complain(outcome.error());
+  if (interrupted()) return 130;
+  if (shown != 0) return shown;
+  return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
+  auto* verb = app.add_subcommand("compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
+  auto a = std::make_shared<Arguments>();
+  auto& o = a->options;
+  a->command = "./strata";
+  for (int i = 1; i < argc; ++i) a->command += " " + quoted(argv[i]);
+  verb->add_option("model", o.model, "a model's name (strata list models), or your own as path/to/file.py:build")->required();
+  verb->add_option("--levels", a->levels, "only these, as eager,libtorch (default: all; strata list levels)");
+  verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
+  verb->add_option("--input", o.inputs, "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
+  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take inputs from");
+  verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
+  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
+  verb->add_option("--threads", o.threads, "threads of every level (default: physical cores)");
+  verb->add_option("--device", o.device, "cpu or cuda");
+  verb->add_option("--mode", o.mode, "infer");
+  verb->add_option("--maths", o.maths, "fp32: strict float32 at every level");
+  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
+  verb->add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)");
+  verb->add_option("--preset", o.preset, "quick, standard or thorough");
+  verb->add_option("--restarts", o.restarts, "fresh processes per level");
+  verb->add_option("--budget", a->budget, "measured time of a case, all levels together, as 60s");
+  verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
+  verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
+  verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
+  verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
+  verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");
+  verb->add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");
+  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  verb->add_option("--name", o.name, "a name for this run");
+  verb->add_option("--store", a->store, "the store's file (default: in the XDG data folder)");
+  verb->add_option("--format", a->format, "text, json, csv or md");
+  verb->add_option("-o,--output", a->output, "where to write the HTML report (default: beside the store)");
+  verb->callback([a, &exit_code] { exit_code = compare(*a); });
+}
+
+}  // namespace strata::cli

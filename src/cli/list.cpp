@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata list levels|models|environments|runs`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "level/level.hpp"
+#include "plan/environment.hpp"
+#include "plan/jobs.hpp"
+#include "report/table.hpp"
+#include "store/store.hpp"
+#include "worker/worker.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Arguments {
+  std::string format = "text", store, python;
+  int limit = 20;
+};
+using Rows = std::vector<report::Cells>;
+
+int print(const report::Cells& header, const Rows& rows, const std::string& format_name) {
+  const auto format = format_option(format_name);
+  if (!format) return complain(format.error());
+  fmt::print("{}", report::table(header, rows, *format));
+  return 0;
+}
+
+int levels(const Arguments& a) {
+  const auto place = installation();
+  const auto found = level::discover(level::search_path(place.root));
+  Rows rows;
+  for (const auto& level : found.levels) {
+    const auto program = level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
+    const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || fs::exists(program);
+    rows.push_back({level.id, std::to_string(level.rank), level.language, fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
+                    level.harness ? "harness" : level.peer ? "peer" : level.from, built ? "ready" : "built on first use", level.title});
+  }
+  for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}: {}\n", problem.where.string(), problem.error.what);
+  return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
+}
+
+// The shipped models, from models/*/model.json; torchvision's names only where torchvision is.
+int models(const Arguments& a) {
+  const auto place = installation();
+  Rows rows;
+  std::error_code ec;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(place.root / "models", ec))
+    if (fs::exists(entry.path() / "model.json")) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  std::vector<std::string> shipped;
+  for (const auto& folder : folders) {
+    std::ifstream in(folder / "model.json");
+    const auto model = nlohmann::json::parse(in, nullptr, false);
+    if (!model.is_object()) continue;
+    for (const auto& name : model.value("names", nlohmann::json::array({folder.filename().string()}))) {
+      shipped.push_back(name);
+      rows.push_back({name, "shipped", model.value("title", model.value("about", ""))});
+    }
+  }
+  worker::Launch launch;
+  launch.argv = {place.python, "-c", "import torchvision.models as m\nfor n in m.list_models(module=m): print(n)"};
+  if (const auto ran = worker::run_to_end(launch, std::chrono::seconds(60)); ran && ran->exit_code == 0) {
+    std::istringstream names(ran->stdout_text);
+    for (std::string name; std::getline(names, name);)
+      if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) rows.push_back({name, "torchvision", ""});
+  } else {
+    fmt::print(stderr, "note: torchvision's models are listed once the environment is set up (./strata compare)\n");
+  }
+  return print({"model", "kind", "what it is"}, rows, a.format);
+}
+
+int environments(const Arguments& a) {
+  const auto place = installation();
+  Rows rows;
+  std::vector<std::pair<std::string, std::string>> interpreters{{"default", (place.root / ".venv/bin/python").string()}};
+  if (place.python != interpreters.front().second) interpreters.emplace_back("named", place.python);
+  for (const auto& [name, python] : interpreters) {
+    const auto found = plan::ask_environment(python, place, {});
+    rows.push_back({name, python, found ? found->python_version : "-", found ? (found->torch_version.empty() ? "none" : found->torch_version) : "-", found ? "" : found.error().what});
+  }
+  return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
+}
+
+int runs(const Arguments& a) {
+  auto store = store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  if (!store) return complain(store.error());
+  const auto found = store->list_runs(a.limit);
+  if (!found) return complain(found.error());
+  Rows rows;
+  for (const auto& run : *found) {
+    const auto cases = store->run_cases(run.run_id);
+    std::vector<std::string> ids;
+    if (cases)
+      for (const auto& [hash, id] : *cases) ids.push_back(id);
+    rows.push_back({run.run_id, run.name, run.started, run.finished.empty() ? "unfinished" : run.interrupted ? "interrupted" : "finished", fmt::format("{}", fmt::join(ids, " ")), run.command});
+  }
+  return print({"run", "name", "started", "state", "cases", "command"}, rows, a.format);
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("list", "list levels, models, environments or runs");
+  verb->require_subcommand(1);
+  auto a = std::make_shared<Arguments>();
+  const auto add = [&](const char* name, const char* about, int (*action)(const Arguments&)) {
+    auto* one = verb->add_subcommand(name, about);
+    one->add_option("--format", a->format, "text, json, csv or md");
+    one->add_option("--python", a->python, "your interpreter (or STRATA_PYTHON)");
+    one->callback([a, action, &exit_code] { exit_code = action(*a); });
+    return one;
+  };
+  add("levels", "every level found, and whether it is ready", levels);
+  add("models", "models by name", models);
+  add("environments", "Python interpreters and their PyTorch", environments);
+  auto* stored = add("runs", "runs in the store, the newest first", runs);
+  stored->add_option("--store", a->store, "the store's file");
+  stored->add_option("--limit", a->limit, "how many (0: all)");
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every verb needs to speak to a person: errors, progress, the terminal's style, and finding the plotting library.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "common/places.hpp"
+#include "common/result.hpp"
+#include "measure/player.hpp"
+#include "report/table.hpp"
+#include "report/terminal.hpp"
+
+namespace strata::cli {
+
+// "error: what" and "  try: hint" on standard error; returns the exit code.
+int complain(const Error& error);
+
+// Colour and Unicode only where the terminal has them (NO_COLOR and TERM=dumb are respected).
+report::TerminalStyle terminal_style();
+
+// One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on standard error.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { clear(); }
+  measure::Progress callbacks();
+  void note(const std::string& line);
+  void status(const std::string& doing, double seconds_left);
+  void clear();
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+  std::string last_;
+  std::chrono::steady_clock::time_point start_, last_print_;
+};
+
+// plotly.min.js of strata's own Python. Error: it is not installed.
+Result<std::filesystem::path> plotly_js(const Installation& place);
+
+// text, json, csv or md. Error: another word, with the nearest.
+Result<report::Format> format_option(const std::string& name);
+
+Result<void> write_file(const std::filesystem::path& path, const std::string& content);
+
+}  // namespace strata::cli

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata show RUN`, `strata report [RUN...]`, `strata export-data RUN`: a stored run as text, HTML, or raw samples.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "report/html.hpp"
+#include "report/markdown.hpp"
+#include "report/terminal.hpp"
+#include "report/view.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+struct Arguments {
+  std::vector<std::string> runs;
+  std::string store, format = "text", output, level, from_json;
+  bool certificate = false, ledger = false;
+};
+
+Result<store::Store> open_store(const std::string& path) { return store::Store::open_existing(path.empty() ? store::Store::default_path() : fs::path(path)); }
+
+Result<store::Run> load(const Arguments& a, const std::string& which) {
+  auto store = open_store(a.store);
+  if (!store) return tl::unexpected(store.error());
+  return store->load_run(which);
+}
+
+int show(const Arguments& a) {
+  const auto format = format_option(a.format);
+  if (!format) return complain(format.error());
+  const auto run = load(a, a.runs.empty() ? "last" : a.runs.front());
+  if (!run) return complain(run.error());
+  const Json result = report::view(*run);
+  const auto style = terminal_style();
+  if (*format == report::Format::json) fmt::print("{}\n", result.dump(1));
+  if (*format == report::Format::csv) fmt::print("{}", report::csv(result));
+  if (*format == report::Format::md) fmt::print("{}", report::markdown(result));
+  if (*format != report::Format::text) return 0;
+  if (a.certificate)
+    fmt::print("{}", report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
+  else if (a.ledger)
+    fmt::print("{}", report::terminal_ledger(result, style));
+  else
+    fmt::print("{}\n{}", report::terminal(result, style), report::terminal_ledger(result, style));
+  return 0;
+}
+
+Result<Json> read_result(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return fail(fmt::format("cannot read {}", path), "check the path", Exit::usage);
+  auto result = Json::parse(in, nullptr, false);
+  if (!result.is_object() || result.value("schema", "") != "strata.run/1")
+    return fail(fmt::format("{} is not a result of schema strata.run/1", path), "write one with `strata show RUN --format json`", Exit::usage);
+  return result;
+}
+
+int write_report(const Arguments& a) {
+  std::vector<Json> results;
+  std::string name = "strata-report";
+  if (!a.from_json.empty()) {
+    auto result = read_result(a.from_json);
+    if (!result) return complain(result.error());
+    results.push_back(std::move(*result));
+  } else {
+    for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
+      const auto run = load(a, which);
+      if (!run) return complain(run.error());
+      name = run->run_id;
+      results.push_back(report::view(*run));
+    }
+  }
+  const auto script = plotly_js(installation());
+  if (!script) return complain(script.error());
+  const auto page = report::html(results, *script);
+  if (!page) return complain(page.error());
+  const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
+  if (auto written = write_file(path, *page); !written) return complain(written.error());
+  fmt::print("{}\n", path.string());
+  return 0;
+}
+
+// Every raw sample: one line an iteration, or one JSON object with blocks.
+int export_data(const Arguments& a) {
+  const bool json = a.format == "json";
+  if (!json && a.format != "csv") return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
+  const auto run = load(a, a.runs.front());
+  if (!run) return complain(run.error());
+  std::string csv = "case,level,variant,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
+  Json blocks = Json::array();
+  for (const auto& one : run->cases)
+    for (const auto& row : one.rows)
+      for (const auto& block : row.blocks) {
+        if (json) {
+          blocks.push_back({{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"state", row.state}, {"instance", block.instance}, {"restart", block.restart},
+                            {"round", block.round}, {"position", block.position}, {"start_ns", block.start_ns}, {"wall_ns", block.wall_ns}, {"latency_ns", block.latency_ns},
+                            {"cpu_ns", block.cpu_ns ? Json(*block.cpu_ns) : Json()}, {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}, {"check", block.check}});
+          continue;
+        }
+        for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
+          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id), report::csv_field(row.level), row.variant, row.state, block.instance, block.restart, block.round,
+                             block.position, i, block.wall_ns[i], block.latency_ns[i]);
+      }
+  const auto text = json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}}.dump() + "\n" : csv;
+  if (a.output.empty()) {
+    fmt::print("{}", text);
+    return 0;
+  }
+  if (auto written = write_file(a.output, text); !written) return complain(written.error());
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("show", "show a stored run");
+  auto a = std::make_shared<Arguments>();
+  verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->expected(0, 1);
+  verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
+  verb->add_flag("--ledger", a->ledger, "only the ledger");
+  verb->add_option("--level", a->level, "the certificate of this level only");
+  verb->add_option("--format", a->format, "text, json, csv or md");
+  verb->add_option("--store", a->store, "the store's file");
+  verb->callback([a, &exit_code] { exit_code = show(*a); });
+}
+
+void add_report(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("report", "write runs as one self-contained HTML page");
+  auto a = std::make_shared<Arguments>();
+  verb->add_option("run", a->runs, "runs by id, name or last (default: last)");
+  verb->add_option("-o,--output", a->output, "the page's file (default: RUN.html here)");
+  verb->add_option("--from-json", a->from_json, "a result that `show --format json` wrote, instead of a stored run");
+  verb->add_option("--store", a->store, "the store's file");
+  verb->callback([a, &exit_code] { exit_code = write_report(*a); });
+}
+
+void add_export_data(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run");
+  auto a = std::make_shared<Arguments>();
+  a->format = "csv";
+  verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);
+  verb->add_option("--format", a->format, "csv or json");
+  verb->add_option("-o,--output", a->output, "file (default: standard output)");
+  verb->add_option("--store", a->store, "the store's file");
+  verb->callback([a, &exit_code] { exit_code = export_data(*a); });
+}
+
+}  // namespace strata::cli

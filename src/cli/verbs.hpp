@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the program, one file each. Each adds its options to the app; its callback writes the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace strata::cli {
+
+void add_compare(CLI::App& app, int& exit_code, int argc, char** argv);
+void add_list(CLI::App& app, int& exit_code);
+void add_show(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
+void add_export_data(CLI::App& app, int& exit_code);
+
+}  // namespace strata::cli

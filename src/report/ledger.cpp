@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/ledger.hpp"
+
+#include <fmt/format.h>
+
+namespace strata::report {
+namespace {
+std::string shown(const nlohmann::json& settings, const char* name) {
+  const auto found = settings.is_object() ? settings.find(name) : settings.end();
+  if (!settings.is_object() || found == settings.end() || found->is_null()) return "not reported";
+  if (found->is_boolean()) return found->get<bool>() ? "yes" : "no";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+}  // namespace
+
+std::vector<std::string> setting_differences(const nlohmann::json& from, const nlohmann::json& to) {
+  std::vector<std::string> found;
+  for (const char* name : {"layout", "maths", "freezing", "threads"}) {
+    const auto a = shown(from, name), b = shown(to, name);
+    const bool free_layout = std::string_view(name) == "layout" && (a == "any" || b == "any");
+    if (a != b && !free_layout) found.push_back(fmt::format("{}: {}, {}", name, a, b));
+  }
+  return found;
+}
+
+}  // namespace strata::report
