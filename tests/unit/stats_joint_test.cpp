@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joint estimates, ledger differences, break-even, the machine's process effect and disturbed blocks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "stats/compare.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::stats {
+namespace {
+
+double normal(Random& random) {
+  const double u = (static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53;
+  const double v = static_cast<double>(random.next() >> 11) * 0x1p-53;
+  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+}
+
+// Rounds whose machine drifts by up to a fifth, all levels alike.
+Blocks drifting(const std::vector<double>& level_ns, int restarts, int rounds, double noise, Random& random) {
+  Blocks blocks(static_cast<std::size_t>(restarts));
+  for (auto& restart : blocks)
+    for (int i = 0; i < rounds; ++i) {
+      const double drift = 1 + 0.1 * std::sin(i * 0.7);
+      std::vector<double> row;
+      for (double ns : level_ns) row.push_back(ns * drift * std::exp(noise * normal(random)));
+      restart.push_back(row);
+    }
+  return blocks;
+}
+
+TEST(joint, finds_the_levels_under_drift_and_noise) {
+  Random random(1);
+  const auto joint = joint_estimates(drifting({40e6, 30e6, 20e6}, 3, 40, 0.01, random));
+  ASSERT_EQ(joint.milliseconds.size(), 3u);
+  EXPECT_TRUE(joint.connected);
+  EXPECT_NEAR(joint.milliseconds[0] / joint.milliseconds[1], 4.0 / 3, 0.005);
+  EXPECT_NEAR(joint.milliseconds[1] / joint.milliseconds[2], 1.5, 0.006);
+  EXPECT_NEAR(joint.milliseconds[0], 40, 1);
+}
+
+TEST(joint, one_bad_block_moves_nothing) {
+  Random random(2);
+  Blocks blocks = drifting({40e6, 30e6, 20e6}, 2, 20, 0.005, random);
+  const auto before = joint_estimates(blocks);
+  blocks[0][7][1] *= 50;
+  const auto after = joint_estimates(blocks);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(after.milliseconds[i] / before.milliseconds[i], 1, 0.003) << i;
+}
+
+TEST(joint, a_level_that_missed_the_slow_rounds_is_not_flattered) {
+  Blocks blocks{{}};
+  for (int i = 0; i < 20; ++i) {
+    const double machine = i < 10 ? 1.0 : 1.5;  // the machine becomes busy half way
+    blocks[0].push_back({10e6 * machine, i < 10 ? 10e6 * machine : nan});
+  }
+  const auto joint = joint_estimates(blocks);
+  EXPECT_NEAR(joint.milliseconds[0] / joint.milliseconds[1], 1, 1e-6);
+}
+
+TEST(joint, a_level_that_missed_a_slow_restart_is_not_flattered) {
+  Blocks blocks;
+  for (double machine : {1.0, 1.5, 1.0}) {
+    blocks.push_back({});
+    for (int i = 0; i < 10; ++i) blocks.back().push_back({10e6 * machine, machine > 1 ? nan : 5e6 * machine});
+  }
+  const auto joint = joint_estimates(blocks);
+  EXPECT_NEAR(joint.milliseconds[0] / joint.milliseconds[1], 2, 1e-6);
+  EXPECT_TRUE(joint.connected);
+}
+
+TEST(joint, levels_that_share_no_restart_still_get_numbers_and_it_is_said) {
+  const Blocks blocks{{{10e6, nan}, {10e6, nan}}, {{nan, 20e6}, {nan, 20e6}}};
+  const auto joint = joint_estimates(blocks);
+  EXPECT_FALSE(joint.connected);
+  EXPECT_NEAR(joint.milliseconds[0], 10, 1e-9);
+  EXPECT_NEAR(joint.milliseconds[1], 20, 1e-9);
+}
+
+TEST(joint, a_level_without_a_block_has_no_number_and_disturbs_no_other) {
+  const auto joint = joint_estimates({{{10e6, nan, 30e6}, {10e6, nan, 30e6}}});
+  EXPECT_NEAR(joint.milliseconds[0], 10, 1e-9);
+  EXPECT_TRUE(std::isnan(joint.milliseconds[1]));
+  EXPECT_NEAR(joint.milliseconds[2], 30, 1e-9);
+  EXPECT_TRUE(joint.connected);
+  EXPECT_TRUE(joint_estimates({}).milliseconds.empty());
+}
+
+TEST(ledger, steps_add_up_along_any_path) {
+  Random random(4);
+  const Blocks blocks = drifting({40e6, 33e6, 21e6}, 2, 15, 0.03, random);
+  const auto ms = joint_estimates(blocks).milliseconds;
+  const auto edge = [&](std::size_t from, std::size_t to) {
+    return difference_ms(ms[from], ms[to], compare(log_differences(blocks, from, to), 0.015)).value;
+  };
+  EXPECT_NEAR(edge(0, 1) + edge(1, 2), edge(0, 2), 1e-9);
+}
+
+TEST(ledger, difference_lies_within_its_interval_and_below_zero_is_faster) {
+  Comparison c;
+  c.log_ratio = {std::log(2.0), std::log(2.0) - 0.1, std::log(2.0) + 0.2};
+  const Interval d = difference_ms(40, 20, c);
+  EXPECT_NEAR(d.value, -20, 1e-9);
+  EXPECT_NEAR(d.low, 40 * (0.5 * std::exp(-0.2) - 1), 1e-9);
+  EXPECT_NEAR(d.high, 40 * (0.5 * std::exp(0.1) - 1), 1e-9);
+}
+
+TEST(break_even, divides_the_slower_start_by_the_gain) {
+  const BreakEven b = break_even({1000, 800, 1200}, {-2, -4, -1}, Direction::faster);
+  EXPECT_FALSE(b.never);
+  EXPECT_EQ(b.iterations.value, 500);
+  EXPECT_EQ(b.iterations.low, 200);
+  EXPECT_EQ(b.iterations.high, 1200);
+}
+
+TEST(break_even, is_never_for_a_level_that_is_not_resolved_faster) {
+  for (Direction d : {Direction::slower, Direction::same, Direction::not_resolved})
+    EXPECT_TRUE(break_even({1000, 800, 1200}, {-2, -4, -1}, d).never);
+}
+
+TEST(break_even, is_at_once_when_the_start_is_no_slower_and_open_when_the_gain_may_be_none) {
+  EXPECT_EQ(break_even({-50, -80, -10}, {-2, -4, -1}, Direction::faster).iterations.high, 0);
+  EXPECT_TRUE(std::isinf(break_even({50, 40, 60}, {-2, -4, 0.5}, Direction::faster).iterations.high));
+  EXPECT_EQ(break_even({50, -5, 60}, {-2, -4, -1}, Direction::faster).iterations.low, 0);
+}
+
+TEST(range, of_starts_is_median_and_extremes) {
+  const Interval r = range_of(std::vector<double>{3, 1, 2});
+  EXPECT_EQ(r.value, 2);
+  EXPECT_EQ(r.low, 1);
+  EXPECT_EQ(r.high, 3);
+  EXPECT_TRUE(std::isnan(range_of({}).value));
+}
+
+TEST(process_effect, is_found_beneath_noise_and_drift) {
+  Random random(6);
+  Blocks sessions;
+  for (int s = 0; s < 40; ++s) {
+    std::vector<double> instances;
+    for (int i = 0; i < 8; ++i) instances.push_back(20e6 * std::exp(0.004 * normal(random)));
+    sessions.push_back(drifting(instances, 1, 60, 0.01, random)[0]);
+  }
+  const ProcessEffect e = estimate_process_effect(sessions);
+  EXPECT_EQ(e.sessions, 40);
+  EXPECT_EQ(e.instances, 320);
+  EXPECT_NEAR(e.sigma, 0.004, 0.0004);
+  EXPECT_LT(e.low, e.sigma);
+  EXPECT_GT(e.high, e.sigma);
+}
+
+TEST(process_effect, interval_covers_the_truth_19_times_in_20) {
+  Random random(7);
+  int covered = 0;
+  for (int run = 0; run < 200; ++run) {
+    Blocks sessions;
+    for (int s = 0; s < 2; ++s) {
+      std::vector<double> instances;
+      for (int i = 0; i < 8; ++i) instances.push_back(20e6 * std::exp(0.004 * normal(random)));
+      sessions.push_back(drifting(instances, 1, 40, 0.006, random)[0]);
+    }
+    const ProcessEffect e = estimate_process_effect(sessions);
+    covered += e.low <= 0.004 && 0.004 <= e.high;
+  }
+  EXPECT_GE(covered, 180);
+}
+
+TEST(process_effect, of_equal_instances_is_about_none) {
+  Random random(8);
+  const ProcessEffect e = estimate_process_effect({drifting(std::vector<double>(8, 20e6), 1, 100, 0.01, random)[0]});
+  EXPECT_EQ(e.low, 0);
+  EXPECT_LT(e.sigma, 0.001);
+}
+
+TEST(process_effect, needs_two_instances_and_five_rounds) {
+  EXPECT_TRUE(std::isnan(estimate_process_effect({{{1e6}, {1e6}, {1e6}, {1e6}, {1e6}, {1e6}}}).sigma));
+  EXPECT_TRUE(std::isnan(estimate_process_effect({{{1e6, 1e6}, {1e6, 1e6}}}).sigma));
+}
+
+TEST(disturbed, one_thread_that_waited_for_a_core_is_marked) {
+  const std::vector<BlockTiming> blocks{{1e6, 10e6, 0.02e6}, {1.5e6, 15e6, 5e6}, {9e6, 90e6, 0}};
+  const auto why = disturbed(blocks, 1);
+  EXPECT_EQ(why[0], "");
+  EXPECT_EQ(why[1], "waited 33.3% of its time for a core");
+  EXPECT_EQ(why[2], "") << "slow without waiting is the level's own";
+}
+
+TEST(disturbed, more_threads_are_judged_by_their_own_median) {
+  std::vector<BlockTiming> blocks;
+  for (int i = 0; i < 20; ++i) blocks.push_back({1e6 + 1e3 * i, 10e6, 5e6});  // waiting is their own threads'
+  blocks[4].median_ns = 1.6e6;
+  const auto why = disturbed(blocks, 2);
+  EXPECT_EQ(why[4], "58% slower than this level's median in the same restart");
+  EXPECT_EQ(std::count(why.begin(), why.end(), ""), 19);
+}
+
+TEST(disturbed, a_level_that_varies_by_itself_is_not_marked) {
+  std::vector<BlockTiming> blocks;
+  for (int i = 0; i < 30; ++i) blocks.push_back({1e6 * (1 + 0.1 * (i % 5)), 10e6, nan});
+  for (const std::string& why : disturbed(blocks, 2)) EXPECT_EQ(why, "");
+  blocks.resize(4);
+  blocks[0].median_ns = 9e6;
+  for (const std::string& why : disturbed(blocks, 2)) EXPECT_EQ(why, "") << "too few blocks to judge by";
+}
+
+TEST(disturbed, unknown_waiting_falls_back_on_the_median) {
+  std::vector<BlockTiming> blocks(10, {1e6, 10e6, nan});
+  blocks[3].median_ns = 2e6;
+  EXPECT_NE(disturbed(blocks, 1)[3], "");
+}
+
+}  // namespace
+}  // namespace strata::stats
