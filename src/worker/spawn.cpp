@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <sstream>
 #include <sys/prctl.h>
@@ -125,6 +126,7 @@ void prepare_environment(const Launch& launch, Prepared& prepared) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   bool good = ::dup2(prepared.input, 0) >= 0 && ::dup2(prepared.output, 1) >= 0 && ::dup2(prepared.log, 2) >= 0;
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // whatever else the driver was started with is not the worker's business
   if (good && prepared.data_limit) {
     const rlimit limit = {*prepared.data_limit, *prepared.data_limit};
     good = ::setrlimit(RLIMIT_DATA, &limit) == 0;

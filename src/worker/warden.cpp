@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <mutex>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,17 +19,17 @@ struct Message {
   bool guarded;
 };
 
-int g_pipe = -1;  // write end
+int g_line = -1;  // the driver's end
 pid_t g_warden = -1;
 pid_t g_owner = -1;  // a process forked from the driver without exec must not end the driver's warden
 std::mutex g_mutex;
 
 // Runs in the warden: no allocation and no locks, since it was forked from a process that may have had threads.
-[[noreturn]] void watch(int pipe) {
+[[noreturn]] void watch(int line) {
   std::array<pid_t, 1024> groups = {};
   Message message = {};
   for (;;) {
-    const ssize_t got = ::read(pipe, &message, sizeof message);
+    const ssize_t got = ::read(line, &message, sizeof message);
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -53,19 +54,19 @@ std::mutex g_mutex;
 }
 
 void send(Message message) {
-  if (g_pipe < 0) {
+  if (g_line < 0) {
     return;
   }
-  while (::write(g_pipe, &message, sizeof message) < 0 && errno == EINTR) {  // shorter than PIPE_BUF: whole or not at all
+  while (::send(g_line, &message, sizeof message, MSG_NOSIGNAL) < 0 && errno == EINTR) {  // a warden that was killed must not kill the driver by SIGPIPE
   }
 }
 
 // Ends the warden with the driver, so that no zombie waits for an init that may not reap.
 struct AtExit {
   ~AtExit() {
-    if (g_pipe >= 0 && g_owner == ::getpid()) {
-      ::close(g_pipe);
-      g_pipe = -1;
+    if (g_line >= 0 && g_owner == ::getpid()) {
+      ::close(g_line);
+      g_line = -1;
       int status = 0;
       while (::waitpid(g_warden, &status, 0) < 0 && errno == EINTR) {
       }
@@ -77,15 +78,15 @@ struct AtExit {
 
 void ensure() {
   const std::lock_guard lock(g_mutex);
-  if (g_pipe >= 0 && g_owner == ::getpid()) {
+  if (g_line >= 0 && g_owner == ::getpid()) {
     return;
   }
-  if (g_pipe >= 0) {
-    ::close(g_pipe);
-    g_pipe = -1;
+  if (g_line >= 0) {
+    ::close(g_line);
+    g_line = -1;
   }
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return;
   }
   const pid_t child = ::fork();
@@ -106,7 +107,7 @@ void ensure() {
   }
   const int raised = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
   ::close(ends[1]);
-  g_pipe = raised;
+  g_line = raised;
   g_warden = child;
   g_owner = ::getpid();
   static const AtExit at_exit;

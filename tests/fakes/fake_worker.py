@@ -40,7 +40,6 @@ import os
 import random
 import signal
 import struct
-import subprocess
 import sys
 import time
 from typing import Any
@@ -266,9 +265,9 @@ def main() -> None:
     protocol = os.fdopen(os.dup(1), "wb", buffering=0)
     if not script.get("leave_stdout"):
         os.dup2(2, 1)
-    helper = subprocess.Popen(["sleep", "1000000"]) if script.get("helper") else None
+    helper_pid = os.posix_spawnp("sleep", ["sleep", "1000000"], os.environ) if script.get("helper") else None
     time.sleep(script.get("start_s", 0))
-    fake = Fake(script, helper.pid if helper else None)
+    fake = Fake(script, helper_pid)
     for line in sys.stdin.buffer:
         try:
             request = json.loads(line)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "level/level.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace strata::level {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class LevelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "strata_level_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static Json good(const std::string& id, int rank = 1) {
+    return {{"id", id},          {"title", "A level"},  {"rank", rank},     {"language", "c++"},
+            {"api", 1},          {"devices", {"cpu"}},  {"modes", {"infer"}}, {"maths", {"fp32"}},
+            {"start", {"{build}/level_x", "{level}/file", "{root}", "{python}", "{tools_python}"}}};
+  }
+  fs::path write(const std::string& folder, const Json& content) const { return write_text(folder, content.dump()); }
+  fs::path write_text(const std::string& folder, const std::string& text) const {
+    fs::create_directories(root_ / folder);
+    std::ofstream(root_ / folder / "level.json") << text;
+    return root_ / folder;
+  }
+  // Reads `good("x")` with one field replaced, and expects a complaint that names the field and the file.
+  void expect_refused(const char* field, const Json& value, const std::string& says) const {
+    Json content = good("x");
+    content[field] = value;
+    const auto level = read(write("x", content));
+    ASSERT_FALSE(level) << field << " = " << value;
+    EXPECT_THAT(level.error().what, HasSubstr(says));
+    EXPECT_THAT(level.error().what, HasSubstr("level.json"));
+  }
+
+  fs::path root_;
+};
+
+TEST_F(LevelTest, reads_every_field) {
+  Json content = good("libtorch", 4);
+  content.update({{"models", {"resnet18"}}, {"prepare", {"{python}", "{level}/prepare.py"}}, {"environment", false}, {"needs", {"torch"}}, {"peer", true}, {"harness", true},
+                  {"reassociates", true}, {"bakes_weights", true}, {"from", "eager"}, {"changes", "Python removed"}, {"default", "as it is"}});
+  const auto level = read(write("libtorch", content));
+  ASSERT_TRUE(level) << level.error().what;
+  EXPECT_EQ(level->id, "libtorch");
+  EXPECT_EQ(level->rank, 4);
+  EXPECT_EQ(level->models, std::vector<std::string>{"resnet18"});
+  EXPECT_EQ(level->prepare.size(), 2U);
+  EXPECT_EQ(level->needs, std::vector<std::string>{"torch"});
+  EXPECT_FALSE(level->environment);
+  EXPECT_TRUE(level->peer && level->harness && level->reassociates && level->bakes_weights);
+  EXPECT_EQ(level->from, "eager");
+  EXPECT_EQ(level->changes, "Python removed");
+  EXPECT_EQ(level->default_text, "as it is");
+  EXPECT_EQ(level->folder, root_ / "libtorch");
+}
+
+TEST_F(LevelTest, sorts_by_rank_then_id_and_searches_below) {
+  write("b", good("b", 2));
+  write("deep/er/a", good("a", 2));
+  write("c", good("c", 1));
+  write("c/inner", good("hidden_in_a_level", 1));
+  write(".git/x", good("hidden", 1));
+  const Found found = discover({root_});
+  EXPECT_TRUE(found.problems.empty());
+  ASSERT_EQ(found.levels.size(), 3U);
+  EXPECT_EQ(found.levels[0].id, "c");
+  EXPECT_EQ(found.levels[1].id, "a");
+  EXPECT_EQ(found.levels[2].id, "b");
+}
+
+TEST_F(LevelTest, takes_a_levels_own_folder_as_a_root) {
+  write("mine", good("mine"));
+  EXPECT_EQ(discover({root_ / "mine"}).levels.size(), 1U);
+  const Found twice = discover({root_ / "mine", root_});
+  EXPECT_EQ(twice.levels.size(), 1U);
+  EXPECT_TRUE(twice.problems.empty());
+}
+
+TEST_F(LevelTest, lets_a_broken_level_hide_no_other) {
+  write("good", good("good"));
+  write_text("broken", "{\"id\": ");
+  write_text("list", "[]");
+  const Found found = discover({root_, root_ / "nowhere"});
+  ASSERT_EQ(found.levels.size(), 1U);
+  ASSERT_EQ(found.problems.size(), 3U);
+  EXPECT_THAT(found.problems[0].error.what, HasSubstr("not JSON"));
+  EXPECT_THAT(found.problems[1].error.what, HasSubstr("array"));
+  EXPECT_THAT(found.problems[2].error.what, HasSubstr("not a folder"));
+}
+
+TEST_F(LevelTest, keeps_the_first_of_two_levels_with_one_id) {
+  write("a/same", good("same", 5));
+  write("b/same", good("same", 1));
+  const Found found = discover({root_ / "a", root_ / "b"});
+  ASSERT_EQ(found.levels.size(), 1U);
+  EXPECT_EQ(found.levels[0].rank, 5);
+  ASSERT_EQ(found.problems.size(), 1U);
+  EXPECT_THAT(found.problems[0].error.what, HasSubstr("taken by " + (root_ / "a" / "same").string()));
+}
+
+TEST_F(LevelTest, names_the_field_that_is_wrong) {
+  expect_refused("rank", "high", "\"rank\" is \"high\"");
+  expect_refused("rank", -1, "\"rank\" is -1");
+  expect_refused("rank", 1e300, "\"rank\"");
+  expect_refused("peer", 1, "\"peer\" is 1; allowed is true or false");
+  expect_refused("devices", {"gpu"}, "\"devices\" holds \"gpu\"; allowed are cpu, cuda");
+  expect_refused("modes", Json::array(), "\"modes\" is []");
+  expect_refused("start", "python x", "\"start\"");
+  expect_refused("start", {"{pyhton}"}, "{pyhton}");
+  expect_refused("start", {"{level"}, "{level}");
+  expect_refused("id", "Bad-Id@x", "\"id\"");
+  expect_refused("title", nullptr, "\"title\" is null");
+  expect_refused("api", 2, "this strata speaks 1");
+  Json missing = good("x");
+  missing.erase("language");
+  EXPECT_THAT(read(write("x", missing)).error().what, HasSubstr("\"language\" is missing"));
+  EXPECT_FALSE(read(root_ / "nowhere"));
+}
+
+TEST_F(LevelTest, refuses_a_misspelt_field_and_remembers_an_unknown_one) {
+  Json content = good("x");
+  content["reasociates"] = true;
+  const auto slip = read(write("x", content));
+  ASSERT_FALSE(slip);
+  EXPECT_THAT(slip.error().hint, HasSubstr("reassociates"));
+  Json later = good("x");
+  later["energy_counters"] = 1;
+  const auto level = read(write("x", later));
+  ASSERT_TRUE(level) << level.error().what;
+  EXPECT_EQ(level->ignored, std::vector<std::string>{"energy_counters"});
+}
+
+TEST_F(LevelTest, expands_placeholders_once) {
+  const auto level = read(write("{root}", good("x")));
+  ASSERT_TRUE(level) << level.error().what;
+  const Places places{"/py/{build}", "/tools", "/b", "/r"};
+  const auto command = expand({"{build}/a", "{level}/f", "-I{root}/sdk:{root}", "{python}", "{tools_python}", "plain"}, *level, places);
+  EXPECT_THAT(command, testing::ElementsAre("/b/a", (root_ / "{root}").string() + "/f", "-I/r/sdk:/r", "/py/{build}", "/tools", "plain"));
+}
+
+TEST_F(LevelTest, searches_the_own_levels_first_and_then_the_level_path) {
+  ::setenv("STRATA_LEVEL_PATH", "/one::/two", 1);
+  EXPECT_THAT(search_path("/r"), testing::ElementsAre("/r/levels", "/one", "/two"));
+  ::unsetenv("STRATA_LEVEL_PATH");
+  EXPECT_THAT(search_path("/r"), testing::ElementsAre("/r/levels"));
+}
+
+TEST_F(LevelTest, gives_a_worker_the_promised_variables) {
+  const auto level = read(write("x", good("x")));
+  ASSERT_TRUE(level);
+  const auto env = environment(*level, {"", "", "", "/r"}, "", 2, "/cache");
+  EXPECT_EQ(env.at("STRATA_LEVEL_DIR"), (root_ / "x").string());
+  EXPECT_EQ(env.at("STRATA_VARIANT"), "default");
+  EXPECT_EQ(env.at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(env.at("TRITON_CACHE_DIR"), "/cache/triton");
+  EXPECT_THAT(env.at("PYTHONPATH"), testing::StartsWith("/r/sdk/python"));
+}
+
+}  // namespace
+}  // namespace strata::level

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's side of the protocol against a worker that misbehaves on command (tests/fakes/fake_worker.py).
+#include "worker/worker.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sched.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "common/interrupt.hpp"
+#include "worker/answers.hpp"
+
+namespace strata::worker {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// A folder of its own for each test, and fakes in it.
+class WorkerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "strata_worker_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    interrupted() = false;
+    fs::remove_all(folder_);
+  }
+
+  Launch fake(const Json& script = Json::object()) const {
+    Launch launch;
+    launch.argv = {"python3", "-IS", std::string(STRATA_SOURCE_DIR) + "/tests/fakes/fake_worker.py", script.dump()};
+    launch.log_path = (folder_ / "log").string();
+    return launch;
+  }
+  std::unique_ptr<Worker> started(const Json& script = Json::object()) const {
+    auto worker = Worker::start(fake(script));
+    EXPECT_TRUE(worker.has_value()) << worker.error().what;
+    return std::move(*worker);
+  }
+  static Launch shell(const std::string& command) { return Launch{{"/bin/sh", "-c", command}, {}, "", {}, {}}; }
+
+  fs::path folder_;
+};
+
+bool process_lives(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  const auto bracket = text.rfind(')');
+  return bracket != std::string::npos && text[bracket + 2] != 'Z' && text[bracket + 2] != 'X';
+}
+
+bool gone_within(pid_t pid, std::chrono::milliseconds limit) {
+  for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
+    if (!process_lives(pid)) {
+      return true;
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+const Json hello = {{"api", 1}};
+
+TEST_F(WorkerTest, answers_requests_in_order) {
+  const auto worker = started();
+  const auto greeting = worker->call("hello", hello, 10s);
+  ASSERT_TRUE(greeting) << greeting.error().what;
+  EXPECT_EQ((*greeting)["level"], "fake");
+  const auto read = read_hello(*greeting, false);
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->build_type, "release");
+  const auto memory = worker->call("memory", {}, 10s);
+  ASSERT_TRUE(memory) << memory.error().what;
+  const pid_t pid = worker->pid();
+  worker->end();
+  EXPECT_FALSE(process_lives(pid));
+  EXPECT_FALSE(worker->alive());
+}
+
+TEST_F(WorkerTest, says_which_program_cannot_be_executed) {
+  const auto missing = Worker::start(Launch{{"/no/such/level_libtorch"}, {}, "", {}, {}});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().state, State::unavailable);
+  EXPECT_THAT(missing.error().what, HasSubstr("/no/such/level_libtorch"));
+  const auto unknown = Worker::start(Launch{{"strata_no_such_program"}, {}, "", {}, {}});
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().what, HasSubstr("PATH"));
+  std::ofstream(folder_ / "script") << "#!/no/such/interpreter\n";
+  fs::permissions(folder_ / "script", fs::perms::owner_all);
+  const auto script = Worker::start(Launch{{(folder_ / "script").string()}, {}, "", {}, {}});
+  ASSERT_FALSE(script);
+  EXPECT_THAT(script.error().what, HasSubstr("interpreter"));
+  std::ofstream(folder_ / "plain") << "text";
+  const auto plain = Worker::start(Launch{{(folder_ / "plain").string()}, {}, "", {}, {}});
+  ASSERT_FALSE(plain);
+  EXPECT_THAT(plain.error().hint, HasSubstr("chmod"));
+}
+
+TEST_F(WorkerTest, refuses_an_empty_command_and_an_unwritable_log) {
+  EXPECT_FALSE(Worker::start(Launch{}));
+  Launch launch = fake();
+  launch.log_path = "/no/such/folder/log";
+  const auto worker = Worker::start(launch);
+  ASSERT_FALSE(worker);
+  EXPECT_THAT(worker.error().what, HasSubstr("/no/such/folder/log"));
+}
+
+// One way to misbehave in `hello`, and what must be said of it.
+struct Fault {
+  const char* name;
+  Json script;
+  State state;
+  const char* says;
+  bool ends_it;
+};
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
+class MisbehavingWorker : public WorkerTest, public testing::WithParamInterface<Fault> {};
+
+TEST_P(MisbehavingWorker, becomes_a_failure_with_its_state_and_reason) {
+  const Fault& fault = GetParam();
+  const auto worker = started(fault.script);
+  const auto answer = worker->call("hello", hello, 20s);
+  ASSERT_FALSE(answer) << answer->dump();
+  EXPECT_EQ(answer.error().state, fault.state) << answer.error().what;
+  EXPECT_THAT(answer.error().what, HasSubstr(fault.says));
+  EXPECT_EQ(worker->alive(), !fault.ends_it);
+  if (fault.ends_it) {
+    EXPECT_FALSE(process_lives(worker->pid()));
+    const auto again = worker->call("memory", {}, 1s);
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().what, answer.error().what);
+  } else {
+    EXPECT_TRUE(worker->call("memory", {}, 10s));
+  }
+}
+
+Json in_hello(const Json& trouble) { return {{"ops", {{"hello", trouble}}}}; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, MisbehavingWorker,
+    testing::Values(
+        Fault{"junk", in_hello({{"junk", "Segmentation fault?"}}), State::failed, "no JSON object: \"Segmentation fault?\"", true},
+        Fault{"json_but_no_object", in_hello({{"junk", "[1,2]"}}), State::failed, "no JSON object", true},
+        Fault{"empty_line", in_hello({{"junk", ""}}), State::failed, "no JSON object", true},
+        Fault{"wrong_id", in_hello({{"id", 99}}), State::failed, "carries id 99 instead of 1", true},
+        Fault{"id_of_another_type", in_hello({{"answer", {{"id", "1"}}}}), State::failed, "instead of 1", true},
+        Fault{"ok_of_another_type", in_hello({{"answer", {{"ok", 1}}}}), State::failed, "boolean \"ok\"", true},
+        Fault{"segmentation_fault", in_hello({{"signal", SIGSEGV}}), State::crashed, "SIGSEGV", true},
+        Fault{"abort", in_hello({{"signal", SIGABRT}}), State::crashed, "SIGABRT", true},
+        Fault{"killed", in_hello({{"signal", SIGKILL}}), State::crashed, "SIGKILL", true},
+        Fault{"exit_code", in_hello({{"exit", 3}}), State::crashed, "exited with code 3", true},
+        Fault{"silent_exit", in_hello({{"exit", 0}}), State::crashed, "exited with code 0 without an answer", true},
+        Fault{"out_of_memory_by_the_log", in_hello({{"log", "terminate called: std::bad_alloc"}, {"signal", SIGABRT}}), State::out_of_memory, "ran out of memory", true},
+        Fault{"closed_output", in_hello({{"close", true}}), State::failed, "closed its output but lives on", true},
+        Fault{"too_long_a_line", in_hello({{"huge", (64 << 20) + (1 << 20)}}), State::failed, "more than 64 MiB", true},
+        Fault{"unprotected_stream", Json{{"leave_stdout", true}, {"ops", {{"hello", {{"chatty", true}}}}}}, State::failed, "careless library", true},
+        Fault{"says_unsupported", in_hello({{"error", {{"code", "unsupported"}, {"what", "no relu6"}, {"hint", ""}}}}), State::unsupported, "no relu6", false},
+        Fault{"says_unavailable", in_hello({{"error", {{"code", "unavailable"}, {"what", "no CUDA"}}}}), State::unavailable, "no CUDA", false},
+        Fault{"says_out_of_memory", in_hello({{"error", {{"code", "out_of_memory"}, {"what", "2 GiB"}}}}), State::out_of_memory, "2 GiB", false},
+        Fault{"says_failed", in_hello({{"error", {{"code", "failed"}, {"what", "broken"}}}}), State::failed, "broken", false},
+        Fault{"says_bad_request", in_hello({{"error", {{"code", "bad_request"}, {"what", "no case"}}}}), State::failed, "bad request: no case", false},
+        Fault{"says_an_unknown_code", in_hello({{"error", {{"code", "sad"}}}}), State::failed, "\"sad\"", false}),
+    [](const auto& fault) { return fault.param.name; });
+
+TEST_F(WorkerTest, names_the_kernels_memory_killer_as_a_possible_cause_of_sigkill) {
+  const auto worker = started(in_hello({{"signal", SIGKILL}}));
+  const auto answer = worker->call("hello", hello, 10s);
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().hint, HasSubstr("out-of-memory killer"));
+}
+
+TEST_F(WorkerTest, takes_a_chatty_library_for_a_log) {
+  const auto worker = started(in_hello({{"chatty", true}}));
+  EXPECT_TRUE(worker->call("hello", hello, 10s));
+  EXPECT_THAT(worker->log_tail(), HasSubstr("careless library"));
+}
+
+TEST_F(WorkerTest, refuses_a_second_answer_to_one_request) {
+  const auto worker = started(in_hello({{"twice", true}}));
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  const auto second = worker->call("memory", {}, 10s);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().state, State::failed);
+}
+
+TEST_F(WorkerTest, ends_a_worker_that_hangs_when_its_time_is_over) {
+  const auto worker = started(in_hello({{"hang", true}}));
+  const pid_t pid = worker->pid();
+  const auto answer = worker->call("hello", hello, 300ms);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().state, State::timeout);
+  EXPECT_THAT(answer.error().what, HasSubstr("hello: no answer within 0.3 s"));
+  EXPECT_FALSE(process_lives(pid));
+}
+
+TEST_F(WorkerTest, keeps_the_end_of_the_log_fit_to_show) {
+  const auto worker = started(in_hello({{"log", "first\nsecond \x1b[31mred\x07 \xc3\xa9"}, {"exit", 1}}));
+  const auto answer = worker->call("hello", hello, 10s);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().log_tail, "first\nsecond  [31mred  \xc3\xa9");
+  EXPECT_EQ(worker->log_tail(1), "second  [31mred  \xc3\xa9");
+}
+
+TEST_F(WorkerTest, makes_broken_utf8_in_a_log_harmless) {
+  Launch launch = shell("printf 'bad \\377 byte' >&2; exit 1");
+  launch.log_path = (folder_ / "log").string();
+  const auto finished = run_to_end(launch, 10s);
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->log_tail, "bad \xef\xbf\xbd byte");
+}
+
+TEST_F(WorkerTest, continues_a_stopped_worker_before_a_request) {
+  const auto worker = started();
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  worker->pause();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(worker->alive());
+  EXPECT_TRUE(worker->call("memory", {}, 5s));
+}
+
+TEST_F(WorkerTest, is_not_taken_for_hanging_while_somebody_else_stopped_it) {
+  const auto worker = started(Json{{"ops", {{"memory", {{"hang", 0.2}}}}}});
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  const pid_t pid = worker->pid();
+  ::kill(-pid, SIGSTOP);
+  std::thread later([pid] {
+    std::this_thread::sleep_for(2500ms);
+    ::kill(-pid, SIGCONT);
+  });
+  const auto answer = worker->call("memory", {}, 1500ms);  // stopped for longer than it is allowed to take
+  later.join();
+  EXPECT_TRUE(answer) << answer.error().what;
+}
+
+TEST_F(WorkerTest, can_be_ended_while_it_is_stopped) {
+  const auto worker = started();
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  const pid_t pid = worker->pid();
+  worker->pause();
+  const auto begin = std::chrono::steady_clock::now();
+  worker->end();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_FALSE(process_lives(pid));
+}
+
+TEST_F(WorkerTest, kills_one_that_ignores_bye_and_its_helpers_with_it) {
+  const auto worker = started(Json{{"helper", true}, {"ops", {{"bye", {{"hang", true}}}}}});
+  const auto greeting = worker->call("hello", hello, 10s);
+  ASSERT_TRUE(greeting);
+  const pid_t helper = (*greeting)["helper_pid"].get<pid_t>();
+  ASSERT_TRUE(process_lives(helper));
+  worker->end();
+  EXPECT_TRUE(gone_within(helper, 2s));
+}
+
+TEST_F(WorkerTest, kills_helpers_of_a_worker_that_crashed) {
+  const auto worker = started(Json{{"helper", true}, {"ops", {{"memory", {{"signal", SIGSEGV}}}}}});
+  const auto greeting = worker->call("hello", hello, 10s);
+  ASSERT_TRUE(greeting);
+  const auto answer = worker->call("memory", {}, 10s);
+  ASSERT_FALSE(answer);  // noticed although the helper still holds the worker's output open
+  EXPECT_EQ(answer.error().state, State::crashed);
+  EXPECT_TRUE(gone_within((*greeting)["helper_pid"].get<pid_t>(), 2s));
+}
+
+TEST_F(WorkerTest, returns_at_once_when_interrupted) {
+  install_interrupt_handler();
+  const auto worker = started(in_hello({{"hang", true}}));
+  std::thread later([] {
+    std::this_thread::sleep_for(200ms);
+    ::kill(::getpid(), SIGINT);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer = worker->call("hello", hello, 60s);
+  later.join();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().what, "interrupted");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_FALSE(process_lives(worker->pid()));
+  std::signal(SIGINT, SIG_DFL);
+}
+
+TEST_F(WorkerTest, refuses_a_request_after_the_interrupt) {
+  const auto worker = started();
+  interrupted() = true;
+  const auto answer = worker->call("hello", hello, 10s);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().what, "interrupted");
+}
+
+#ifndef __SANITIZE_ADDRESS__  // its shadow memory does not matter to the child, but the limit is inherited by the fork
+TEST_F(WorkerTest, limits_the_data_segment_of_a_worker) {
+  Launch launch = fake(Json{{"ops", {{"hello", {{"allocate", 4LL << 30}}}}}});
+  launch.data_limit_bytes = 512ULL << 20;
+  const auto worker = Worker::start(launch);
+  ASSERT_TRUE(worker) << worker.error().what;
+  const auto answer = (*worker)->call("hello", hello, 20s);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().state, State::out_of_memory) << answer.error().what;
+}
+#endif
+
+TEST_F(WorkerTest, sends_long_requests_through_a_worker_that_reads_late) {
+  const auto worker = started(Json{{"start_s", 0.3}});
+  Json request = hello;
+  request["ignored"] = std::string(4 << 20, 'x');
+  EXPECT_TRUE(worker->call("hello", request, 20s));
+}
+
+TEST_F(WorkerTest, pins_every_thread_and_starts_pinned) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &allowed)) {
+    ++cpu;
+  }
+  Launch launch = fake();
+  launch.cpus = {cpu};
+  const auto worker = Worker::start(launch);
+  ASSERT_TRUE(worker) << worker.error().what;
+  cpu_set_t got;
+  ASSERT_EQ(::sched_getaffinity((*worker)->pid(), sizeof got, &got), 0);
+  EXPECT_EQ(CPU_COUNT(&got), 1);
+  const auto other = started();
+  EXPECT_TRUE(other->pin({cpu}));
+  ASSERT_EQ(::sched_getaffinity(other->pid(), sizeof got, &got), 0);
+  EXPECT_EQ(CPU_COUNT(&got), 1);
+  EXPECT_FALSE(other->pin({-1}));
+}
+
+TEST_F(WorkerTest, adds_to_the_environment_and_replaces_what_is_there) {
+  ::setenv("STRATA_TEST_KEPT", "kept", 1);
+  ::setenv("STRATA_TEST_REPLACED", "old", 1);
+  Launch launch = shell("echo $STRATA_TEST_KEPT $STRATA_TEST_REPLACED $STRATA_TEST_NEW");
+  launch.env = {{"STRATA_TEST_REPLACED", "new"}, {"STRATA_TEST_NEW", "added"}};
+  const auto finished = run_to_end(launch, 10s);
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->stdout_text, "kept new added\n");
+}
+
+TEST_F(WorkerTest, runs_a_command_to_its_end_and_tells_its_lines_as_they_come) {
+  Launch launch = shell("echo one; echo log >&2; echo two; exit 7");
+  launch.log_path = (folder_ / "log").string();
+  std::vector<std::string> lines;
+  const auto finished = run_to_end(launch, 10s, [&](std::string_view line) { lines.emplace_back(line); });
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->exit_code, 7);
+  EXPECT_EQ(finished->signal, std::nullopt);
+  EXPECT_FALSE(finished->timed_out);
+  EXPECT_EQ(finished->log_tail, "log");
+  EXPECT_THAT(lines, testing::ElementsAre("one", "two"));
+  EXPECT_EQ(finished->stdout_text, "one\ntwo\n");
+}
+
+TEST_F(WorkerTest, ends_a_command_that_takes_too_long_and_its_children) {
+  std::string child;
+  const auto finished = run_to_end(shell("sleep 1000 & echo $!; wait"), 500ms, [&](std::string_view line) { child = line; });
+  ASSERT_TRUE(finished);
+  EXPECT_TRUE(finished->timed_out);
+  EXPECT_TRUE(gone_within(std::stoi(child), 2s));
+}
+
+TEST_F(WorkerTest, does_not_wait_for_a_background_child_that_holds_the_output) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto finished = run_to_end(shell("sleep 1000 & echo done"), 30s);
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->stdout_text, "done\n");
+  EXPECT_EQ(finished->exit_code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+TEST_F(WorkerTest, names_the_signal_that_ended_a_command) {
+  const auto finished = run_to_end(shell("kill -SEGV $$"), 10s);
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->signal, SIGSEGV);
+  EXPECT_EQ(describe(Exited{0, finished->signal}), "killed by SIGSEGV (signal 11)");
+}
+
+TEST_F(WorkerTest, does_not_let_a_program_inherit_ignored_signals_or_descriptors) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto finished = run_to_end(shell("kill -PIPE $$; echo alive; ls /proc/self/fd | wc -l"), 10s);
+  std::signal(SIGPIPE, SIG_DFL);
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->signal, SIGPIPE);
+  const auto files = run_to_end(shell("ls /proc/self/fd | wc -l"), 10s);
+  ASSERT_TRUE(files);
+  EXPECT_LE(std::stoi(files->stdout_text), 5);  // 0, 1, 2 and what ls opens
+}
+
+// Not a test of its own: the driver that `leaves_no_worker_behind_when_the_driver_is_killed` runs and kills.
+TEST_F(WorkerTest, child_driver) {
+  const char* out = std::getenv("STRATA_TEST_CHILD_DRIVER");
+  if (out == nullptr) {
+    GTEST_SKIP() << "only as the child of another test";
+  }
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::string pids;
+  for (int i = 0; i < 3; ++i) {
+    workers.push_back(started(Json{{"helper", true}}));
+    const auto greeting = workers.back()->call("hello", hello, 20s);
+    ASSERT_TRUE(greeting);
+    pids += std::to_string(workers.back()->pid()) + " " + std::to_string((*greeting)["helper_pid"].get<pid_t>()) + " ";
+  }
+  workers[0]->pause();
+  workers[1]->pause();
+  std::ofstream(std::string(out) + ".part") << pids;
+  fs::rename(std::string(out) + ".part", out);
+  ::pause();
+}
+
+TEST_F(WorkerTest, leaves_no_worker_behind_when_the_driver_is_killed) {
+  const std::string out = (folder_ / "pids").string();
+  ::setenv("STRATA_TEST_CHILD_DRIVER", out.c_str(), 1);
+  const pid_t driver = ::fork();
+  if (driver == 0) {
+    ::execl("/proc/self/exe", "strata_unit", "--gtest_filter=WorkerTest.child_driver", nullptr);
+    ::_exit(127);
+  }
+  ::unsetenv("STRATA_TEST_CHILD_DRIVER");
+  for (int i = 0; i < 2000 && !fs::exists(out); ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  ASSERT_TRUE(fs::exists(out));
+  std::vector<pid_t> pids;
+  std::ifstream file(out);
+  for (pid_t pid = 0; file >> pid;) {
+    pids.push_back(pid);
+    EXPECT_TRUE(process_lives(pid));
+  }
+  ASSERT_EQ(pids.size(), 6U);  // three workers (two of them stopped), and a helper of each
+  ::kill(driver, SIGKILL);
+  int status = 0;
+  ::waitpid(driver, &status, 0);
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(gone_within(pid, 5s)) << pid;
+  }
+}
+
+TEST_F(WorkerTest, ends_its_workers_when_it_is_destroyed) {
+  pid_t pid = 0;
+  {
+    const auto worker = started();
+    pid = worker->pid();
+  }
+  EXPECT_FALSE(process_lives(pid));
+}
+
+TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
+  const auto hello_of_another = read_hello(Json{{"api", 2}}, false);
+  ASSERT_FALSE(hello_of_another);
+  EXPECT_EQ(hello_of_another.error().state, State::unavailable);
+  EXPECT_THAT(hello_of_another.error().what, HasSubstr("version 2; this strata speaks 1"));
+}
+
+TEST(Answers, refuse_a_debug_build_unless_it_is_allowed) {
+  const Json answer = {{"api", 1}, {"level", "x"}, {"language", "c++"}, {"versions", Json::object()}, {"build", {{"type", "address sanitizer"}}}, {"devices", {"cpu"}},
+                       {"modes", {"infer"}}, {"maths", {"fp32"}}, {"ops", {"hello"}}, {"library_ns", 1}};
+  EXPECT_FALSE(read_hello(answer, false));
+  EXPECT_TRUE(read_hello(answer, true));
+  Json mistyped = answer;
+  mistyped["devices"] = "cpu";
+  const auto refused = read_hello(mistyped, true);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("\"devices\" is \"cpu\"; allowed is a list of strings"));
+}
+
+TEST(Answers, refuse_times_that_are_missing_short_negative_or_no_integers) {
+  EXPECT_TRUE(read_integers(Json{{"wall_ns", {1, 2}}}, "wall_ns", 2));
+  EXPECT_FALSE(read_integers(Json::object(), "wall_ns", 2));
+  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1}}}, "wall_ns", 2));
+  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, -2}}}, "wall_ns", 2));
+  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, 2.5}}}, "wall_ns", 2));
+  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, 18446744073709551615ULL}}}, "wall_ns", 2));
+  EXPECT_EQ(read_optional_integer(Json{{"cpu_ns", nullptr}}, "cpu_ns").value(), std::nullopt);
+  EXPECT_EQ(read_optional_integer(Json{{"cpu_ns", 5}}, "cpu_ns").value(), 5);
+  EXPECT_FALSE(read_optional_integer(Json{{"cpu_ns", "5"}}, "cpu_ns"));
+}
+
+}  // namespace
+}  // namespace strata::worker
