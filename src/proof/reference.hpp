@@ -50,7 +50,7 @@ class Reference {
   const OutputSpec* output(std::string_view name) const;
   bool has_set(std::string_view set) const { return sets_.contains(set); }
   std::vector<std::string> sets() const;
-  bool weaker() const { return weaker_; }  // no float64: the reference is eager's own float32
+  bool weaker() const { return weaker_; }  // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
 
   // The reference tensor; nullptr: the bundle does not have it.
@@ -58,6 +58,9 @@ class Reference {
   std::vector<const TensorView*> legitimate(std::string_view set, int index, std::string_view output) const;
   std::vector<int> indices(std::string_view set) const;  // that the set has references for
   Envelope envelope(std::string_view set, std::string_view output) const;
+  // True if input `index` has a reference that differs from every other input's by more than twice the strict bound, so
+  // that an output which matches it was computed from that input.
+  bool distinct(std::string_view set, int index) const;
   double floor_scale(std::string_view set) const;  // 2^-24 times the median magnitude over all outputs of the set
 
   // Planted fault -> its outputs under generic1 for input 0.
@@ -73,9 +76,9 @@ class Reference {
     std::optional<SafeTensors> envelope;
     std::vector<std::string> variants;
     std::vector<int> indices;
-    std::string prefix = "f64";  // or the variant that stands in for it
     mutable std::optional<double> floor_scale;
     mutable std::map<std::string, Envelope, std::less<>> known;
+    mutable std::map<int, bool> distinct;
   };
   Result<void> add_set(const std::string& name);
   const Set* set_of(std::string_view name) const;

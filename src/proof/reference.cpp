@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/reference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "common/hash.hpp"
+#include "proof/difference.hpp"
+
+namespace strata::proof {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double ulp = 0x1p-24;          // unit roundoff of float32
+constexpr double least_error = 8 * ulp;  // an envelope is never narrower: one lucky run would accuse its neighbours
+constexpr std::string_view tap_prefix = "tap:";
+
+std::string safetensors_dtype(std::string_view torch) {
+  static const std::map<std::string_view, std::string_view> names{
+      {"float32", "F32"}, {"float64", "F64"}, {"float16", "F16"}, {"bfloat16", "BF16"}, {"int64", "I64"},
+      {"int32", "I32"},   {"int16", "I16"},   {"int8", "I8"},     {"uint8", "U8"},      {"bool", "BOOL"}};
+  const auto found = names.find(torch);
+  return found == names.end() ? std::string() : std::string(found->second);
+}
+
+tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
+  return fail(fmt::format("{}: {}", path.string(), what),
+              "The captured network is damaged; delete its folder and run again.");
+}
+
+// "f64/3/output" -> "f64", 3; nullopt where the middle is no index.
+std::optional<std::pair<std::string, int>> owner_and_index(std::string_view name) {
+  const auto first = name.find('/');
+  const auto second = first == name.npos ? name.npos : name.find('/', first + 1);
+  if (second == name.npos) return std::nullopt;
+  int index = 0;
+  const char* end = name.data() + second;
+  const auto [stop, error] = std::from_chars(name.data() + first + 1, end, index);
+  if (error != std::errc() || stop != end || index < 0) return std::nullopt;
+  return std::pair(std::string(name.substr(0, first)), index);
+}
+
+Result<std::vector<OutputSpec>> outputs_of(const json& bundle, const fs::path& path) {
+  std::vector<OutputSpec> out;
+  for (const json& output : bundle.at("outputs")) {
+    OutputSpec spec;
+    spec.name = output.at("name").get<std::string>();
+    spec.dtype = safetensors_dtype(output.at("dtype").get<std::string>());
+    spec.shape = output.at("shape").get<std::vector<std::int64_t>>();
+    spec.tap = spec.name.starts_with(tap_prefix);
+    if (spec.dtype.empty())
+      return damaged(path, fmt::format("output '{}' has a type that cannot be compared", spec.name));
+    out.push_back(std::move(spec));
+  }
+  if (std::all_of(out.begin(), out.end(), [](const OutputSpec& o) { return o.tap; }))
+    return damaged(path, "lists no output");
+  return out;
+}
+
+}  // namespace
+
+Result<Reference> Reference::open(const fs::path& bundle) {
+  Reference out;
+  out.path_ = bundle;
+  const fs::path description = bundle / "bundle.json";
+  std::ifstream file(description);
+  if (!file) return damaged(description, "cannot be read");
+  try {
+    out.bundle_ = json::parse(file);
+    if (out.bundle_.at("bundle") != 1)
+      return damaged(description, fmt::format("has version {}, where 1 is known", out.bundle_["bundle"].dump()));
+    auto outputs = outputs_of(out.bundle_, description);
+    if (!outputs) return tl::unexpected(outputs.error());
+    out.outputs_ = std::move(*outputs);
+    out.ring_ = out.bundle_.at("ring").get<int>();
+    out.weaker_ = out.bundle_.at("reference") != "float64";
+  } catch (const json::exception& error) {
+    return damaged(description, fmt::format("is not what it should be ({})", error.what()));
+  }
+  for (const char* set : {"timed", "generic1", "generic2"})
+    if (auto added = out.add_set(set); !added) return tl::unexpected(added.error());
+  if (!out.has_set("timed")) return damaged(bundle / "reference" / "timed.safetensors", "is missing");
+  if (fs::exists(bundle / "reference" / "faults.safetensors")) {
+    auto faults = SafeTensors::open(bundle / "reference" / "faults.safetensors");
+    if (!faults) return tl::unexpected(faults.error());
+    out.faults_ = std::move(*faults);
+  }
+  return out;
+}
+
+Result<void> Reference::add_set(const std::string& name) {
+  const fs::path file = path_ / "reference" / (name + ".safetensors");
+  const fs::path envelope = path_ / "reference" / (name + ".envelope.safetensors");
+  if (!fs::exists(file)) return {};
+  Set set;
+  auto reference = SafeTensors::open(file);
+  if (!reference) return tl::unexpected(reference.error());
+  auto runs = SafeTensors::open(envelope);
+  if (!runs) return tl::unexpected(runs.error());
+  set.reference = std::move(*reference);
+  set.envelope = std::move(*runs);
+  std::set<int> indices;
+  std::set<std::string> variants;
+  for (const std::string& tensor : set.reference.names())
+    if (const auto found = owner_and_index(tensor); found && found->first == "f64") indices.insert(found->second);
+  for (const std::string& tensor : set.envelope->names())
+    if (const auto found = owner_and_index(tensor)) variants.insert(found->first);
+  set.indices.assign(indices.begin(), indices.end());
+  set.variants.assign(variants.begin(), variants.end());
+  if (indices.empty()) return damaged(file, "holds no reference output");
+  if (variants.empty()) return damaged(envelope, "holds no legitimate run");
+  for (int index : set.indices)
+    for (const OutputSpec& output : outputs_) {
+      const TensorView* tensor = set.reference.find(fmt::format("f64/{}/{}", index, output.name));
+      if (!tensor && output.tap) continue;
+      if (!tensor || tensor->shape != output.shape)
+        return damaged(file,
+                       fmt::format("output '{}' of input {} is missing or has another shape than bundle.json says",
+                                   output.name, index));
+    }
+  sets_.emplace(name, std::move(set));
+  return {};
+}
+
+const Reference::Set* Reference::set_of(std::string_view name) const {
+  const auto found = sets_.find(name);
+  return found == sets_.end() ? nullptr : &found->second;
+}
+
+const OutputSpec* Reference::output(std::string_view name) const {
+  const auto found =
+      std::find_if(outputs_.begin(), outputs_.end(), [&](const OutputSpec& o) { return o.name == name; });
+  return found == outputs_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Reference::sets() const {
+  std::vector<std::string> out;
+  for (const auto& [name, set] : sets_) out.push_back(name);
+  return out;
+}
+
+const TensorView* Reference::expected(std::string_view set, int index, std::string_view output) const {
+  const Set* found = set_of(set);
+  return found ? found->reference.find(fmt::format("f64/{}/{}", index, output)) : nullptr;
+}
+
+std::vector<const TensorView*> Reference::legitimate(std::string_view set, int index, std::string_view output) const {
+  std::vector<const TensorView*> out;
+  const Set* found = set_of(set);
+  const TensorView* wanted = expected(set, index, output);
+  if (!found || !wanted) return out;
+  for (const std::string& variant : found->variants) {
+    const TensorView* run = found->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
+    if (run && run->shape == wanted->shape) out.push_back(run);
+  }
+  return out;
+}
+
+std::vector<int> Reference::indices(std::string_view set) const {
+  const Set* found = set_of(set);
+  return found ? found->indices : std::vector<int>();
+}
+
+Envelope Reference::envelope(std::string_view set, std::string_view output) const {
+  const Set* found = set_of(set);
+  if (!found) return {least_error, least_error};
+  if (const auto known = found->known.find(output); known != found->known.end()) return known->second;
+  Envelope out{least_error, least_error};
+  for (int index : found->indices)
+    for (const TensorView* run : legitimate(set, index, output)) {
+      const Difference d = difference(*run, *expected(set, index, output), floor_scale(set));
+      out.error = std::max(out.error, d.error);
+      out.largest = std::max(out.largest, d.largest);
+    }
+  found->known.emplace(output, out);
+  return out;
+}
+
+double Reference::floor_scale(std::string_view set) const {
+  const Set* found = set_of(set);
+  if (!found) return 0;
+  if (found->floor_scale) return *found->floor_scale;
+  constexpr std::size_t most = 1 << 20;  // elements: the median of a regular sample of them will do
+  std::vector<double> magnitudes;
+  for (const OutputSpec& output : outputs_) {
+    const TensorView* tensor = output.tap ? nullptr : expected(set, found->indices.front(), output.name);
+    if (!tensor || !is_floating(tensor->dtype)) continue;
+    const auto count = static_cast<std::size_t>(tensor->elements());
+    for (std::size_t i = 0, step = count / most + 1; i < count; i += step)
+      if (const double value = std::abs(value_at(*tensor, i)); std::isfinite(value)) magnitudes.push_back(value);
+  }
+  double median = 0;
+  if (!magnitudes.empty()) {
+    const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
+    std::nth_element(magnitudes.begin(), middle, magnitudes.end());
+    median = *middle;
+  }
+  found->floor_scale = ulp * median;
+  return *found->floor_scale;
+}
+
+bool Reference::distinct(std::string_view set, int index) const {
+  const Set* found = set_of(set);
+  if (!found) return false;
+  if (const auto known = found->distinct.find(index); known != found->distinct.end()) return known->second;
+  bool all_differ = found->indices.size() > 1;
+  for (int other : found->indices) {
+    if (other == index) continue;
+    bool differs = false;
+    for (const OutputSpec& output : outputs_) {
+      const TensorView* mine = expected(set, index, output.name);
+      const TensorView* theirs = expected(set, other, output.name);
+      if (output.tap || differs || !mine || !theirs) continue;
+      if (!is_floating(output.dtype)) {
+        differs = !same_bytes(*mine, *theirs);
+        continue;
+      }
+      const Difference d = difference(*theirs, *mine, floor_scale(set));
+      differs = d.non_finite > 0 || d.error > 2 * strict_limit * envelope(set, output.name).error;
+    }
+    all_differ = all_differ && differs;
+  }
+  found->distinct.emplace(index, all_differ);
+  return all_differ;
+}
+
+std::vector<std::string> Reference::faults() const {
+  std::set<std::string> out;
+  if (faults_)
+    for (const std::string& tensor : faults_->names())
+      if (const auto found = owner_and_index(tensor)) out.insert(found->first);
+  return {out.begin(), out.end()};
+}
+
+const TensorView* Reference::faulty(std::string_view fault, std::string_view output) const {
+  return faults_ ? faults_->find(fmt::format("{}/0/{}", fault, output)) : nullptr;
+}
+
+Result<std::map<std::string, std::string>> Reference::weight_hashes(std::string_view set) const {
+  const auto file = SafeTensors::open(path_ / "weights" / fmt::format("{}.safetensors", set));
+  if (!file) return tl::unexpected(file.error());
+  std::map<std::string, std::string> out;
+  for (const std::string& name : file->names()) {
+    const TensorView& tensor = *file->find(name);
+    out.emplace(name, sha256_hex({reinterpret_cast<const char*>(tensor.data), tensor.bytes}));
+  }
+  return out;
+}
+
+}  // namespace strata::proof
