@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA GPUs and their driver, by NVML opened at run time: a machine without one needs nothing. Reads only, changes no setting.
+// NVIDIA GPUs and their driver, by NVML opened at run time: a machine without one needs nothing. Reads only, changes no
+// setting.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ struct Gpu {
 
 struct Gpus {
   bool available = false;
-  std::string why_not;          // set when not available
-  std::string driver;           // "580.159"
+  std::string why_not;  // set when not available
+  std::string driver;   // "580.159"
   std::vector<Gpu> devices;
 };
 

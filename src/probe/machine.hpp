@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine is and how busy it is: cores, caches, instruction sets, memory, limits of its container, load by others.
-// Nothing here needs root; what cannot be read is null, empty or 0, never guessed.
+// What this machine is and how busy it is: cores, caches, instruction sets, memory, limits of its container, load by
+// others. Nothing here needs root; what cannot be read is null, empty or 0, never guessed.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@
 namespace strata::probe {
 
 struct Cpu {
-  std::string model;              // as the kernel names it
-  int logical = 1;                // logical processors that this process may use
-  int physical = 1;               // cores behind them
-  int online = 1;                 // logical processors of the machine
-  bool smt = false;               // two of our logical processors share a core
-  std::vector<int> one_per_core;  // one logical processor of each core, for pinning
+  std::string model;                                        // as the kernel names it
+  int logical = 1;                                          // logical processors that this process may use
+  int physical = 1;                                         // cores behind them
+  int online = 1;                                           // logical processors of the machine
+  bool smt = false;                                         // two of our logical processors share a core
+  std::vector<int> one_per_core;                            // one logical processor of each core, for pinning
   std::uint64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // of one instance each, as processor 0 sees it
   std::vector<std::string> instruction_sets;                // the vector ones that processor and kernel both offer
   std::string governor;                                     // empty: not readable (usual in a virtual machine)
@@ -31,7 +31,7 @@ struct Memory {
 
 // Limits that a container puts on this process (cgroup v1 or v2).
 struct CgroupLimits {
-  std::optional<double> cpus;               // CPU quota in processors
+  std::optional<double> cpus;  // CPU quota in processors
   std::optional<std::uint64_t> memory_bytes;
 };
 
@@ -42,13 +42,15 @@ CgroupLimits cgroup_limits();
 // The default number of threads: cores that this process may use, at most its CPU quota, at least 1.
 int physical_cores();
 
-// Share of all processors' time, 0 to 1, that others than this process and its descendants used in the window. Sleeps that long.
+// Share of all processors' time, 0 to 1, that others than this process and its descendants used in the window. Sleeps
+// that long.
 double other_load(std::chrono::milliseconds window);
 
 // Share of all processors' time, 0 to 1, that the hypervisor gave to other machines in the window. Sleeps that long.
 double steal_share(std::chrono::milliseconds window);
 
-// Flat description for `machine` of docs/results_schema.md: strings, numbers, booleans or null. Takes milliseconds, sleeps never.
+// Flat description for `machine` of docs/results_schema.md: strings, numbers, booleans or null. Takes milliseconds,
+// sleeps never.
 nlohmann::json machine();
 
 }  // namespace strata::probe

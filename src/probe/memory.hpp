@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process and its descendants keep in memory, read from /proc. Summed over the tree: a worker's own helpers (compile workers) count.
-// `private` means anonymous and shared-memory pages, each counted once: it does not depend on which other process maps the same libraries.
-// File pages (libraries, memory-mapped weights) are a line of their own.
+// What a process and its descendants keep in memory, read from /proc. Summed over the tree: a worker's own helpers
+// (compile workers) count. `private` means anonymous and shared-memory pages, each counted once: it does not depend on
+// which other process maps the same libraries. File pages (libraries, memory-mapped weights) are a line of their own.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +19,13 @@
 namespace strata::probe {
 
 struct ProcessMemory {
-  std::uint64_t private_bytes = 0;      // anonymous and shared-memory pages, shared ones by their proportion
-  std::uint64_t pss_bytes = 0;          // all resident pages, shared ones by their proportion
-  std::uint64_t rss_bytes = 0;          // resident pages; counts a page shared by two processes of the tree twice
-  std::uint64_t shared_file_bytes = 0;  // resident pages of files: the largest of any one process of the tree, not the sum
-  std::uint64_t peak_rss_bytes = 0;     // the kernel's own high-water mark of `pid` alone since it started or since reset_peak()
+  std::uint64_t private_bytes = 0;  // anonymous and shared-memory pages, shared ones by their proportion
+  std::uint64_t pss_bytes = 0;      // all resident pages, shared ones by their proportion
+  std::uint64_t rss_bytes = 0;      // resident pages; counts a page shared by two processes of the tree twice
+  std::uint64_t shared_file_bytes =
+      0;  // resident pages of files: the largest of any one process of the tree, not the sum
+  std::uint64_t peak_rss_bytes =
+      0;  // the kernel's own high-water mark of `pid` alone since it started or since reset_peak()
 };
 
 // The memory of `pid` and of all its living descendants. Error: no such process, or not ours to read.
@@ -35,7 +37,8 @@ bool reset_peak(pid_t pid);
 // `pid` and all its living descendants, `pid` first.
 std::vector<pid_t> process_tree(pid_t pid);
 
-// Samples the memory of a process tree on a thread of its own until stop(); for the memory pass, where nothing is timed.
+// Samples the memory of a process tree on a thread of its own until stop(); for the memory pass, where nothing is
+// timed.
 class PeakSampler {
  public:
   // Resets the kernel's high-water mark, so that a peak between two samples is still seen in the process itself.
@@ -44,7 +47,8 @@ class PeakSampler {
   PeakSampler(const PeakSampler&) = delete;
   PeakSampler& operator=(const PeakSampler&) = delete;
 
-  // Ends sampling and takes a last sample. Every field is the highest seen. Error: the process could never be read. May be called again.
+  // Ends sampling and takes a last sample. Every field is the highest seen. Error: the process could never be read. May
+  // be called again.
   Result<ProcessMemory> stop();
   int samples() const { return samples_; }
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "probe/gpu.hpp"
+#include "probe/limits.hpp"
+#include "probe/machine.hpp"
+#include "probe/memory.hpp"
+
+namespace strata::probe {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::size_t mebibyte = 1 << 20;
+
+// A child that runs `body`, says that it is done with one byte, and then waits to be ended.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) {
+    int ready[2];
+    if (pipe(ready) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      body();
+      (void)!write(ready[1], "x", 1);
+      for (;;) pause();
+    }
+    setpgid(pid_, pid_);
+    char byte = 0;
+    (void)!read(ready[0], &byte, 1);
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~Child() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+char* touched(std::size_t bytes) {
+  auto* memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::memset(memory, 1, bytes);
+  return memory;
+}
+
+TEST(ProcessMemory, counts_anonymous_pages_as_private) {
+  Child small([] {});
+  Child large([] { touched(64 * mebibyte); });
+  const auto without = process_memory(small.pid()), with = process_memory(large.pid());
+  ASSERT_TRUE(without && with);
+  EXPECT_GE(with->private_bytes, without->private_bytes + 63 * mebibyte);
+  EXPECT_LE(with->private_bytes, without->private_bytes + 70 * mebibyte);
+  EXPECT_GE(with->pss_bytes, with->private_bytes);
+  EXPECT_GE(with->rss_bytes, with->private_bytes);
+}
+
+TEST(ProcessMemory, leaves_pages_of_files_out_of_private) {
+  const Child child([] {
+    char name[] = "/tmp/strata_probe_XXXXXX";
+    const int file = mkstemp(name);
+    unlink(name);
+    (void)!ftruncate(file, 32 * mebibyte);
+    auto* memory = static_cast<volatile char*>(mmap(nullptr, 32 * mebibyte, PROT_READ, MAP_SHARED, file, 0));
+    for (std::size_t i = 0; i < 32 * mebibyte; i += 4096) (void)memory[i];
+  });
+  const auto found = process_memory(child.pid());
+  ASSERT_TRUE(found);
+  EXPECT_LT(found->private_bytes, 16 * mebibyte);
+  EXPECT_GE(found->shared_file_bytes, 32 * mebibyte);
+  EXPECT_GE(found->pss_bytes, 32 * mebibyte);
+}
+
+TEST(ProcessMemory, adds_up_descendants) {
+  const Child child([] {
+    if (fork() == 0) {
+      touched(48 * mebibyte);
+      for (;;) pause();
+    }
+    usleep(1000);
+  });
+  Result<ProcessMemory> found = process_memory(child.pid());
+  for (int i = 0; i < 200 && found && found->private_bytes < 48 * mebibyte; ++i) {  // the grandchild needs a moment
+    usleep(10'000);
+    found = process_memory(child.pid());
+  }
+  ASSERT_TRUE(found);
+  EXPECT_GE(found->private_bytes, 48 * mebibyte);
+  EXPECT_EQ(process_tree(child.pid()).size(), 2u);
+}
+
+TEST(ProcessMemory, says_which_process_cannot_be_read) {
+  Child child([] {});
+  const pid_t pid = child.pid();
+  child.end();
+  const auto found = process_memory(pid);
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().what.find(std::to_string(pid)), std::string::npos);
+  EXPECT_FALSE(found.error().hint.empty());
+}
+
+TEST(PeakSampler, sees_a_peak_between_two_samples) {
+  // the child allocates and frees after the sampler has started; samples are an hour apart, so only the kernel sees it
+  int go[2], done[2];
+  ASSERT_EQ(pipe(go), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    char byte = 0;
+    (void)!read(go[0], &byte, 1);
+    munmap(touched(64 * mebibyte), 64 * mebibyte);
+    (void)!write(done[1], "x", 1);
+    for (;;) pause();
+  }
+  const auto before = process_memory(pid);
+  ASSERT_TRUE(before);
+  PeakSampler sampler(pid, 1h);
+  char byte = 0;
+  (void)!write(go[1], "x", 1);
+  (void)!read(done[0], &byte, 1);
+  const auto peak = sampler.stop();
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  for (const int fd : {go[0], go[1], done[0], done[1]}) close(fd);
+  ASSERT_TRUE(peak);
+  EXPECT_EQ(sampler.samples(), 2);
+  EXPECT_GE(peak->peak_rss_bytes, before->rss_bytes + 60 * mebibyte);
+  EXPECT_GE(peak->private_bytes, before->private_bytes + 50 * mebibyte);
+}
+
+TEST(PeakSampler, keeps_what_it_saw_of_a_process_that_ended) {
+  Child child([] { touched(8 * mebibyte); });
+  PeakSampler sampler(child.pid(), 1ms);
+  child.end();
+  const auto peak = sampler.stop();
+  ASSERT_TRUE(peak);
+  EXPECT_GE(peak->private_bytes, 8 * mebibyte);
+}
+
+TEST(PeakSampler, fails_when_the_process_was_never_there) {
+  Child child([] {});
+  const pid_t pid = child.pid();
+  child.end();
+  PeakSampler sampler(pid, 1ms);
+  EXPECT_FALSE(sampler.stop());
+}
+
+TEST(Machine, counts_no_more_cores_than_processors) {
+  const auto found = cpu();
+  EXPECT_GE(found.physical, 1);
+  EXPECT_LE(found.physical, found.logical);
+  EXPECT_LE(found.logical, found.online);
+  EXPECT_EQ(found.smt, found.logical > found.physical);
+  EXPECT_EQ(found.one_per_core.size(), static_cast<std::size_t>(found.physical));
+  EXPECT_GE(physical_cores(), 1);
+  EXPECT_LE(physical_cores(), found.physical);
+}
+
+TEST(Machine, is_described_flat) {
+  const auto found = machine();
+  ASSERT_TRUE(found.is_object());
+  for (const auto& [key, value] : found.items()) EXPECT_TRUE(value.is_primitive()) << key;
+  EXPECT_GT(found.at("memory_bytes").get<std::uint64_t>(), 0u);
+  EXPECT_GE(found.at("cores").get<int>(), 1);
+  EXPECT_TRUE(found.contains("gpu") && found.contains("kernel") && found.contains("cpu"));
+}
+
+TEST(Load, does_not_count_this_process_as_others) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+    }
+  });
+  const auto own_before = std::clock();
+  const double others = other_load(400ms);
+  const double own = static_cast<double>(std::clock() - own_before) / CLOCKS_PER_SEC / 0.4 / cpu().online;
+  stop = true;
+  busy.join();
+  EXPECT_GE(others, 0.0);
+  EXPECT_LE(others, 1.0 - 0.8 * own + 0.05);  // whatever others do, our share is not theirs; ticks are coarse
+}
+
+TEST(Load, counts_a_process_of_another_parent_as_others) {
+  // a grandchild whose parent has ended belongs to init: not ours any more
+  int report[2];
+  ASSERT_EQ(pipe(report), 0);
+  const pid_t middle = fork();
+  if (middle == 0) {
+    const pid_t busy = fork();
+    if (busy == 0) {
+      alarm(20);
+      for (volatile int i = 0;;) i = i + 1;
+    }
+    (void)!write(report[1], &busy, sizeof busy);
+    _exit(0);
+  }
+  waitpid(middle, nullptr, 0);
+  pid_t busy = 0;
+  ASSERT_EQ(read(report[0], &busy, sizeof busy), static_cast<ssize_t>(sizeof busy));
+  const double load = other_load(400ms);
+  kill(busy, SIGKILL);
+  close(report[0]);
+  close(report[1]);
+  EXPECT_GT(load, 0.1 / cpu().online);
+}
+
+TEST(Load, steal_is_a_share) {
+  const double share = steal_share(20ms);
+  EXPECT_GE(share, 0.0);
+  EXPECT_LE(share, 1.0);
+}
+
+TEST(Limits, finds_more_operations_than_one_core_of_the_last_century) {
+  const auto found = measure_limits(1, 40ms);
+  EXPECT_EQ(found.threads, 1);
+  EXPECT_GT(found.gflops, 0.05);  // also under a sanitizer on a loaded machine
+  EXPECT_LT(found.gflops, 1e4);
+  EXPECT_GT(found.gbytes_per_s, 0.01);
+  EXPECT_LT(found.gbytes_per_s, 1e4);
+  EXPECT_FALSE(found.instruction_set.empty());
+}
+
+TEST(Limits, takes_no_thread_as_one) {
+  EXPECT_EQ(measure_limits(0, 1ms).threads, 1);
+}
+
+TEST(Gpu, says_why_there_is_none) {
+  const auto found = gpus();
+  EXPECT_EQ(found.available, !found.devices.empty());
+  if (!found.available) {
+    EXPECT_FALSE(found.why_not.empty());
+  }
+}
+
+}  // namespace
+}  // namespace strata::probe
