@@ -1,0 +1,180 @@
+"use strict";
+// Draws the report's figures from the result object in the page. Tables beside them say the same without this script.
+(() => {
+  const data = JSON.parse(document.getElementById("strata-data").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const narrow = () => window.innerWidth < 640;
+  // Distinct in hue and in lightness; at least 3:1 against the page.
+  const HUES = {
+    light: ["#0a55a8", "#b4530a", "#0f7a4a", "#8a3aa5", "#b3223f", "#4b6475", "#776300", "#0a7d8c", "#a63a7a", "#5b5bd0"],
+    dark: ["#7fb4f5", "#f0a35e", "#6fd09a", "#cf9ae6", "#f58aa0", "#a9bfce", "#d9c457", "#62cfdd", "#f09acb", "#a9a8ff"],
+  };
+  const MARKS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star", "pentagon", "hexagon"];
+  const finite = (value) => typeof value === "number" && Number.isFinite(value);
+  // Plotly reads a small HTML of its own in every label.
+  const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const nameOf = (row) => (!row.variant || row.variant === "default" ? row.level : `${row.level}@${row.variant}`);
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const hue = (at) => HUES[dark.matches ? "dark" : "light"][at % 10];
+
+  function three(value) {
+    const size = Math.abs(value);
+    return value.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  }
+  function duration(ms) {
+    if (!finite(ms)) return "–";
+    for (const [scale, below, unit] of [[1e-6, 1e3, "ns"], [1e-3, 1e3, "us"], [1, 1e3, "ms"], [1e3, 300, "s"], [6e4, 180, "min"]])
+      if (Math.abs(ms) / scale < below - 0.5) return `${three(ms / scale)} ${unit}`;
+    return `${three(ms / 3.6e6)} h`;
+  }
+
+  function rowsOf(oneCase) {
+    const key = (row) => (row.harness ? 2000 : 0) + (row.peer ? 1000 : 0) + (finite(row.rank) ? row.rank : 99);
+    return [...(oneCase.rows ?? [])].sort((a, b) => key(a) - key(b)).filter((row) => row.state === "measured" && !row.harness);
+  }
+
+  // A unit for an axis, from its largest value in milliseconds.
+  function timeUnit(largest) {
+    if (largest >= 1e3) return [1e3, "s"];
+    return largest >= 1 ? [1, "ms"] : [1e-3, "us"];
+  }
+
+  function axis(extra) {
+    return {
+      color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--soft"), linecolor: css("--line"),
+      tickfont: { size: 12 }, automargin: true, fixedrange: narrow(), exponentformat: "none", separatethousands: true, ...extra,
+    };
+  }
+  function layout(height, extra) {
+    return {
+      height, margin: { l: 8, r: narrow() ? 8 : 16, t: 10, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") },
+      hoverlabel: { bgcolor: css("--tint"), bordercolor: css("--line"), font: { color: css("--ink") } },
+      legend: { orientation: "h", x: 0, y: 1.0, yanchor: "bottom", font: { size: 12 } }, showlegend: false,
+      dragmode: narrow() ? false : "zoom", ...extra,
+    };
+  }
+  const nameAxis = (names) => axis({ type: "category", categoryarray: [...names].reverse(), categoryorder: "array", showgrid: false, ticks: "", fixedrange: true });
+
+  // One strip a level on a common axis; logarithmic where the fastest and the slowest are far apart.
+  function distribution(rows) {
+    const shown = rows.filter((row) => row.histogram?.counts?.length && row.histogram.edges_ms?.length === row.histogram.counts.length + 1);
+    if (!shown.length) return null;
+    const edges = shown.flatMap((row) => row.histogram.edges_ms);
+    const [scale, unit] = timeUnit(Math.max(...edges));
+    const least = Math.min(...edges.filter((edge) => edge > 0));
+    const log = Math.max(...edges) / least > 6;
+    const traces = [], annotations = [], extra = {}, strip = 1 / shown.length;
+    shown.forEach((row, at) => {
+      const { edges_ms: x, counts } = row.histogram;
+      const index = rows.indexOf(row), id = at ? at + 1 : "", most = Math.max(...counts);
+      const top = 1 - at * strip;
+      extra[`yaxis${id}`] = axis({ domain: [top - strip * 0.82, top], range: [0, most], showticklabels: false, showgrid: false, zeroline: true, fixedrange: true });
+      traces.push({
+        type: "scatter", mode: "lines", x: x.map((edge) => edge / scale), y: [...counts, 0], yaxis: `y${id}`, line: { shape: "hv", width: 1.2, color: hue(index) },
+        fill: "tozeroy", fillcolor: `${hue(index)}55`, name: safe(nameOf(row)), hovertemplate: `%{x:.3~g} ${unit}, %{y} samples<extra>${safe(nameOf(row))}</extra>`,
+      });
+      annotations.push({
+        text: `${safe(nameOf(row))}  <span style="color:${css("--soft")}">${duration(row.end_to_end_ms?.median)}</span>`, showarrow: false,
+        xref: "paper", x: 1, xanchor: "right", yref: "paper", y: top, yanchor: "top", font: { size: 12 },
+      });
+    });
+    extra.xaxis = axis({ title: { text: `time of one iteration, ${unit}${log ? " (logarithmic)" : ""}`, font: { size: 12 } }, type: log ? "log" : "linear", anchor: `y${shown.length > 1 ? shown.length : ""}`, ...(log ? { dtick: "D2" } : {}) });
+    return [traces, layout(shown.length * 52 + 60, { ...extra, annotations })];
+  }
+
+  // All blocks of all levels in the order of time, for the width of a disturbed block's shade.
+  function shades(rows) {
+    const starts = rows.flatMap((row) => (row.blocks ?? []).map((block) => block.time_s)).filter(finite).sort((a, b) => a - b);
+    const shapes = [];
+    for (const row of rows)
+      for (const block of row.blocks ?? []) {
+        if (!block.disturbed || !finite(block.time_s)) continue;
+        const next = starts.find((start) => start > block.time_s) ?? block.time_s + 0.1;
+        const most = block.time_s + Math.max(1, (block.median_ms ?? 0) / 100);
+        shapes.push({ type: "rect", xref: "x", yref: "paper", x0: block.time_s, x1: Math.min(next, most), y0: 0, y1: 1, line: { width: 0 }, fillcolor: css("--slower"), opacity: 0.22, layer: "below" });
+      }
+    return shapes;
+  }
+  function restarts(rows) {
+    const first = new Map();
+    for (const row of rows)
+      for (const block of row.blocks ?? [])
+        if (finite(block.time_s)) first.set(block.restart, Math.min(first.get(block.restart) ?? Infinity, block.time_s));
+    return [...first.values()].sort((a, b) => a - b).slice(1).map((at) => (
+      { type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { width: 1, dash: "dot", color: css("--soft") }, layer: "below" }));
+  }
+  function blocks(rows) {
+    const all = rows.flatMap((row) => (row.blocks ?? []).map((block) => block.median_ms)).filter((ms) => finite(ms) && ms > 0);
+    if (!all.length) return null;
+    const [scale, unit] = timeUnit(Math.max(...all));
+    const log = Math.max(...all) / Math.min(...all) > 6;
+    const traces = rows.filter((row) => row.blocks?.length).map((row) => {
+      const index = rows.indexOf(row);
+      return {
+        type: "scatter", mode: "markers", name: safe(nameOf(row)), x: row.blocks.map((b) => b.time_s), y: row.blocks.map((b) => (finite(b.median_ms) ? b.median_ms / scale : null)),
+        text: row.blocks.map((b) => safe(`${duration(b.median_ms)}, restart ${b.restart + 1}, round ${b.round + 1}${b.disturbed ? `; disturbed: ${b.why}` : ""}`)),
+        marker: { size: 6, color: hue(index), symbol: row.blocks.map((b) => MARKS[index % 10] + (b.disturbed ? "-open" : "")) }, hovertemplate: "%{text}<extra>%{fullData.name}</extra>",
+      };
+    });
+    const legendRows = Math.ceil(traces.length / (narrow() ? 2 : 8));
+    return [traces, layout(narrow() ? 400 : 380, {
+      showlegend: true, shapes: [...shades(rows), ...restarts(rows)], margin: { l: 8, r: 8, t: 24 * legendRows + 10, b: 40 },
+      xaxis: axis({ title: { text: "seconds since measuring began", font: { size: 12 } }, showgrid: false, zeroline: false }),
+      yaxis: axis({ title: { text: `${unit}${log ? " (logarithmic)" : ""}`, font: { size: 12 } }, type: log ? "log" : "linear", ...(log ? { dtick: "D2" } : {}), zeroline: false }),
+    })];
+  }
+
+  // Stacked horizontal bars from zero. parts: [name, value of a row, colour's index].
+  function stacked(rows, parts, write, title, scale, extra) {
+    const shown = rows.filter((row) => parts.some(([, value]) => finite(value(row))));
+    if (!shown.length) return null;
+    const names = shown.map((row) => safe(nameOf(row)));
+    const traces = parts.map(([name, value, colour]) => ({
+      type: "bar", orientation: "h", name, y: names, x: shown.map((row) => (finite(value(row)) ? Math.max(0, value(row)) / scale : null)), marker: { color: hue(colour) },
+      text: shown.map((row) => write(value(row))), textposition: "none", hovertemplate: "%{text}<extra>%{y}: %{fullData.name}</extra>",
+    })).filter((trace) => trace.x.some(finite));
+    return [[...traces, ...(extra?.(shown, names) ?? [])], layout(names.length * 28 + 92, {
+      barmode: "stack", bargap: 0.35, showlegend: true, margin: { l: 8, r: 16, t: narrow() ? 56 : 32, b: 40 }, yaxis: nameAxis(names),
+      xaxis: axis({ title: { text: title, font: { size: 12 } }, rangemode: "tozero" }),
+    })];
+  }
+  function memory(rows) {
+    const mb = (bytes) => (finite(bytes) ? `${three(bytes / 1e6)} MB` : "–");
+    const pss = (shown, names) => [{
+      type: "scatter", mode: "markers", name: "steady share (PSS)", y: names, x: shown.map((row) => (finite(row.memory?.steady_pss_bytes) ? row.memory.steady_pss_bytes / 1e6 : null)),
+      marker: { symbol: "diamond", size: 8, color: css("--ink") }, hovertemplate: "%{x:.4~g} MB<extra>%{y}: PSS</extra>",
+    }];
+    return stacked(rows, [["idle runtime", (row) => row.memory?.idle_private_bytes, 5], ["network, at its peak", (row) => row.memory?.above_idle_bytes, 0]], mb, "MB", 1e6, pss);
+  }
+  function startup(rows) {
+    const key = (name) => (row) => row.startup?.[name];
+    const largest = Math.max(...rows.map((row) => row.startup?.again_ms ?? 0));
+    const [scale, unit] = timeUnit(largest);
+    return stacked(rows, [["process", key("process_ms"), 5], ["libraries", key("library_ms"), 0], ["load", key("load_ms"), 1], ["first iteration", key("first_iteration_ms"), 2]], duration, unit, scale);
+  }
+  function firstEver(rows) {
+    const rest = (row) => (finite(row.startup?.first_ever_ms) ? row.startup.first_ever_ms - (row.startup.prepare_ms ?? 0) : null);
+    const [scale, unit] = timeUnit(Math.max(...rows.map((row) => row.startup?.first_ever_ms ?? 0)));
+    return stacked(rows, [["prepare: capture, compile", (row) => row.startup?.prepare_ms, 3], ["everything else", rest, 0]], duration, unit, scale);
+  }
+
+  const FIGURES = { distribution, blocks, memory, startup, first_ever: firstEver };
+  function draw() {
+    for (const canvas of document.querySelectorAll(".canvas")) {
+      const [, run, one] = /^r(\d+)c(\d+)$/.exec(canvas.dataset.case);
+      const made = FIGURES[canvas.dataset.figure](rowsOf(data.runs[run].cases[one]));
+      if (made) Plotly.react(canvas, made[0], made[1], { displayModeBar: false, responsive: true, doubleClick: "reset" });
+      else canvas.textContent = "Nothing to draw: no level has these numbers.";
+    }
+    document.documentElement.dataset.drawn = dark.matches ? "dark" : "light";
+  }
+  let wasNarrow = narrow();
+  dark.addEventListener("change", draw);
+  window.addEventListener("resize", () => {
+    if (narrow() === wasNarrow) return;
+    wasNarrow = narrow();
+    draw();
+  });
+  draw();
+})();

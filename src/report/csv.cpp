@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as CSV: one line for each case and level (markdown.hpp).
+#include <array>
+
+#include "report/markdown.hpp"
+#include "report/table.hpp"
+
+namespace strata::report {
+namespace {
+
+// Paths inside a row, in the order of the columns; a dot becomes an underscore in the header.
+constexpr std::array<const char*, 60> kPaths{
+    "level", "variant", "title", "rank", "language", "peer", "harness", "reference", "state", "reason",
+    "end_to_end_ms.estimate", "end_to_end_ms.median", "end_to_end_ms.p90", "end_to_end_ms.p99", "end_to_end_ms.min",
+    "end_to_end_ms.samples", "latency_ms.estimate", "latency_ms.median", "latency_ms.p90", "latency_ms.p99", "latency_ms.min",
+    "latency_ms.samples", "throughput_per_s", "cpu_ms", "ratio.value", "ratio.low", "ratio.high", "ratio.verdict",
+    "ratio.same_within_percent", "ratio.smallest_visible_percent", "memory.idle_private_bytes", "memory.steady_private_bytes",
+    "memory.peak_private_bytes", "memory.steady_pss_bytes", "memory.above_idle_bytes", "memory.shared_file_bytes",
+    "memory.device_peak_bytes", "startup.process_ms", "startup.library_ms", "startup.load_ms", "startup.first_iteration_ms",
+    "startup.again_ms", "startup.first_ever_ms", "startup.prepare_ms", "disk_bytes", "artefact_bytes", "break_even.iterations",
+    "break_even.low", "break_even.high", "break_even.never", "proof.verdict", "proof.weak", "proof.observed", "proof.reported",
+    "proof.assumed", "proof.first_difference", "aa.ratio.value", "aa.ratio.low", "aa.ratio.high", "repeat"};
+
+std::string column_name(std::string path) {
+  for (auto& c : path)
+    if (c == '.') c = '_';
+  return path;
+}
+
+}  // namespace
+
+std::string csv(const Json& run) {
+  Cells header{"run", "case"};
+  for (const char* path : kPaths) header.push_back(column_name(path));
+  std::vector<Cells> rows;
+  for (const auto& one_case : list(run, "cases")) {
+    for (const Json* row : sorted_rows(one_case)) {
+      Cells cells{text(run, "run.id"), text(one_case, "id")};
+      for (const char* path : kPaths) cells.push_back(text(*row, path));
+      rows.push_back(std::move(cells));
+    }
+  }
+  return table(header, rows, Format::csv);
+}
+
+}  // namespace strata::report

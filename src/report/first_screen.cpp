@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/first_screen.hpp"
+
+#include <fmt/format.h>
+
+#include "report/sentence.hpp"
+
+namespace strata::report {
+namespace {
+
+template <class Write>
+std::string or_missing(std::optional<double> value, const Glyphs& glyphs, Write write) {
+  return value ? write(*value) : glyphs.missing;
+}
+
+std::string join(const std::vector<std::string>& parts, const std::string& between) {
+  std::string out;
+  for (const auto& part : parts)
+    if (!part.empty()) out += (out.empty() ? "" : between) + part;
+  return out;
+}
+
+LevelLine level_line(const Json& row, const Glyphs& glyphs) {
+  LevelLine line{&row, level_name(row), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  line.harness = flag(row, "harness");
+  line.time = or_missing(number(row, "end_to_end_ms.estimate"), glyphs, duration);
+  line.p99 = or_missing(number(row, "end_to_end_ms.p99"), glyphs, duration);
+  line.memory = or_missing(number(row, "memory.peak_private_bytes"), glyphs, size);
+  line.device_memory = or_missing(number(row, "memory.device_peak_bytes"), glyphs, size);
+  line.start_again = or_missing(number(row, "startup.again_ms"), glyphs, duration);
+  line.proof = proof_mark(row, false);
+  line.proof_short = proof_mark(row, true);
+  if (line.harness) {
+    line.ratio = "harness";
+    return line;
+  }
+  const auto verdict = text(row, "ratio.verdict");
+  line.verdict = verdict_words(verdict);
+  line.ratio = flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
+  return line;
+}
+
+EmptyLine empty_line(const Json& row) {
+  auto reason = text(row, "reason_short");
+  if (reason.empty()) reason = text(row, "reason");
+  return {&row, level_name(row), text(row, "state"), first_words(reason, 8)};
+}
+
+std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& glyphs) {
+  const auto parameters = number(one_case, "parameters"), flops = number(one_case, "flops");
+  const auto input = text(one_case, "input_source"), weights = text(one_case, "weight_source");
+  const auto cpu = text(run, "machine.cpu"), gpu = text(run, "machine.gpu"), cores = text(run, "machine.cores");
+  std::string torch;
+  for (const auto& environment : list(run, "environments")) {
+    const auto version = text(environment, "torch");
+    if (!version.empty()) torch = torch.empty() ? "PyTorch " + version : torch + ", " + version;
+  }
+  return join({text(one_case, "id"),
+               join({parameters ? count(*parameters) + " parameters" : "", flops ? scaled(*flops) + "FLOP" : ""}, ", "),
+               input.empty() ? "" : "input: " + input, weights.empty() ? "" : "weights: " + weights,
+               cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"), gpu, torch},
+              glyphs.dot);
+}
+
+std::string limit_line(const Json& one_case, const std::vector<LevelLine>& levels) {
+  const auto limit = number(one_case, "limits.limit_ms");
+  if (!limit || *limit <= 0) return "not measured in this run";
+  const auto compute = number(one_case, "limits.compute_ms"), memory = number(one_case, "limits.memory_ms");
+  const auto gflops = number(one_case, "limits.gflops"), rate = number(one_case, "limits.gbytes_per_s");
+  const bool by_compute = compute && (!memory || *compute >= *memory);
+  std::string line = duration(*limit) + " at this machine's measured ";
+  if (by_compute)
+    line += gflops ? scaled(*gflops * 1e9) + "FLOP/s" : "peak rate";
+  else
+    line += rate ? scaled(*rate * 1e9) + "B/s" : "bandwidth";
+  const LevelLine* nearest = nullptr;
+  double time = 0;
+  for (const auto& level : levels) {
+    const auto ms = number(*level.row, "end_to_end_ms.estimate");
+    if (level.harness || !ms || (nearest && *ms >= time)) continue;
+    nearest = &level;
+    time = *ms;
+  }
+  if (!nearest) return line;
+  return line + fmt::format("; {} takes {} times that{}", nearest->name, ratio(time / *limit),
+                            time < *limit ? " (fewer operations than counted, or a rate measured too low)" : "");
+}
+
+std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
+  const Json& trust = at(one_case, "trust");
+  std::vector<std::string> parts;
+  if (const auto restarts = number(trust, "restarts")) parts.push_back(count(*restarts) + (*restarts == 1 ? " restart" : " restarts"));
+  if (const auto effect = number(trust, "process_effect_percent"))
+    parts.push_back(fmt::format("process effect {} ({})", percent(*effect), text(trust, "process_effect_source")));
+  if (const auto visible = number(trust, "smallest_visible_percent"))
+    parts.push_back("smallest visible effect " + percent(*visible));
+  const auto blocks = number(trust, "blocks"), disturbed = number(trust, "disturbed_blocks");
+  if (blocks && disturbed) parts.push_back(fmt::format("{} of {} blocks disturbed", count(*disturbed), count(*blocks)));
+  if (const auto comparisons = number(one_case, "aa.comparisons")) {
+    const auto bound = number(one_case, "aa.bound_percent");
+    parts.push_back(fmt::format("against itself: {} of {} false alarms{}", count(number(one_case, "aa.false_alarms").value_or(0)),
+                                count(*comparisons), bound ? " (at most " + percent(*bound) + ")" : ""));
+  }
+  std::string ids;
+  for (const auto& warning : list(run, "warnings")) ids += (ids.empty() ? "" : ", ") + text(warning, "id");
+  if (!ids.empty()) parts.push_back("warnings " + ids);
+  if (flag(run, "run.interrupted")) parts.push_back("interrupted");
+  return parts.empty() ? "nothing was measured" : join(parts, glyphs.dot);
+}
+
+}  // namespace
+
+std::string proof_mark(const Json& row, bool shortened) {
+  const Json& proof = at(row, "proof");
+  if (!proof.is_object() || text(proof, "verdict") == "none") return "none";
+  auto mark = fmt::format(fmt::runtime(shortened ? "{} obs, {} rep" : "{} observed, {} reported"),
+                          count(number(proof, "observed").value_or(0)), count(number(proof, "reported").value_or(0)));
+  if (text(proof, "verdict") == "equal_looser") mark += shortened ? ", loose" : ", looser";
+  if (flag(proof, "weak")) mark += ", weak";
+  return mark;
+}
+
+std::string ratio_with_interval(const Json& estimate, const Glyphs& glyphs) {
+  const auto value = number(estimate, "value"), low = number(estimate, "low"), high = number(estimate, "high");
+  if (!value) return glyphs.missing;
+  return ratio(*value) + (low && high ? " (" + ratio(*low) + glyphs.range + ratio(*high) + ")" : "");
+}
+
+std::string verdict_words(std::string_view verdict) {
+  if (verdict == "not_resolved") return "not resolved";
+  return verdict == "faster" || verdict == "slower" || verdict == "same" ? std::string(verdict) : "";
+}
+
+FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs) {
+  FirstScreen screen;
+  const Json said = at(one_case, "headline").is_object() ? at(one_case, "headline") : headline(one_case);
+  screen.id = text(one_case, "id");
+  screen.verdict = text(said, "verdict");
+  screen.sentence = text(said, "sentence");
+  screen.what = what_was_run(run, one_case, glyphs);
+  for (const Json* row : sorted_rows(one_case)) {
+    if (!is_measured(*row)) {
+      screen.without.push_back(empty_line(*row));
+      continue;
+    }
+    screen.levels.push_back(level_line(*row, glyphs));
+    auto& line = screen.levels.back();
+    line.recommended = screen.verdict == "move" && line.name == text(said, "level");
+    screen.has_device_memory = screen.has_device_memory || number(*row, "memory.device_peak_bytes").has_value();
+  }
+  screen.limit = limit_line(one_case, screen.levels);
+  screen.trust = trust_line(run, one_case, glyphs);
+  screen.next = text(one_case, "next_command");
+  return screen;
+}
+
+}  // namespace strata::report

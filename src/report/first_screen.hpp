@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the first screen says, in words and cells, the same for terminal, Markdown and HTML. No layout here.
+#pragma once
+
+#include "report/access.hpp"
+#include "report/format.hpp"
+
+namespace strata::report {
+
+// One measured level. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
+struct LevelLine {
+  const Json* row;
+  std::string name, time, ratio, verdict, p99, memory, device_memory, start_again, proof, proof_short;
+  bool recommended = false, harness = false;
+};
+
+// One level without a number; `reason` has at most eight words.
+struct EmptyLine {
+  const Json* row;
+  std::string name, state, reason;
+};
+
+struct FirstScreen {
+  std::string id, verdict, sentence;
+  std::string what;   // what was run, parts separated by the glyphs' dot
+  std::vector<LevelLine> levels;
+  std::vector<EmptyLine> without;
+  std::string limit;  // distance to the machine's limit; never empty
+  std::string trust;
+  std::string next;   // a command, may be empty
+  bool has_device_memory = false;
+};
+
+FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs);
+
+// "9 observed, 3 reported" and what weakens it; "none" without a proof.
+std::string proof_mark(const Json& row, bool shortened);
+
+// "1.42 (1.35-1.49)" of an estimate object {value, low, high}; the glyph for missing if there is none.
+std::string ratio_with_interval(const Json& estimate, const Glyphs& glyphs);
+
+// "faster", "slower", "same", "not resolved" from a schema verdict; "" for others.
+std::string verdict_words(std::string_view verdict);
+
+}  // namespace strata::report

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+namespace strata::report {
+namespace {
+
+struct Unit {
+  double scale;     // how many of the base unit
+  double below;     // used for values that round to less than this
+  const char* name;
+};
+
+std::string three_digits(double value) {
+  const double magnitude = std::abs(value);
+  const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+template <std::size_t N>
+std::string with_unit(double value, const std::array<Unit, N>& units) {
+  for (const auto& unit : units)
+    if (std::abs(value) / unit.scale < unit.below - 0.5 || &unit == &units.back())
+      return three_digits(value / unit.scale) + " " + unit.name;
+  return {};
+}
+
+}  // namespace
+
+const Glyphs& glyphs(bool unicode) {
+  static const Glyphs rich{"–", "–", " · ", "…", "├─ ", "└─ ", "│  ", "→", "─"};
+  static const Glyphs plain{"-", "-", "; ", "...", "|- ", "`- ", "|  ", ">", "-"};
+  return unicode ? rich : plain;
+}
+
+std::string duration(double ms) {
+  static constexpr std::array<Unit, 6> kUnits{{{1e-6, 1000, "ns"},
+                                               {1e-3, 1000, "us"},
+                                               {1, 1000, "ms"},
+                                               {1e3, 300, "s"},
+                                               {6e4, 180, "min"},
+                                               {3.6e6, 1e9, "h"}}};
+  return ms == 0 ? "0 ms" : with_unit(ms, kUnits);
+}
+
+std::string duration_change(double ms) { return (ms > 0 ? "+" : "") + duration(ms); }
+
+std::string size(double bytes) {
+  static constexpr std::array<Unit, 5> kUnits{
+      {{1, 1000, "B"}, {1e3, 1000, "kB"}, {1e6, 1000, "MB"}, {1e9, 1000, "GB"}, {1e12, 1e9, "TB"}}};
+  if (std::abs(bytes) < 1000) return fmt::format("{:.0f} B", bytes);
+  return with_unit(bytes, kUnits);
+}
+
+std::string ratio(double value) {
+  if (value > 0 && value < 0.005) return "<0.01";
+  return std::abs(value) < 99.995 ? fmt::format("{:.2f}", value) : count(value);
+}
+
+std::string percent(double value) {
+  auto digits = fmt::format("{:.2f}", value);
+  while (digits.back() == '0') digits.pop_back();
+  if (digits.back() == '.') digits.pop_back();
+  return digits + "%";
+}
+
+std::string count(double value) {
+  if (std::abs(value) >= 999'999.5) {
+    static constexpr std::array<Unit, 3> kUnits{{{1e6, 1000, "million"}, {1e9, 1000, "billion"}, {1e12, 1e9, "trillion"}}};
+    return with_unit(value, kUnits);
+  }
+  auto digits = fmt::format("{:.0f}", std::abs(value));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return (value <= -0.5 ? "-" : "") + digits;
+}
+
+std::string scaled(double value) {
+  static constexpr std::array<Unit, 5> kUnits{{{1, 1000, ""}, {1e3, 1000, "k"}, {1e6, 1000, "M"}, {1e9, 1000, "G"}, {1e12, 1e9, "T"}}};
+  return with_unit(value, kUnits);
+}
+
+std::size_t width_of(std::string_view utf8) {
+  std::size_t columns = 0;
+  for (const char c : utf8) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return columns;
+}
+
+std::string printable(std::string_view utf8) {
+  std::string out;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto c = static_cast<unsigned char>(utf8[i]);
+    if (c == '\t' || c == '\n' || c == '\r') {
+      out += ' ';
+    } else if (c < 0x20 || c == 0x7F) {
+      out += '?';
+    } else if (c == 0xC2 && i + 1 < utf8.size() && static_cast<unsigned char>(utf8[i + 1]) < 0xA0) {
+      out += '?';  // C1 controls: 0x9B starts an escape sequence on some terminals
+      ++i;
+    } else {
+      out += utf8[i];
+    }
+  }
+  return out;
+}
+
+namespace {
+
+bool is_unit(std::string_view word) {
+  static constexpr std::array<std::string_view, 16> kNames{"ns", "us", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB",
+                                                           "million", "billion", "GFLOP", "GFLOP/s", "GB/s"};
+  while (!word.empty() && std::string_view(",;:.)").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+  return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
+}
+
+// Words, with a number and its unit as one.
+std::vector<std::string> unbreakable(std::string_view words) {
+  std::vector<std::string> out;
+  std::istringstream in{std::string(words)};
+  for (std::string word; in >> word;) {
+    const bool after_number = !out.empty() && out.back().back() >= '0' && out.back().back() <= '9';
+    if (after_number && is_unit(word))
+      out.back() += " " + word;
+    else
+      out.push_back(word);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> wrap(std::string_view words, std::size_t width, std::size_t indent) {
+  std::vector<std::string> lines{""};
+  bool fresh = true;
+  for (const auto& word : unbreakable(words)) {
+    if (!fresh && width_of(lines.back()) + 1 + width_of(word) > width) {
+      lines.emplace_back(indent, ' ');
+      fresh = true;
+    }
+    lines.back() += (fresh ? "" : " ") + word;
+    fresh = false;
+  }
+  return lines;
+}
+
+std::string first_words(std::string_view sentence, std::size_t most) {
+  std::string out;
+  std::size_t taken = 0;
+  std::istringstream in{std::string(sentence)};
+  for (std::string word; in >> word; ++taken) {
+    if (taken == most) return out + " ...";
+    out += (taken ? " " : "") + word;
+  }
+  return out;
+}
+
+}  // namespace strata::report

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger's graph laid out as an outline: each level under the one it comes from, in the order in which it is drawn.
+#pragma once
+
+#include "report/access.hpp"
+#include "report/format.hpp"
+
+namespace strata::report {
+
+struct LedgerNode {
+  std::string name;
+  const Json* row = nullptr;   // nullptr: an edge names a level that has no row
+  const Json* edge = nullptr;  // the edge into this node; nullptr for a root
+  int parent = -1;             // index of the node above, -1 for a root
+  int depth = 0;
+  bool last = true;            // the last child of its parent
+};
+
+// Depth first from the reference; every level of an edge appears once. Further edges into a placed level come back in `others`.
+std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Json*>& others);
+
+// What an edge says: "-8.30 ms (-9.00 to -7.60)" or "" where it has no difference.
+std::string edge_difference(const Json& edge);
+
+// "one change: ...", "differs: layout ...", "peer".
+std::string edge_words(const Json& edge);
+
+}  // namespace strata::report

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as Markdown (first screen, ledger) and as CSV (one line a case and level, every number).
+#pragma once
+
+#include <string>
+
+#include "report/access.hpp"
+
+namespace strata::report {
+
+std::string markdown(const Json& run);
+
+// Columns are named after the JSON's paths, with units; unknown is an empty field.
+std::string csv(const Json& run);
+
+}  // namespace strata::report

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/render_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <unistd.h>
+
+#include "report/html.hpp"
+#include "report/markdown.hpp"
+
+namespace strata::report {
+namespace {
+
+constexpr const char* kSchema = "strata.run/1";
+
+std::string csv_of_all(const std::vector<Json>& runs) {
+  std::string out;
+  for (const auto& run : runs) {
+    auto one = csv(run);
+    out += out.empty() ? one : one.substr(one.find('\n') + 1);  // one header line for all
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(fmt::format("cannot open {}", path.string()), "name a file that `strata show RUN --format json` wrote", Exit::usage);
+  const auto parsed = Json::parse(in, nullptr, false);
+  if (parsed.is_discarded()) return fail(fmt::format("{} is not JSON", path.string()), "write it again with --format json", Exit::usage);
+  std::vector<Json> runs;
+  if (parsed.is_array())
+    runs.assign(parsed.begin(), parsed.end());
+  else
+    runs.push_back(parsed);
+  if (runs.empty()) return fail(fmt::format("{} holds no run: an empty array", path.string()), "", Exit::usage);
+  for (const auto& run : runs)
+    if (text(run, "schema") != kSchema)
+      return fail(fmt::format("{}: schema is \"{}\", this strata reads \"{}\"", path.string(), text(run, "schema"), kSchema),
+                  "write it again with --format json of this version", Exit::usage);
+  return runs;
+}
+
+Result<std::string> render(const std::vector<Json>& runs, const std::string& format, const std::filesystem::path& plotly_js,
+                           const TerminalStyle& style) {
+  if (format == "html") return html(runs, plotly_js);
+  if (format == "csv") return csv_of_all(runs);
+  if (format == "json") return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string out;
+  for (const auto& run : runs) {
+    std::string one;
+    if (format == "text")
+      one = terminal(run, style);
+    else if (format == "ledger")
+      one = terminal_ledger(run, style);
+    else if (format == "certificate")
+      one = certificate_text(run);
+    else if (format == "md")
+      one = markdown(run);
+    else
+      return fail(fmt::format("no format \"{}\"", format), "choose text, ledger, certificate, html, md, csv or json", Exit::usage);
+    out += (out.empty() ? "" : "\n") + one;
+  }
+  return out;
+}
+
+Result<void> write_whole(const std::filesystem::path& path, const std::string& content) {
+  auto part = path;
+  part += fmt::format(".part{}", getpid());
+  std::ofstream out(part, std::ios::binary);
+  out << content;
+  out.close();
+  std::error_code code;
+  if (out) std::filesystem::rename(part, path, code);
+  if (out && !code) return {};
+  std::error_code ignored;
+  std::filesystem::remove(part, ignored);
+  return fail(fmt::format("cannot write {} ({} bytes){}", path.string(), content.size(), code ? ": " + code.message() : ""),
+              "choose another place with -o, or free some space");
+}
+
+int render_file(const std::filesystem::path& in, const std::string& format, const std::filesystem::path& out,
+                const std::filesystem::path& plotly_js, const TerminalStyle& style) {
+  const auto told = [](const Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what);
+    if (!error.hint.empty()) fmt::print(stderr, "  {}\n", error.hint);
+    return static_cast<int>(error.exit);
+  };
+  const auto runs = read_results(in);
+  if (!runs) return told(runs.error());
+  const auto content = render(*runs, format, plotly_js, style);
+  if (!content) return told(content.error());
+  if (out.empty()) {
+    fmt::print("{}", *content);
+    return 0;
+  }
+  const auto written = write_whole(out, *content);
+  return written ? 0 : told(written.error());
+}
+
+}  // namespace strata::report

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/sentence.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "report/format.hpp"
+
+namespace strata::report {
+namespace {
+
+std::string time_of(const Json& row) {
+  const auto ms = number(row, "end_to_end_ms.estimate");
+  return ms ? duration(*ms) : "unknown time";
+}
+
+double ratio_of(const Json& row) { return number(row, "ratio.value").value_or(0); }
+
+bool is_proven(const Json& row) {
+  const auto verdict = text(row, "proof.verdict");
+  return verdict == "equal" || verdict == "equal_looser";
+}
+
+bool is_faster(const Json& row) { return text(row, "ratio.verdict") == "faster" && is_proven(row); }
+
+// "0.95 to 1.03", or "" where the row has no interval.
+std::string interval_of(const Json& row) {
+  const auto low = number(row, "ratio.low"), high = number(row, "ratio.high");
+  return low && high ? ratio(*low) + " to " + ratio(*high) : "";
+}
+
+std::string memory_clause(const Json& row, const Json& reference) {
+  const auto here = number(row, "memory.peak_private_bytes"), there = number(reference, "memory.peak_private_bytes");
+  if (!here || !there) return "";
+  const double change = *here - *there;
+  if (std::abs(change) < std::max(1e6, 0.02 * *there)) return fmt::format(", with about the same memory ({})", size(*here));
+  return fmt::format(", with {} {} memory ({})", size(std::abs(change)), change < 0 ? "less" : "more", size(*here));
+}
+
+std::string break_even_clause(const Json& row) {
+  const auto iterations = number(row, "break_even.iterations");
+  if (!iterations || flag(row, "break_even.never")) return "";
+  if (*iterations < 1) return "; it starts no slower";
+  const auto ms = number(row, "end_to_end_ms.estimate");
+  const auto time = ms ? fmt::format(" ({})", duration(*iterations * *ms)) : "";
+  return fmt::format("; its start pays back after {} iterations{}", count(std::ceil(*iterations)), time);
+}
+
+std::string move_sentence(const Json& best, const Json* inside, const Json& reference) {
+  const auto interval = interval_of(best);
+  auto sentence = fmt::format("Move to {}{}: {} times as fast as {}{}, {} instead of {}", level_name(best),
+                              flag(best, "peer") ? " (a peer)" : "", ratio(ratio_of(best)), level_name(reference),
+                              interval.empty() ? "" : " (" + interval + ")", time_of(best), time_of(reference));
+  sentence += memory_clause(best, reference) + break_even_clause(best);
+  if (text(best, "proof.verdict") == "equal_looser") sentence += "; its numerics are looser";
+  if (flag(best, "proof.weak")) sentence += "; its proof is weak";
+  if (inside) sentence += fmt::format("; within PyTorch {} reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
+  return sentence + ".";
+}
+
+std::string stay_sentence(const std::vector<const Json*>& others, const Json& nearest, const Json& reference) {
+  const auto python = text(reference, "language") == "python";
+  const auto name = level_name(reference);
+  const auto memory = number(reference, "memory.peak_private_bytes");
+  const auto costs = time_of(reference) + (memory ? ", " + size(*memory) : "");
+  const auto who = others.size() == 1 ? level_name(nearest) + " is not" : fmt::format("none of {} levels is", others.size());
+  auto sentence = fmt::format("Stay {}: {} faster than {} ({})", python ? "in Python" : "with " + name, who, name, costs);
+  const auto subject = others.size() == 1 ? std::string("it") : "the nearest, " + level_name(nearest) + ",";
+  const auto within = number(nearest, "ratio.same_within_percent");
+  if (text(nearest, "ratio.verdict") == "same" && within)
+    return sentence + fmt::format("; {} is the same within {}.", subject, percent(*within));
+  const auto interval = interval_of(nearest);
+  return sentence + fmt::format("; {} is {} times as fast{}.", subject, ratio(ratio_of(nearest)),
+                                interval.empty() ? "" : " (" + interval + ")");
+}
+
+std::string undecided_sentence(const Json& one_case, const Json& open, const Json& reference) {
+  auto sees = number(open, "ratio.smallest_visible_percent");
+  if (!sees) sees = number(one_case, "trust.smallest_visible_percent");
+  const auto interval = interval_of(open);
+  auto sentence = fmt::format("Undecided: no level is proven faster than {} ({}); {} is {} times as fast{}",
+                              level_name(reference), time_of(reference), level_name(open), ratio(ratio_of(open)),
+                              interval.empty() ? "" : ", anything from " + interval);
+  if (sees) sentence += fmt::format(", and this run cannot see effects below {}", percent(*sees));
+  if (const auto minutes = number(open, "ratio.resolve.minutes"))
+    sentence += fmt::format("; {} of measuring would resolve it", duration(*minutes * 60e3));
+  return sentence + ".";
+}
+
+Json result(const char* verdict, const Json* row, std::string sentence) {
+  return {{"verdict", verdict}, {"level", row ? Json(level_name(*row)) : Json()}, {"sentence", std::move(sentence)}};
+}
+
+// Why no comparison can be made, from the reference's row and how many others there are.
+Json no_data(const Json& one_case, const Json* reference, std::size_t others_asked) {
+  if (!reference) {
+    const auto name = text(one_case, "reference_level");
+    return result("no_data", nullptr, fmt::format("No comparison: {}, the reference, was not run.", name.empty() ? "eager" : name));
+  }
+  if (!is_measured(*reference)) {
+    auto reason = text(*reference, "reason_short");
+    if (reason.empty()) reason = text(*reference, "reason");
+    return result("no_data", nullptr,
+                  fmt::format("No comparison: {}, the reference, has no number ({}{}).", level_name(*reference),
+                              text(*reference, "state"), reason.empty() ? "" : ": " + first_words(reason, 8)));
+  }
+  const auto why = others_asked == 0   ? std::string("no other level was run")
+                   : others_asked == 1 ? std::string("the other level has no number")
+                                       : fmt::format("none of the {} other levels has a number", others_asked);
+  return result("no_data", nullptr,
+                fmt::format("No comparison: {} takes {}, and {}.", level_name(*reference), time_of(*reference), why));
+}
+
+}  // namespace
+
+Json headline(const Json& one_case) {
+  const Json* reference = reference_row(one_case);
+  std::size_t asked = 0;
+  std::vector<const Json*> others;
+  const Json *best = nullptr, *inside = nullptr, *nearest = nullptr, *open = nullptr;
+  const auto keep_higher = [](const Json*& kept, const Json& row) {
+    if (!kept || ratio_of(row) > ratio_of(*kept)) kept = &row;
+  };
+  for (const auto& row : list(one_case, "rows")) {
+    if (&row == reference || flag(row, "harness")) continue;
+    ++asked;
+    if (!is_measured(row) || !number(row, "ratio.value")) continue;
+    others.push_back(&row);
+    keep_higher(nearest, row);
+    const auto verdict = text(row, "ratio.verdict");
+    if (is_faster(row)) {
+      keep_higher(best, row);
+      if (!flag(row, "peer")) keep_higher(inside, row);
+    } else if (verdict != "slower" && verdict != "same") {
+      keep_higher(open, row);
+    }
+  }
+  if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, asked);
+  if (best) return result("move", best, move_sentence(*best, flag(*best, "peer") ? inside : nullptr, *reference));
+  if (open) return result("undecided", nullptr, undecided_sentence(one_case, *open, *reference));
+  return result("stay", reference, stay_sentence(others, *nearest, *reference));
+}
+
+}  // namespace strata::report

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one sentence at the top of every report: move to a level, stay, undecided, or why there is nothing to say.
+#pragma once
+
+#include "report/access.hpp"
+
+namespace strata::report {
+
+// {"verdict":"move|stay|undecided|no_data","level":name|null,"sentence":"..."} from a case's rows, reference_level and trust.
+// Recommends the fastest level that is resolved as faster than the reference and proven; never a harness level.
+Json headline(const Json& one_case);
+
+}  // namespace strata::report

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/terminal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "report/first_screen.hpp"
+#include "report/table.hpp"
+
+namespace strata::report {
+namespace {
+
+using Lines = std::vector<std::string>;
+constexpr std::size_t kLines = 24, kLabel = 8;
+
+class Paint {
+ public:
+  explicit Paint(bool on) : on_(on) {}
+  std::string operator()(const char* code, const std::string& words) const {
+    return on_ && !words.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, words) : words;
+  }
+  const char* of(const std::string& verdict) const {
+    return verdict == "faster" ? "32" : verdict == "slower" ? "31" : "2";
+  }
+
+ private:
+  bool on_;
+};
+
+std::string padded(const std::string& words, std::size_t width, bool right) {
+  const auto used = width_of(words);
+  const std::string space(width > used ? width - used : 0, ' ');
+  return right ? space + words : words + space;
+}
+
+// "Trust   2 restarts ...", later lines under the first.
+Lines labelled(const std::string& label, const std::string& words, std::size_t width, const Paint& paint) {
+  auto lines = wrap(printable(words), width - kLabel);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    lines[i] = (i ? std::string(kLabel, ' ') : paint("2", padded(label, kLabel, false))) + lines[i];
+  return lines;
+}
+
+enum class Fit { roomy, short_proof, narrow };
+
+struct Column {
+  std::string title;
+  bool right;
+  std::string (*cell)(const LevelLine&);
+};
+
+std::vector<Column> columns(Fit fit, bool device_memory) {
+  std::vector<Column> all{
+      {"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
+      {"time", true, [](const LevelLine& l) { return l.time; }}};
+  if (fit == Fit::narrow) {
+    all.push_back({"times as fast", true, [](const LevelLine& l) {
+                     return (l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
+                   }});
+  } else {
+    all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
+    all.push_back({"", false, [](const LevelLine& l) { return l.verdict; }});
+  }
+  all.push_back({"p99", true, [](const LevelLine& l) { return l.p99; }});
+  all.push_back({"memory", true, [](const LevelLine& l) { return l.memory; }});
+  if (device_memory) all.push_back({"GPU mem", true, [](const LevelLine& l) { return l.device_memory; }});
+  all.push_back({fit == Fit::roomy ? "start again" : "again", true, [](const LevelLine& l) { return l.start_again; }});
+  if (fit == Fit::roomy)
+    all.push_back({"proof", false, [](const LevelLine& l) { return l.proof; }});
+  else
+    all.push_back({"proof", false, [](const LevelLine& l) { return l.proof_short; }});
+  return all;
+}
+
+std::vector<std::size_t> widths_of(const std::vector<Column>& all, const std::vector<LevelLine>& levels) {
+  std::vector<std::size_t> widths;
+  for (const auto& column : all) {
+    widths.push_back(width_of(column.title));
+    for (const auto& level : levels) widths.back() = std::max(widths.back(), width_of(printable(column.cell(level))));
+  }
+  return widths;
+}
+
+std::size_t total(const std::vector<std::size_t>& widths, std::size_t gap) {
+  return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + gap * (widths.size() - 1);
+}
+
+Lines level_table(const FirstScreen& screen, std::size_t width, const Paint& paint, Fit& fit) {
+  std::vector<Column> all;
+  std::vector<std::size_t> widths;
+  std::size_t gap = 2;
+  for (const Fit tried : {Fit::roomy, Fit::short_proof, Fit::narrow}) {
+    fit = tried;
+    all = columns(fit, screen.has_device_memory);
+    widths = widths_of(all, screen.levels);
+    gap = total(widths, 2) <= width || fit != Fit::narrow ? 2 : 1;
+    if (total(widths, 2) <= width) break;
+  }
+  const std::string between(gap, ' ');
+  Lines lines(1);
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const bool end = c + 1 == all.size();
+    lines[0] += (c ? between : "") + (end ? all[c].title : padded(all[c].title, widths[c], all[c].right));
+  }
+  lines[0] = paint("2", lines[0]);
+  for (const auto& level : screen.levels) {
+    std::string line;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      auto cell = printable(all[c].cell(level));
+      if (c == 0) cell = "  " + cell.substr(2);  // the mark is put in below, in the terminal's own characters
+      const bool end = c + 1 == all.size();
+      auto shown = end ? cell : padded(cell, widths[c], all[c].right);
+      const bool coloured = !level.verdict.empty() && all[c].title == "times as fast";
+      line += (c ? between : "") + (coloured ? paint(paint.of(level.verdict), shown) : shown);
+    }
+    if (level.recommended) line[0] = '>';
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(level.harness ? paint("2", line) : level.recommended ? paint("1", line) : line);
+  }
+  return lines;
+}
+
+// One line for each level without a number, with a heading on the first.
+Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& paint) {
+  Lines lines;
+  for (const auto& empty : screen.without) {
+    const auto words = empty.name + " " + empty.state + (empty.reason.empty() ? "" : ": " + empty.reason);
+    const auto more = labelled(lines.empty() ? "Without" : "", words, width, paint);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  return lines;
+}
+
+std::string legend(const FirstScreen& screen, Fit fit) {
+  if (fit != Fit::narrow) return "";
+  std::string out;
+  const auto has = [&](const char* verdict) {
+    return std::any_of(screen.levels.begin(), screen.levels.end(), [&](const LevelLine& l) { return l.verdict == verdict; });
+  };
+  if (has("not resolved")) out += "; ~ not resolved";
+  if (has("same")) out += "; = the same";
+  return out;
+}
+
+// Joins groups with empty lines between them, as many of these as 24 lines leave room for.
+std::string stack(const std::vector<Lines>& groups, std::size_t width) {
+  std::size_t used = 0;
+  for (const auto& group : groups)
+    for (const auto& line : group) used += 1 + (line.find('\x1b') == std::string::npos ? (width_of(line) - !line.empty()) / width : 0);
+  std::string out;
+  bool first = true;
+  for (const auto& group : groups) {
+    if (group.empty()) continue;
+    if (!first && used < kLines) {
+      out += "\n";
+      ++used;
+    }
+    first = false;
+    for (const auto& line : group) out += line + "\n";
+  }
+  return out;
+}
+
+std::string one_screen(const Json& run, const Json& one_case, const TerminalStyle& style) {
+  const Paint paint(style.colour);
+  const auto width = static_cast<std::size_t>(std::max(style.width, 40));
+  const auto screen = first_screen(run, one_case, glyphs(style.unicode));
+  auto sentence = wrap(printable(screen.sentence), width);
+  for (auto& line : sentence) line = paint("1", line);
+  Fit fit = Fit::roomy;
+  const auto levels = screen.levels.empty() ? Lines{} : level_table(screen, width, paint, fit);
+  Lines foot;
+  const auto add = [&](const Lines& lines) { foot.insert(foot.end(), lines.begin(), lines.end()); };
+  add(labelled("Limit", screen.limit, width, paint));
+  add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
+  // A command is never broken: it is there to be copied.
+  if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
+  return stack({sentence, labelled("Ran", screen.what, width, paint), levels, without_number(screen, width, paint), foot}, width);
+}
+
+std::string summary(const Json& run, const TerminalStyle& style) {
+  const auto& marks = glyphs(style.unicode);
+  std::vector<Cells> rows;
+  for (const auto& one_case : list(run, "cases")) {
+    const auto screen = first_screen(run, one_case, marks);
+    const Json* reference = reference_row(one_case);
+    const auto time = reference ? number(*reference, "end_to_end_ms.estimate") : std::nullopt;
+    Cells cells{screen.id, screen.verdict, marks.missing, marks.missing, marks.missing, time ? duration(*time) : marks.missing};
+    for (const auto& level : screen.levels)
+      if (level.recommended) std::tie(cells[2], cells[3], cells[4]) = std::tie(level.name, level.ratio, level.time);
+    rows.push_back(cells);
+  }
+  return table({"case", "verdict", "level", "times as fast", "time", "reference"}, rows, Format::text);
+}
+
+}  // namespace
+
+std::string terminal(const Json& run, const TerminalStyle& style) {
+  const auto& cases = list(run, "cases");
+  if (cases.empty()) return "This run has no case: nothing was measured.\n";
+  if (cases.size() == 1) return one_screen(run, cases[0], style);
+  std::string out = summary(run, style), rule;
+  for (int i = 0; i < std::max(style.width, 40); ++i) rule += glyphs(style.unicode).rule;
+  for (const auto& one_case : cases) out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
+  return out;
+}
+
+}  // namespace strata::report

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes example_run.json: a made-up result that has every field and every state. Not a measurement.
+
+Run it again after a change of docs/results_schema.md: python tests/report/make_example.py
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+MB = 1_000_000
+Json = dict[str, Any]
+
+# level, title, rank, language, peer, harness, ms, ratio verdict, private memory idle and above (MB), start again parts
+# (process, library, load, first), prepare ms, artefact MB, layout
+LEVELS = [
+    ("eager", "PyTorch eager", 1, "python", False, False, 36.94, "reference", 182, 308, (22, 1480, 310, 182), None, 102, "contiguous"),
+    ("compile", "torch.compile", 2, "python", False, False, 30.12, "faster", 214, 396, (22, 1510, 420, 6900), None, 102, "contiguous"),
+    ("torchscript", "TorchScript from C++", 3, "c++", False, False, 36.90, "same", 96, 312, (6, 410, 380, 905), 5200, 103, "contiguous"),
+    ("libtorch", "LibTorch, hand-written C++", 4, "c++", False, False, 36.05, "not_resolved", 95, 301, (6, 405, 150, 130), None, 102, "contiguous"),
+    ("aoti", "AOTInductor from C++", 4, "c++", False, False, 29.55, "faster", 97, 290, (6, 402, 210, 88), 81500, 131, "contiguous"),
+    ("onnxruntime", "ONNX Runtime", 5, "python", True, False, 26.04, "faster", 61, 249, (20, 190, 260, 61), 9800, 102, "any"),
+    ("openvino", "OpenVINO", 5, "python", True, False, 39.87, "slower", 72, 265, (20, 260, 940, 75), 14100, 102, "any"),
+    ("null_cpp", "null level, C++", 90, "c++", False, True, 0.0011, "slower", 3, 2, (5, 1, 1, 1), None, 0, "any"),
+    ("null_py", "null level, Python", 90, "python", False, True, 0.0038, "slower", 9, 5, (18, 2, 1, 1), None, 0, "any"),
+]
+
+FAILED = [
+    ("compile", 2, "out_of_memory", "the worker reached its limit of 6.0 GB of private memory while it compiled", "its limit of memory was reached while compiling", "raise --memory-limit, or choose a smaller batch"),
+    ("torchscript", 3, "unsupported", "aten::scaled_dot_product_attention has a data-dependent branch at model.py:41, which tracing would freeze", "data-dependent branch at model.py:41", "remove the branch, or leave this level out"),
+    ("libtorch", 4, "unavailable", "no C++ compiler was found, which this level is built with", "no C++ compiler", "apt-get install g++"),
+    ("aoti", 4, "crashed", "the worker ended by signal 11 (SIGSEGV) in `measure`", "ended by signal 11 in measure", "repeat it and look at the log"),
+    ("onnxruntime", 5, "unequal", "the output differs from the reference by 812 times what float32 explains; first difference at layer1.0.bn1", "output differs 812 times the bound", "strata show RUN --certificate"),
+    ("openvino", 5, "mistrusted", "the output did not follow its input in block 31", "output did not follow its input", "strata show RUN --certificate"),
+    ("null_cpp", 90, "timeout", "no answer to `load` within 600 s", "no answer to load within 600 s", "raise --timeout"),
+    ("null_py", 90, "failed", "the level reported: cannot import strata_sdk <from here>", "cannot import strata_sdk", "check PYTHONPATH"),
+]
+
+
+def estimate(value: float, percent: float) -> Json:
+    return {"value": round(value, 5), "low": round(value * (1 - percent / 100), 5), "high": round(value * (1 + percent / 100), 5)}
+
+
+def quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def times(ordered: list[float], factor: float = 1.0) -> Json:
+    at = {"median": 0.5, "p90": 0.9, "p99": 0.99, "min": 0.0}
+    result = {name: round(quantile(ordered, share) * factor, 6) for name, share in at.items()}
+    return {"estimate": result["median"], **result, "samples": len(ordered)}
+
+
+def histogram(ordered: list[float]) -> Json:
+    low, high, count = math.log(ordered[0]), math.log(ordered[-1] * 1.0001), 48
+    edges = [math.exp(low + (high - low) * i / count) for i in range(count + 1)]
+    counts = [0] * count
+    for sample in ordered:
+        counts[min(count - 1, int((math.log(sample) - low) / (high - low) * count))] += 1
+    return {"edges_ms": [round(edge, 6) for edge in edges], "counts": counts}
+
+
+def proof(level: str, peer: bool) -> Json:
+    lines = [
+        ("outputs, generic weights 1", "observed", "pass", "0.97 of eager's envelope", "8", ""),
+        ("outputs, generic weights 2", "observed", "pass", "1.02 of eager's envelope", "8", ""),
+        ("outputs, timed weights, 4 inputs", "observed", "pass", "0.99 of eager's envelope", "8", ""),
+        ("largest difference", "observed", "pass", "1.1 of eager's envelope", "16", ""),
+        ("outputs follow their inputs", "observed", "pass", "4 of 4 differ", "all", ""),
+        ("an output of every block", "observed", "pass", "48 of 48", "all", "drawn by the seed"),
+        ("weights follow the weight set", "observed", "pass", "2 sets", "2", ""),
+        ("weights read back", "observed", "not_checked" if peer else "pass", "320 tensors" if not peer else "", "all", "the level cannot read them back" if peer else ""),
+        ("deterministic", "observed", "pass", "0 bits differ", "0", ""),
+        ("parameters", "reported", "pass", "25557032", "25557032", ""),
+        ("threads", "reported", "pass", "2", "2", ""),
+        ("maths mode", "reported", "pass", "fp32", "fp32", ""),
+        ("operations", "assumed", "not_checked", "", "8.18 GFLOP", "no operator counts on this level"),
+    ]
+    fields = ("check", "how", "result", "value", "bound", "detail")
+    return {
+        "verdict": "equal_looser" if level == "openvino" else "equal", "weak": False,
+        "observed": sum(line[1] == "observed" for line in lines) - peer, "reported": 3, "assumed": 1, "first_difference": None,
+        "lines": [dict(zip(fields, line)) for line in lines],
+    }
+
+
+def blocks(rng: random.Random, ms: float, position: int) -> tuple[list[Json], list[float]]:
+    made, samples = [], []
+    for restart in range(2):
+        effect = rng.gauss(1, 0.006)
+        for round_ in range(24):
+            time_s = 9 + restart * 38 + round_ * 1.1 + position * 0.12
+            disturbed = round_ in (7, 8) and restart == 0 and position < 6
+            here = [ms * effect * (1 + abs(rng.gauss(0, 0.012)) + (rng.expovariate(12) if rng.random() < 0.06 else 0)) for _ in range(9)]
+            if disturbed:
+                here = [sample * (1.25 + rng.random() * 0.4) for sample in here]
+            samples += here
+            made.append({
+                "restart": restart, "round": round_, "position": position, "time_s": round(time_s, 3), "median_ms": round(sorted(here)[4], 6),
+                "disturbed": disturbed, "why": "another program ran on this core" if disturbed else "",
+            })
+    return made, sorted(samples)
+
+
+def measured(rng: random.Random, position: int, spec: tuple, slow: float, reference_ms: float, gpu: bool) -> Json:
+    level, title, rank, language, peer, harness, ms, verdict, idle, above, start, prepare, artefact, layout = spec
+    made, ordered = blocks(rng, ms * (slow if not harness else 1), position)
+    stats = times(ordered)
+    process, library, load, first = start
+    again = process + library + load + first
+    ever = again + (prepare or 0) + (31000 if level == "compile" else 0)
+    value = reference_ms / stats["estimate"]
+    bounds = estimate(value, 0 if level == "eager" else 3.4)
+    saved = reference_ms - stats["estimate"]
+    return {
+        "level": level, "variant": "default", "title": title, "rank": rank, "language": language, "peer": peer, "harness": harness,
+        "reference": level == "eager", "state": "measured", "reason": "", "reason_short": "", "hint": "", "log_tail": "",
+        "repeat": f"./strata compare resnet50 --preset quick --levels {level}",
+        "end_to_end_ms": stats, "latency_ms": times(ordered, 0.992), "throughput_per_s": round(1000 / stats["estimate"], 3), "cpu_ms": round(stats["estimate"] * 1.97, 5),
+        "ratio": {
+            **bounds, "verdict": verdict, "same_within_percent": 4.1 if verdict == "same" else None, "smallest_visible_percent": 5.5,
+            "resolve": {"command": "./strata compare resnet50 --preset thorough --levels eager,libtorch", "minutes": 9.0} if verdict == "not_resolved" else None,
+        },
+        "memory": {
+            "idle_private_bytes": idle * MB, "steady_private_bytes": int((idle + above * 0.83) * MB), "peak_private_bytes": (idle + above) * MB,
+            "steady_pss_bytes": int((idle + above * 0.83 + 88) * MB), "above_idle_bytes": above * MB, "shared_file_bytes": 176 * MB,
+            "device_peak_bytes": 412 * MB if gpu else None,
+        },
+        "startup": {
+            "process_ms": process, "library_ms": library, "load_ms": load, "first_iteration_ms": first, "again_ms": again,
+            "first_ever_ms": ever, "prepare_ms": prepare,
+        },
+        "disk_bytes": (artefact + 540) * MB, "artefact_bytes": artefact * MB,
+        "break_even": None if level == "eager" or harness else {
+            "iterations": round(max(0, ever - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, ever - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
+            "high": round(max(0, ever - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
+        },
+        "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
+        "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
+        "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same"} if not harness else None,
+    }
+
+
+def failed(spec: tuple) -> Json:
+    level, rank, state, reason, short, hint = spec
+    proven = None
+    if state == "unequal":
+        proven = {
+            "verdict": "unequal", "weak": False, "observed": 2, "reported": 1, "assumed": 0, "first_difference": "layer1.0.bn1",
+            "lines": [
+                {"check": "outputs, generic weights 1", "how": "observed", "result": "fail", "value": "812 of eager's envelope", "bound": "8", "detail": "largest at element 417 of output"},
+                {"check": "outputs, generic weights 2", "how": "observed", "result": "fail", "value": "790 of eager's envelope", "bound": "8", "detail": ""},
+                {"check": "threads", "how": "reported", "result": "pass", "value": "2", "bound": "2", "detail": ""},
+            ],
+        }
+    empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "histogram", "aa")
+    return {
+        "level": level, "variant": "default", "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
+        "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
+        "repeat": f"./strata compare resnet50 --batch 8 --levels eager,{level}", **{name: None for name in empty},
+        "settings": {}, "proof": proven, "blocks": [],
+    }
+
+
+def edge(kind: str, start: str, end: str, changes: str, rows: dict[str, Json], differs: list[str] | None = None) -> Json:
+    difference = rows[end]["end_to_end_ms"]["estimate"] - rows[start]["end_to_end_ms"]["estimate"]
+    value = rows[start]["end_to_end_ms"]["estimate"] / rows[end]["end_to_end_ms"]["estimate"]
+    seen = "faster" if value > 1.046 else "slower" if value < 0.956 else "not_resolved"
+    width = 1.1
+    return {
+        "from": start, "to": end, "kind": kind, "changes": changes, "differs": differs or [],
+        "difference_ms": {"value": round(difference, 4), "low": round(difference - width, 4), "high": round(difference + width, 4)} if kind == "step" else None,
+        "ratio": estimate(value, 3.4) if kind != "differs" else None, "verdict": seen if kind != "differs" else None,
+    }
+
+
+def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None, aa: Json | None) -> Json:
+    spec = {
+        "model": "resnet50", "mode": "infer", "batch": batch, "inputs": [{"name": "", "dtype": "float32", "shape": [batch, 3, 224, 224], "low": None, "high": None}],
+        "maths": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False,
+    }
+    return {
+        "id": f"resnet50/infer/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
+        "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it"},
+        "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics",
+        "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "reference_level": "eager", "headline": None, "limits": limits,
+        "trust": {
+            "restarts": 2, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
+            "blocks": 432, "disturbed_blocks": 12, "minimum_effect_percent": 1.0,
+        },
+        "next_command": "./strata compare resnet50 --preset thorough --levels eager,libtorch" if batch == 1 else "./strata compare resnet50 --batch 8 --levels eager,onnxruntime --deep",
+        "ledger": {"edges": edges}, "aa": aa, "rows": rows,
+    }
+
+
+def build() -> Json:
+    rng = random.Random(7)
+    first = [measured(rng, position, spec, 1.0, 37.2, gpu=False) for position, spec in enumerate(LEVELS)]
+    by_name = {row["level"]: row for row in first}
+    edges = [
+        edge("step", "eager", "compile", "generated fused code", by_name),
+        edge("step", "compile", "aoti", "Python and guards removed, same settings", by_name),
+        edge("differs", "eager", "torchscript", "graph instead of Python", by_name, ["freezing: off, on"]),
+        edge("step", "eager", "libtorch", "Python removed, same kernels", by_name),
+        edge("peer", "eager", "onnxruntime", "", by_name),
+        edge("peer", "eager", "openvino", "", by_name),
+    ]
+    limits = {"gflops": 341.0, "gbytes_per_s": 14.2, "compute_ms": 23.99, "memory_ms": 8.1, "limit_ms": 23.99}
+    second = [measured(rng, 0, LEVELS[0], 7.6, 282.0, gpu=True)] + [failed(spec) for spec in FAILED]
+    return {
+        "schema": "strata.run/1",
+        "run": {
+            "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa", "version": "0.1.0",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False,
+        },
+        "machine": {
+            "cpu": "AMD EPYC", "cores": 2, "memory_bytes": 8_200_000_000, "kernel": "6.1.0-28-amd64", "gpu": None, "governor": "unknown", "smt": "on", "l2_bytes": 1_048_576,
+            "l3_bytes": 33_554_432, "instruction_sets": "avx avx2 fma avx512f avx512_bf16", "load_before": 0.31, "steal_percent": 0.0, "distribution": "Debian GNU/Linux 12",
+        },
+        "environments": [{"python": ".venv/bin/python", "python_version": "3.11.2", "torch": "2.15.0", "torchvision": "0.30.0", "onnxruntime": "1.24.1"}],
+        "warnings": [{"id": "W003", "what": "the process effect of this machine is assumed, not measured", "advice": "./strata doctor --calibrate (9 minutes)"}],
+        "cases": [
+            case_of(1, first, edges, limits, {"comparisons": 7, "false_alarms": 0, "bound_percent": 34.8}),
+            case_of(8, second, [], None, None),
+        ],
+    }
+
+
+def main() -> None:
+    path = Path(__file__).with_name("example_run.json")
+    # One line a row keeps differences readable without a hundred thousand lines.
+    run = build()
+    cases = run.pop("cases")
+    text = json.dumps(run)[:-1] + ',\n"cases":[\n'
+    parts = []
+    for one in cases:
+        rows = one.pop("rows")
+        parts.append(json.dumps(one)[:-1] + ',\n"rows":[\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]}")
+    path.write_text(text + ",\n".join(parts) + "\n]}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
