@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/certificate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace strata::proof {
+
+namespace {
+
+using nlohmann::json;
+using Kind = OutputVerdict::Kind;
+
+// An iteration this many times faster than the arithmetic allows did not do the arithmetic. Winograd saves at most a
+// factor of about 5 of multiplications, and a measured peak may be low by half.
+constexpr double implausible = 10;
+
+struct Line {
+  std::string check;
+  std::string how;     // observed, reported, assumed
+  std::string result;  // pass, fail, not_checked
+  std::string value, bound, detail;
+};
+
+// The lines in order, and what they add up to.
+class Lines {
+ public:
+  void add(Line line) { lines_.push_back(std::move(line)); }
+
+  // A failing line decides the verdict unless a graver one did; the first reason of the gravest kind stays.
+  void fail(Line line, Kind kind, const std::string& reason, const std::string& brief) {
+    line.result = "fail";
+    if (kind > kind_) {
+      kind_ = kind;
+      reason_ = reason;
+      brief_ = brief;
+    }
+    lines_.push_back(std::move(line));
+  }
+
+  void note(Kind kind) { kind_ = std::max(kind_, kind); }  // of a passing line
+  Kind kind() const { return kind_; }
+  const std::string& reason() const { return reason_; }
+  const std::string& brief() const { return brief_; }
+
+  // Lines of one sort that say something; assumptions count although nothing was checked.
+  int count(std::string_view how) const {
+    return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) {
+      return l.how == how && (how == "assumed" || l.result != "not_checked");
+    }));
+  }
+
+  json to_json() const {
+    json out = json::array();
+    for (const Line& l : lines_)
+      out.push_back({{"check", l.check},
+                     {"how", l.how},
+                     {"result", l.result},
+                     {"value", l.value},
+                     {"bound", l.bound},
+                     {"detail", l.detail}});
+    return out;
+  }
+
+ private:
+  std::vector<Line> lines_;
+  Kind kind_ = Kind::equal;
+  std::string reason_, brief_;
+};
+
+std::string title_of(const std::string& set) {
+  if (set == "timed") return "outputs, timed weights";
+  return fmt::format("outputs, generic weights {}", set.substr(std::string("generic").size()));
+}
+
+void add_sets(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  for (const std::string& set : {std::string("generic1"), std::string("generic2"), std::string("timed")}) {
+    if (!reference.has_set(set)) continue;
+    Line line{title_of(set), "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
+    const auto found = evidence.sets.find(set);
+    if (found == evidence.sets.end()) {
+      line.detail = "the level's outputs were not taken";
+      lines.add(line);
+      continue;
+    }
+    const OutputVerdict& verdict = found->second;
+    if (verdict.worst_ratio > 0 || verdict.equal_work())
+      line.value = fmt::format("{:.2f} of eager's envelope", verdict.worst_ratio);
+    if (verdict.kind == Kind::equal_looser) {
+      line.bound = fmt::format("{:.0f}", reassociated_limit);
+      line.detail = "looser numerics: the level declares an algorithm that adds in another order";
+    }
+    line.result = "pass";
+    if (verdict.equal_work()) {
+      lines.note(verdict.kind);
+      lines.add(line);
+    } else {
+      line.detail = verdict.reason;
+      lines.fail(line, verdict.kind, fmt::format("{}: {}", line.check, verdict.reason), verdict.reason_short);
+    }
+  }
+}
+
+void add_blocks(Lines& lines, const Evidence& evidence) {
+  Line line{"outputs while timing", "observed", "not_checked", "", "every block", ""};
+  if (evidence.blocks_checked > 0) {
+    line.value =
+        fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
+    line.result = "pass";
+  }
+  if (evidence.block_failure && !evidence.block_failure->equal_work()) {
+    line.detail = evidence.block_failure->reason;
+    lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason),
+               evidence.block_failure->reason_short);
+  } else {
+    lines.add(line);
+  }
+}
+
+void add_following(Lines& lines, const Evidence& evidence) {
+  Line line{"outputs follow their inputs", "observed", "not_checked", "", "", ""};
+  const auto timed = evidence.sets.find("timed");
+  if (timed == evidence.sets.end()) {
+    line.detail = "the level's outputs were not taken";
+  } else if (timed->second.follows_inputs) {
+    line.result = "pass";
+    line.value = "each matches its own input only";
+  } else if (timed->second.equal_work()) {
+    line.detail = "the references of the inputs are too alike to tell";
+  } else {
+    line.result = "fail";
+    line.detail = timed->second.reason;
+  }
+  lines.add(line);
+}
+
+// Outputs of two weight sets that match references which differ show that the weights were used.
+void add_weights(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  const auto passed = [&](const char* set) {
+    const auto found = evidence.sets.find(set);
+    return found != evidence.sets.end() && found->second.equal_work();
+  };
+  Line line{"weights are used", "observed", "not_checked", "", "2 generic sets", ""};
+  if (passed("generic1") && passed("generic2")) {
+    bool differ = false;
+    for (const OutputSpec& output : reference.outputs()) {
+      const TensorView* first = reference.expected("generic1", 0, output.name);
+      const TensorView* second = reference.expected("generic2", 0, output.name);
+      if (output.tap || !first || !second) continue;
+      const double bound = 2 * strict_limit * reference.envelope("generic1", output.name).error;
+      const auto values = to_doubles(*first), others = to_doubles(*second);
+      double squares = 0, wanted = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        squares += (values[i] - others[i]) * (values[i] - others[i]);
+        wanted += values[i] * values[i];
+      }
+      differ = differ || squares > bound * bound * wanted;
+    }
+    line.result = differ ? "pass" : "not_checked";
+    line.value = differ ? "2 sets, each matches its own reference" : "";
+    line.detail = differ ? "" : "the references of both weight sets are too alike to tell";
+  } else {
+    line.how = "assumed";
+    line.detail = "not shown by two weight sets";
+  }
+  lines.add(line);
+}
+
+void add_read_back(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  Line line{"weights read back", "observed",
+            "not_checked",       "",
+            "SHA-256",           "the level cannot read them back; the two weight sets stand for them"};
+  std::size_t equal = 0, held = 0;
+  std::string wrong;
+  for (const auto& [set, hashes] : evidence.read_back) {
+    const auto wanted = reference.weight_hashes(set);
+    if (!wanted) {
+      line.detail = wanted.error().what;
+      continue;
+    }
+    held += wanted->size();
+    for (const auto& [name, hash] : hashes) {
+      const auto found = wanted->find(name);
+      if (found != wanted->end() && found->second == hash)
+        ++equal;
+      else if (wrong.empty())
+        wrong = found == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
+                                       : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
+    }
+  }
+  if (equal == 0 && wrong.empty()) return lines.add(line);
+  line.value = fmt::format("{} of {} tensors", equal, held);
+  line.result = "pass";
+  line.detail = wrong;
+  if (wrong.empty()) return lines.add(line);
+  lines.fail(line, Kind::unequal, fmt::format("weights read back: {}", wrong), "weights are not those of the file");
+}
+
+void add_parameters(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  const auto wanted = reference.bundle().value("parameters", std::int64_t{0});
+  Line line{"parameter count", "reported", "not_checked", "", fmt::format("{}", wanted), ""};
+  const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
+  if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
+    const auto held = count.get<std::int64_t>();
+    line.value = fmt::format("{}", held);
+    line.result = "pass";
+    // Folding BatchNorm into convolutions leaves fewer; more would be another network.
+    if (held < wanted) line.detail = "fewer than the module has: folded or shared";
+    if (held > wanted)
+      return lines.fail(line, Kind::unequal,
+                        fmt::format("the level holds {} parameters, the module has {}", held, wanted),
+                        "more parameters than the module has");
+  } else {
+    line.detail = "the level cannot tell";
+  }
+  lines.add(line);
+}
+
+// A setting that the case fixes. Missing from the answer: not checked.
+void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, const std::string& name,
+                 const std::string& title) {
+  Line line{title,
+            "reported",
+            "not_checked",
+            "",
+            wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
+            ""};
+  const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
+  const json got = settings.is_object() ? settings.value(name, json()) : json();
+  if (!got.is_null()) {
+    line.value = got.is_string() ? got.get<std::string>() : got.dump();
+    line.result = "pass";
+    if (!wanted.is_null() && got != wanted)
+      return lines.fail(line, Kind::unequal,
+                        fmt::format("the level runs with {} {}, the case says {}", title, line.value, line.bound),
+                        fmt::format("{} differ from the case", title));
+  }
+  lines.add(line);
+}
+
+void add_settings(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  const json& bundle = reference.bundle();
+  const json fixed = bundle.value("case", json::object());
+  add_setting(lines, evidence, fixed.value("threads", json()), "threads", "threads");
+  add_setting(lines, evidence, fixed.value("maths", json()), "maths", "maths mode");
+  for (const char* name : {"layout", "inference_mode", "autotune", "freezing", "graph"}) {
+    std::string title = name;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    add_setting(lines, evidence, json(), name, title);
+  }
+}
+
+void add_work(Lines& lines, const Reference& reference, const Evidence& evidence) {
+  const double flops = reference.bundle().value("flops", 0.0);
+  if (flops > 0)
+    lines.add({"floating-point operations", "assumed", "not_checked",
+               fmt::format("{:.3g} of the captured graph", flops), "",
+               "not counted in the level; what its kernels do is not seen"});
+  Line line{"time is plausible", "observed", "not_checked", "", "", ""};
+  if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
+    line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
+    line.bound = fmt::format("at least {:.2g} ms", *evidence.limit_ms / implausible);
+    line.detail = fmt::format("a tenth of the {:.3g} ms that the measured peak allows", *evidence.limit_ms);
+    line.result = "pass";
+    if (*evidence.iteration_ms < *evidence.limit_ms / implausible)
+      return lines.fail(line, Kind::mistrusted,
+                        fmt::format("an iteration took {:.3g} ms where this machine's measured peak needs {:.3g} ms "
+                                    "for its arithmetic: it was not done (a memo?)",
+                                    *evidence.iteration_ms, *evidence.limit_ms),
+                        "faster than the machine can compute it");
+  } else {
+    line.detail = "the machine's limit was not measured";
+  }
+  lines.add(line);
+}
+
+// How good the proof itself is; returns true if it is weak.
+bool add_strength(Lines& lines, const Reference& reference, const Power& power, const Evidence& evidence) {
+  bool weak = power.weak || reference.weaker();
+  lines.add({"reference", "observed", "pass", reference.weaker() ? "eager in float32" : "the module in float64", "",
+             reference.weaker() ? "weaker: " + reference.bundle().value(
+                                                   "reference_note", std::string("the module does not run in float64"))
+                                : ""});
+  const auto least = std::min_element(power.faults.begin(), power.faults.end(),
+                                      [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
+  Line planted{
+      "planted faults are seen", "observed", "not_checked", "", fmt::format("{:.0f} times the bound", power_limit), ""};
+  if (least != power.faults.end()) {
+    planted.value =
+        fmt::format("{} faults, the least at {:.2g} times the bound", power.faults.size(), least->times_bound);
+    planted.result = least->times_bound >= power_limit ? "pass" : "fail";
+    if (planted.result == "fail") planted.detail = power.reason;
+  } else {
+    planted.detail = power.reason;
+  }
+  lines.add(planted);
+  const bool spread = power.input_spread >= spread_limit;
+  lines.add({"outputs differ between inputs", "observed", spread ? "pass" : "fail",
+             fmt::format("{:.0f}% of the spread across classes", 100 * power.input_spread),
+             fmt::format("{:.0f}%", 100 * spread_limit), spread ? "" : "a fault that mixes up inputs may stay unseen"});
+  if (evidence.own_spread > 0)
+    lines.add({"repeatability", "observed", "pass",
+               fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread), "",
+               "not deterministic: its own spread joins the envelope"});
+  for (const char* set : {"generic1", "generic2"}) weak = weak || !evidence.sets.contains(set);
+  return weak;
+}
+
+}  // namespace
+
+void Evidence::add_block(const OutputVerdict& verdict) {
+  ++blocks_checked;
+  if (verdict.equal_work()) return;
+  ++blocks_failed;
+  if (!block_failure) block_failure = verdict;
+}
+
+Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence) {
+  Lines lines;
+  add_sets(lines, reference, evidence);
+  add_blocks(lines, evidence);
+  add_following(lines, evidence);
+  add_weights(lines, reference, evidence);
+  add_read_back(lines, reference, evidence);
+  add_parameters(lines, reference, evidence);
+  add_settings(lines, reference, evidence);
+  add_work(lines, reference, evidence);
+  const bool weak = add_strength(lines, reference, power, evidence);
+  Certificate out;
+  out.none = evidence.sets.empty() && evidence.blocks_checked == 0;
+  out.kind = lines.kind();
+  out.reason = lines.reason();
+  out.reason_short = lines.brief();
+  json first_difference;
+  for (const auto& [set, verdict] : evidence.sets)
+    if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
+  if (first_difference.is_null() && evidence.block_failure && !evidence.block_failure->first_difference.empty())
+    first_difference = evidence.block_failure->first_difference;
+  out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},
+               {"weak", weak},
+               {"observed", lines.count("observed")},
+               {"reported", lines.count("reported")},
+               {"assumed", lines.count("assumed")},
+               {"first_difference", first_difference},
+               {"lines", lines.to_json()}};
+  return out;
+}
+
+}  // namespace strata::proof
