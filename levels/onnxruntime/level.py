@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnxruntime: the exported network in an InferenceSession. The artefact is <weight set>.onnx in the cache, written by prepare.py."""
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from strata_sdk import Job, Level, LevelError, UnsupportedError
+
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+
+class OnnxRuntime(Level):
+    def load(self, job: Job) -> None:
+        self.options = ort.SessionOptions()
+        self.options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.options.intra_op_num_threads = job.threads
+        self.options.inter_op_num_threads = 1
+        self.options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        self.on_device = job.device != "cpu"
+
+    def load_weights(self, weights: str) -> None:
+        self.path = self.job.cache / f"{weights}.onnx"
+        if not self.path.is_file():
+            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        provider: Any = _PROVIDERS[self.job.device]
+        if self.on_device:
+            provider = (provider, {"use_tf32": "0"})
+        self.session = None  # the old one is freed before the new one is made
+        try:
+            self.session = ort.InferenceSession(str(self.path), self.options, providers=[provider])
+        except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
+            raise UnsupportedError(f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}") from error
+        taken = {value.name for value in self.session.get_inputs()}  # the exporter drops an input that nothing reads
+        self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in taken]
+        if self.on_device:
+            self.binding = self.session.io_binding()
+            for name in self.job.output_names:
+                self.binding.bind_output(name, "cuda")
+
+    def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
+        if self.on_device:
+            for name, i in self.taken:
+                self.binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(inputs[i], "cuda", 0))
+        else:
+            self.feed = {name: inputs[i] for name, i in self.taken}
+
+    def run(self) -> None:
+        if self.on_device:
+            self.session.run_with_iobinding(self.binding)  # returns when the device has finished
+        else:
+            self.result = self.session.run(None, self.feed)
+
+    def outputs(self) -> Sequence[np.ndarray]:
+        if self.on_device:
+            return self.binding.copy_outputs_to_cpu()
+        result, self.result = self.result, None
+        return result
+
+    def artefacts(self) -> Sequence[Path]:
+        return [path for path in (self.path, self.path.with_name(self.path.name + ".data")) if path.exists()]
+
+    def settings(self) -> dict[str, Any]:
+        # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in blocked layout (NCHWc)
+        return {"layout": "any", "freezing": True, "graph": "exported", "autotune": self.on_device}
+
+    def versions(self) -> dict[str, str]:
+        return super().versions() | {"onnxruntime": ort.__version__}
+
+    def devices(self, declared: Sequence[str]) -> list[str]:
+        present = ort.get_available_providers()
+        return [device for device in declared if _PROVIDERS[device] in present]

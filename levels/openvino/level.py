@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight set>.xml and .bin in the cache, written by prepare.py."""
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+from strata_sdk import Job, Level, LevelError, UnsupportedError
+
+_MATHS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
+
+
+class OpenVino(Level):
+    def supports(self, job: Job) -> None:
+        self.variant = os.environ.get("STRATA_VARIANT") or "default"
+        if self.variant not in ("default", "own_precision"):
+            raise UnsupportedError(f"openvino has no variant {self.variant}", "it has: default, own_precision")
+
+    def load(self, job: Job) -> None:
+        self.core = ov.Core()
+        self.properties = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads}
+        if self.variant == "default":
+            self.properties["INFERENCE_PRECISION_HINT"] = "f32"  # its own choice is bf16 where the CPU has it
+
+    def load_weights(self, weights: str) -> None:
+        self.path = self.job.cache / f"{weights}.xml"
+        if not self.path.is_file():
+            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.compiled = None  # the old one is freed before the new one is made
+        self.compiled = self.core.compile_model(self.path, "CPU", self.properties)
+
+    def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
+        self.inputs = inputs
+
+    def run(self) -> None:
+        self.result = self.compiled(self.inputs)  # shares the inputs, copies the outputs
+
+    def outputs(self) -> Sequence[np.ndarray]:
+        result, self.result = self.result, None
+        return list(result.values())
+
+    def artefacts(self) -> Sequence[Path]:
+        return [self.path, self.path.with_suffix(".bin")]
+
+    def settings(self) -> dict[str, Any]:
+        precision = self.compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        return {"threads": self.compiled.get_property("INFERENCE_NUM_THREADS"), "maths": _MATHS.get(precision, precision), "freezing": True, "graph": "exported"}
+
+    def versions(self) -> dict[str, str]:
+        return super().versions() | {"openvino": ov.get_version().split("-")[0]}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the author of a Python level writes: a class derived from `Level` in the level's level.py. It never times, prints or parses arguments.
+
+The SDK calls, for a case: supports, load, load_weights, then per iteration set_input, run, wait, outputs. Only those six have to be written.
+"""
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case for one level. `bundle` and `cache` are folders (docs/bundle.md); `weights` is the weight set to load first."""
+
+    case: dict
+    bundle: Path
+    cache: Path
+    weights: str
+    about: dict = field(repr=False)  # bundle.json
+
+    @property
+    def threads(self) -> int:
+        return int(self.case["threads"])
+
+    @property
+    def device(self) -> str:
+        return self.case["device"]
+
+    @property
+    def maths(self) -> str:
+        return self.case["maths"]
+
+    @property
+    def deep(self) -> bool:
+        return bool(self.case.get("deep"))
+
+    @cached_property
+    def input_names(self) -> list[str]:
+        return [i["name"] for i in self.about["inputs"]]
+
+    @cached_property
+    def output_names(self) -> list[str]:
+        return [o["name"] for o in self.about["outputs"]]
+
+    def weights_path(self, weights: str) -> Path:
+        """The safetensors file of a weight set."""
+        return self.bundle / "weights" / f"{weights}.safetensors"
+
+    def example(self) -> tuple[np.ndarray, ...]:
+        """Entry 0 of the bundle's ring, in the order of the inputs: for levels that must run once to compile."""
+        from . import tensors
+
+        read = tensors.read(str(self.bundle / "inputs.safetensors"), [f"0/{name}" for name in self.input_names])
+        return tuple(read.values())
+
+
+class Level:
+    """One way to run a network. `job` is set before supports() is called; `copy_inputs` becomes True when the network was seen to write into its inputs."""
+
+    job: Job
+    copy_inputs = False
+
+    # -- to write ----------------------------------------------------------------------------------------------------------------------------
+
+    def supports(self, job: Job) -> None:
+        """Raises UnsupportedError when this level cannot run the case. What level.json declares is checked before."""
+
+    def load(self, job: Job) -> None:
+        """Builds or opens the network."""
+        raise NotImplementedError
+
+    def load_weights(self, weights: str) -> None:
+        """Loads a weight set (job.weights_path(weights)) into the loaded network. Called once after load, and again for other sets."""
+        raise NotImplementedError
+
+    def set_input(self, inputs: Any) -> None:
+        """Takes one entry of the ring, as host_input() made it. Timed. On a device: the copy to it."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Starts one forward pass. Timed."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        """Returns when the pass has ended. Timed. Nothing to do on a synchronous device."""
+
+    def outputs(self) -> Sequence[Any]:
+        """The results in host memory, in the order of job.output_names; the level does not touch them again. Timed."""
+        raise NotImplementedError
+
+    # -- may be written ----------------------------------------------------------------------------------------------------------------------
+
+    def host_input(self, arrays: tuple[np.ndarray, ...]) -> Any:
+        """What the caller of this framework would hold in host memory, made from the input arrays once, before timing; must share their memory."""
+        return arrays
+
+    def to_numpy(self, output: Any) -> np.ndarray:
+        """One of outputs() as an array. Not timed."""
+        import numpy
+
+        return numpy.asarray(output)
+
+    def unload(self) -> None:
+        """Frees the network. Default: forgets every attribute of the instance."""
+        self.__dict__.clear()
+
+    def weight_names(self) -> Sequence[str]:
+        """Names of the tensors that weight() can read back from the framework."""
+        return ()
+
+    def weight(self, name: str) -> np.ndarray:
+        """A tensor as the framework holds it now, by its PyTorch name; the SDK hashes it."""
+        raise KeyError(name)
+
+    def parameters(self) -> int:
+        """Elements of the parameters that the framework holds; 0: it cannot tell."""
+        return 0
+
+    def artefacts(self) -> Sequence[Path]:
+        """Files that must be shipped with a program, beside the level's libraries."""
+        return ()
+
+    def settings(self) -> dict[str, Any]:
+        """What differs from the SDK's defaults (see worker.py): threads, maths, layout, inference_mode, autotune, freezing, graph."""
+        return {}
+
+    def deterministic(self) -> bool:
+        return True
+
+    def device_peak_bytes(self) -> int | None:
+        """Peak of the framework's own device allocator, if it has one."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that do the work."""
+        return {"python": platform.python_version()}
+
+    def build(self) -> dict[str, str]:
+        """`type` is release, or debug, sanitizer, assertions: the driver refuses those."""
+        return {"type": "debug" if hasattr(sys, "gettotalrefcount") else "release", "flags": ""}
+
+    def devices(self, declared: Sequence[str]) -> list[str]:
+        """Which of level.json's devices this machine has."""
+        return list(declared)
+
+
+def read_job(request: dict) -> Job:
+    """The Job of a `load` request. Raises KeyError, OSError or ValueError."""
+    bundle = Path(request["bundle"])
+    about = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    return Job(case=request["case"], bundle=bundle, cache=Path(request["cache"]), weights=request["weights"], about=about)

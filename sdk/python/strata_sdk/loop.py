@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timed region of every Python level, and what the operating system says about it. Nothing here knows the protocol.
+
+Measured with levels/null_py; the budget is 5 microseconds an iteration, so names are bound and lists made before the loop.
+"""
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .level import Level
+
+clock = time.monotonic_ns
+
+_KEPT_WARM_UP = 4096  # times that warm_up returns; a level that does nothing would fill megabytes
+
+
+@dataclass
+class Block:
+    wall_ns: list[int]
+    latency_ns: list[int]
+    cpu_ns: int
+    runq_ns: int | None
+    start_ns: int
+    kept: Any  # what outputs() returned in the checked iteration
+
+
+@contextmanager
+def quiet_collector():
+    """No garbage collection inside a timed region: what lives now is set aside, so that the collection before the next region is short."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def iterate(level: Level, inputs: Any) -> tuple[Any, int]:
+    """One iteration: what outputs() returned, and its end-to-end time."""
+    begin = clock()
+    level.set_input(inputs)
+    level.run()
+    level.wait()
+    result = level.outputs()
+    return result, clock() - begin
+
+
+def warm_up(level: Level, ring: Sequence[Any], iterations: int, min_ns: int) -> tuple[int, list[int]]:
+    """At least `iterations` and at least `min_ns`: how many, and the times of the first 4096."""
+    times: list[int] = []
+    count = 0
+    with quiet_collector():
+        begin = clock()
+        while count < iterations or clock() - begin < min_ns:
+            _, wall = iterate(level, ring[count % len(ring)])
+            if count < _KEPT_WARM_UP:
+                times.append(wall)
+            count += 1
+    return count, times
+
+
+def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int) -> Block:
+    """`head` unrecorded iterations, then one a ring index; keeps the result of recorded iteration `check` (-1: none)."""
+    count = len(indices)
+    entries = [ring[i] for i in indices]
+    wall_ns, latency_ns = [0] * count, [0] * count
+    kept = None
+    set_input, run, wait, outputs, now = level.set_input, level.run, level.wait, level.outputs, clock
+    with quiet_collector():
+        for i in range(head):
+            iterate(level, ring[i % len(ring)])
+        runq = run_queue_ns()
+        cpu = time.process_time_ns()
+        start = now()
+        for i in range(count):
+            inputs = entries[i]
+            t0 = now()
+            set_input(inputs)
+            t1 = now()
+            run()
+            wait()
+            t2 = now()
+            result = outputs()
+            t3 = now()
+            wall_ns[i] = t3 - t0
+            latency_ns[i] = t2 - t1
+            if i == check:
+                kept = result
+            result = None  # the caller frees it here: not the level's time
+        cpu = time.process_time_ns() - cpu
+        runq_after = run_queue_ns()
+    waited = runq_after - runq if runq is not None and runq_after is not None else None
+    return Block(wall_ns, latency_ns, cpu, waited, start, kept)
+
+
+def run_queue_ns() -> int | None:
+    """Time that the main thread was runnable but waited for a core, from /proc/self/schedstat; None where the kernel does not say."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None

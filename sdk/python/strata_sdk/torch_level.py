@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the levels that run a PyTorch module from Python share: building it, strict maths, threads, reading weights back. Not a level by itself."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import models
+from .level import Job, Level
+
+
+class TorchLevel(Level):
+    """Runs `self.runner`, by default the module itself, in inference mode."""
+
+    def load(self, job: Job) -> None:
+        torch.set_num_threads(job.threads)
+        set_strict_float32()
+        self.device = torch.device(job.device)
+        self.module = self.build_module(job)
+        self.runner = self.module
+        self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
+
+    def build_module(self, job: Job) -> torch.nn.Module:
+        """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
+        module = models.build_model(job.case["model"], int(job.case.get("seed") or 0)).module.eval().requires_grad_(False)
+        return (models.TapModule(module).eval() if job.deep else module).to(self.device)
+
+    def load_weights(self, weights: str) -> None:
+        from safetensors.torch import load_file
+
+        path = self.job.weights_path(weights)
+        models.load_weights(self.module, load_file(str(path)), str(path))
+        self.wait()
+
+    def host_input(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
+        return tuple(torch.from_numpy(array) for array in arrays)
+
+    def set_input(self, inputs: tuple[Tensor, ...]) -> None:
+        if self.device.type != "cpu":
+            inputs = tuple(tensor.to(self.device) for tensor in inputs)
+        elif self.copy_inputs:
+            inputs = tuple(tensor.clone() for tensor in inputs)
+        self.inputs, self.named = self.split(inputs)
+
+    def split(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
+        """Positional and keyword arguments."""
+        if not any(self.keywords):
+            return inputs, {}
+        pairs = list(zip(inputs, self.keywords))
+        return [t for t, k in pairs if k is None], {k: t for t, k in pairs if k is not None}
+
+    def run(self) -> None:
+        with torch.inference_mode():
+            self.result = self.runner(*self.inputs, **self.named)
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def outputs(self) -> tuple[Tensor, ...]:
+        result, self.result = self.result, None
+        flat = (result,) if isinstance(result, Tensor) else tuple(models.flatten_outputs(result).values())
+        return flat if self.device.type == "cpu" else tuple(tensor.cpu() for tensor in flat)
+
+    def to_numpy(self, output: Tensor) -> np.ndarray:
+        return output.detach().numpy()
+
+    def weight_names(self) -> Sequence[str]:
+        return [name for name, value in self.module.state_dict().items() if isinstance(value, Tensor)]
+
+    def weight(self, name: str) -> np.ndarray:
+        return self.module.state_dict()[name].detach().cpu().contiguous().numpy()
+
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+    def artefacts(self) -> Sequence[Path]:
+        return [self.job.weights_path(self.job.weights)]
+
+    def settings(self) -> dict[str, Any]:
+        return {"threads": torch.get_num_threads(), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
+
+    def device_peak_bytes(self) -> int | None:
+        return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None
+
+    def versions(self) -> dict[str, str]:
+        found = super().versions() | {"torch": torch.__version__}
+        if torch.version.cuda and torch.cuda.is_available():
+            found |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+        return found
+
+    def build(self) -> dict[str, str]:
+        return {"type": "debug", "flags": "torch.version.debug"} if torch.version.debug else super().build()
+
+    def devices(self, declared: Sequence[str]) -> list[str]:
+        return [device for device in declared if device != "cuda" or torch.cuda.is_available()]
+
+
+def set_strict_float32() -> None:
+    """IEEE float32 everywhere: cuDNN's convolutions are TF32 by default. Set by the older flags, since torch 2.15 refuses to read those after
+    the newer `fp32_precision` ones were set, and Inductor reads both."""
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")

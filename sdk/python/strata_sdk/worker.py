@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python level as a worker: main(), the protocol (docs/protocol.md) and the order of requests. The timed loop is in loop.py.
+
+`library_ns` is the time from the first line of main() until the level's file and what it imports are loaded; the interpreter's own start (some 20 ms) is
+before it, since /proc/self/stat dates a process only to 10 ms.
+"""
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import ending, errors, loop
+from .errors import BadRequest, UnavailableError, UnsupportedError
+from .level import Level, read_job
+
+API = 1
+_TRAINING = ("set_mode", "set_optimiser", "set_labels", "state", "load_state", "epoch", "profile")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serves one level until `bye` or the end of the input. Never returns: a framework's own exit handlers may hang or crash."""
+    begin = loop.clock()
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1, newline="\n")  # before any library can print
+    os.dup2(2, 1)
+    ending.watch_input()
+    if sys.path and sys.path[0] == os.getcwd():
+        del sys.path[0]  # `python -m` puts it there; a file random.py of the user's must not shadow a library
+    arguments = sys.argv[1:] if arguments is None else arguments
+    folder = Path(arguments[0] if arguments else os.environ.get("STRATA_LEVEL_DIR", ".")).resolve()
+    worker = Worker(folder)
+    worker.library_ns = loop.clock() - begin
+    for line in iter(sys.stdin.buffer.readline, b""):
+        if line.strip():
+            answer, is_last = worker.answer(line)
+            stream.write(json.dumps(answer, separators=(",", ":"), default=_plain) + "\n")
+            stream.flush()
+            if is_last:
+                break
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class Worker:
+    """The state between requests: a level, its ring of inputs, whether a network is loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.library_ns = 0
+        self.broken: BaseException | None = None  # why the level's file cannot be used; told with every answer
+        self.about: dict[str, Any] = {}
+        self.make: Callable[[], Level] | None = None
+        self.level: Level | None = None
+        self.arrays: list[tuple[Any, ...]] = []
+        self.ring: list[Any] = []
+        self.first_ns: int | None = None
+        try:
+            self.about = json.loads((folder / "level.json").read_text(encoding="utf-8"))
+            self.make = find_level(folder / "level.py")
+            self.make()
+        except ImportError as error:
+            traceback.print_exc()
+            self.broken = UnavailableError(f"{folder.name} cannot import what it needs: {errors.last_line(error)}", f"install the missing package for {sys.executable}")
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            self.broken = error
+
+    def answer(self, line: bytes) -> tuple[dict, bool]:
+        """The answer to one line, and whether it was `bye`."""
+        number: Any = None
+        op = ""
+        try:
+            request = parse(line)
+            number = request.get("id")
+            if isinstance(number, bool) or not isinstance(number, int):
+                number = None
+                raise BadRequest("the request has no integer `id`", "number requests from 1")
+            op = request.get("op")
+            if not isinstance(op, str):
+                raise BadRequest("the request has no string `op`")
+            return {"id": number, "ok": True, **self._dispatch(op, request)}, op == "bye"
+        except (Exception, SystemExit) as error:
+            failure = errors.describe(error)
+            if failure["code"] in ("failed", "out_of_memory"):
+                traceback.print_exc()
+                sys.stderr.flush()
+            error.__traceback__ = None  # it would keep the network's tensors alive
+            gc.collect()
+            return {"id": number, "ok": False, **failure}, False
+
+    def _dispatch(self, op: str, request: Request) -> dict:
+        if op == "bye":
+            return {}
+        operation = _OPERATIONS.get(op)
+        if operation is None:
+            training = "; training is not implemented by this SDK" if op in _TRAINING else ""
+            raise UnsupportedError(f"this level has no operation `{op}`{training}", "`hello` lists the operations")
+        if self.broken is not None:
+            raise self.broken
+        return operation(self, request)
+
+    # -- operations --------------------------------------------------------------------------------------------------------------------------
+
+    def hello(self, _request: Request) -> dict:
+        level = self.level or self.make()
+        operations = [op for op in _OPERATIONS if op != "read_weights" or _reads_back(level)]
+        return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
+                "devices": level.devices(self.about["devices"]), "modes": self.about["modes"], "maths": self.about["maths"],
+                "ops": [*operations, "bye"], "library_ns": self.library_ns}
+
+    def load(self, request: Request) -> dict:
+        if self.level is not None:
+            raise BadRequest("a network is loaded", "send `unload` first")
+        job = read_job(request)
+        level = self.make()
+        level.job = job
+        self._check_declared(level)
+        level.supports(job)
+        begin = loop.clock()
+        level.load(job)
+        built = loop.clock()
+        level.load_weights(job.weights)
+        loaded = loop.clock()
+        self.level, self.first_ns = level, None
+        bakes = bool(self.about.get("bakes_weights"))  # then the network is built when its weights are known
+        settings = {"threads": job.threads, "maths": job.maths, "layout": "any", "inference_mode": True, "autotune": False, "freezing": bakes, "graph": "none"}
+        return {"phases": {"build_ns": (loaded if bakes else built) - begin, "weights_ns": 0 if bakes else loaded - built}, "settings": settings | level.settings(),
+                "parameters": level.parameters(), "artefact_bytes": sum(path.stat().st_size for path in level.artefacts()), "deterministic": level.deterministic()}
+
+    def _check_declared(self, level: Level) -> None:
+        """What level.json and hello say is checked here, so that no author has to."""
+        job = level.job
+        for field, got, allowed in (("mode", job.case["mode"], self.about["modes"]), ("maths mode", job.maths, self.about["maths"]), ("device", job.device, self.about["devices"])):
+            if got not in allowed:
+                raise UnsupportedError(f"{self.about['id']} has no {field} {got}", f"it has: {', '.join(allowed)}")
+        models = self.about.get("models")
+        if models and job.case["model"] not in models:
+            raise UnsupportedError(f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}")
+        if job.device not in level.devices(self.about["devices"]):
+            raise UnavailableError(f"{self.about['id']} finds no device {job.device} here", "`strata doctor` says why")
+
+    def weights(self, request: Request) -> dict:
+        self._loaded().load_weights(request["weights"])
+        return {}
+
+    def read_weights(self, _request: Request) -> dict:
+        from . import tensors
+
+        level = self._loaded()
+        if not _reads_back(level):
+            raise UnsupportedError(f"{self.about['id']} cannot read its weights back")
+        return {"sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}}
+
+    def inputs(self, request: Request) -> dict:
+        from . import tensors
+
+        level = self._loaded()
+        names = level.job.input_names
+        present = set(tensors.names_in(request["path"]))
+        count = len({name.split("/", 1)[0] for name in present})
+        wanted = [[f"{i}/{name}" for name in names] for i in range(count)]
+        missing = [name for entry in wanted for name in entry if name not in present]
+        if missing or not count:
+            raise BadRequest(f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}", f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0")
+        self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in wanted]
+        self.ring = [level.host_input(entry) for entry in self.arrays]
+        return {"count": count}
+
+    def prove(self, request: Request) -> dict:
+        level = self._loaded()
+        indices = self._indices(request["indices"])
+        outputs: dict[str, Any] = {}
+        for index in indices:
+            outputs |= self._named(index, self._guarded_iteration(index))
+        if self._is_harness():
+            return {"outputs": []}
+        from . import tensors
+
+        tensors.write(request["out"], outputs)
+        return {"outputs": level.job.output_names}
+
+    def _guarded_iteration(self, index: int) -> Any:
+        """One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies them from now on."""
+        import numpy
+
+        level = self._loaded()
+        before = [array.copy() for array in self.arrays[index]]
+        for _ in range(2):
+            result, wall = loop.iterate(level, self.ring[index])
+            self.first_ns = wall if self.first_ns is None else self.first_ns
+            changed = [not numpy.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(self.arrays[index], before)]
+            if not any(changed):
+                return result
+            for array, saved in zip(self.arrays[index], before):
+                array[...] = saved
+            level.copy_inputs = True
+        raise errors.LevelError(f"running the network changes the caller's input {level.job.input_names[changed.index(True)]}", "copy the input in set_input() when `copy_inputs` is set")
+
+    def warm_up(self, request: Request) -> dict:
+        iterations, min_ns = _natural(request, "iterations"), _natural(request, "min_ns")
+        level, _ = self._loaded(), self._indices([0])
+        count, times = loop.warm_up(level, self.ring, iterations, min_ns)
+        if self.first_ns is None and times:
+            self.first_ns = times[0]
+        return {"iterations": count, "first_ns": self.first_ns, "wall_ns": times}
+
+    def measure(self, request: Request) -> dict:
+        level = self._loaded()
+        region = request.get("region", "end_to_end")
+        if region != "end_to_end":
+            raise UnsupportedError(f"this level has no region `{region}`", "it has: end_to_end")
+        iterations, head = _natural(request, "iterations"), _natural(request, "head")
+        indices = self._indices(request["indices"])
+        check = request.get("check", -1)
+        if len(indices) != iterations:
+            raise BadRequest(f"`indices` has {len(indices)} entries for {iterations} iterations", "one ring index an iteration")
+        if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
+            raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
+        block = loop.measure(level, self.ring, indices, head, check)
+        if check >= 0 and not self._is_harness():
+            from . import tensors
+
+            tensors.write(request["out"], self._named(indices[check], block.kept))
+        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns}
+
+    def memory(self, _request: Request) -> dict:
+        return {"device_peak_bytes": self.level.device_peak_bytes() if self.level else None}
+
+    def unload(self, _request: Request) -> dict:
+        if self.level is not None:
+            self.level.unload()
+        self.level, self.arrays, self.ring, self.first_ns = None, [], [], None
+        gc.unfreeze()
+        gc.collect()
+        return {}
+
+    # -- helpers -----------------------------------------------------------------------------------------------------------------------------
+
+    def _loaded(self) -> Level:
+        if self.level is None:
+            raise BadRequest("no network is loaded", "send `load` first")
+        return self.level
+
+    def _is_harness(self) -> bool:
+        return bool(self.about.get("harness"))
+
+    def _indices(self, indices: Any) -> list[int]:
+        if not self.ring:
+            raise BadRequest("there are no inputs", "send `inputs` first")
+        if not isinstance(indices, list) or not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < len(self.ring) for i in indices):
+            raise BadRequest("`indices` is not a list of ring indices", f"allowed: 0 to {len(self.ring) - 1}")
+        return indices
+
+    def _named(self, index: int, outputs: Sequence[Any]) -> dict[str, Any]:
+        """`<index>/<output name>` -> array, checked against the names that the bundle gives."""
+        level = self._loaded()
+        if self._is_harness():
+            return {}
+        names = level.job.output_names
+        if len(outputs) != len(names):
+            raise errors.LevelError(f"the level returned {len(outputs)} outputs, the network has {len(names)} ({', '.join(names[:4])})", "outputs() returns all, in the bundle's order")
+        return {f"{index}/{name}": level.to_numpy(value) for name, value in zip(names, outputs)}
+
+
+class Request(dict):
+    """A request whose missing fields are the sender's mistake."""
+
+    def __missing__(self, name: str) -> Any:
+        raise BadRequest(f"the request lacks the field `{name}`", "docs/protocol.md lists the fields of every operation")
+
+
+def parse(line: bytes) -> Request:
+    """One request. Raises BadRequest."""
+    try:
+        request = json.loads(line)
+    except ValueError as error:  # UnicodeDecodeError included
+        raise BadRequest(f"the line is not JSON: {error}", "one JSON object a line") from None
+    except RecursionError:
+        raise BadRequest("the line is nested too deeply", "one JSON object a line") from None
+    if not isinstance(request, dict):
+        raise BadRequest(f"the line is a JSON {type(request).__name__}, not an object", "one JSON object a line")
+    return Request(request)
+
+
+def find_level(path: Path) -> type[Level]:
+    """The one class derived from Level that the file defines itself. Raises what importing it raises."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location("strata_level", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["strata_level"] = module
+    spec.loader.exec_module(module)
+    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Level) and value.__module__ == "strata_level"]
+    if len(found) != 1:
+        raise errors.LevelError(f"{path} defines {len(found)} classes derived from strata_sdk.Level", "define exactly one")
+    return found[0]
+
+
+def _reads_back(level: Level) -> bool:
+    return type(level).weight is not Level.weight
+
+
+def _plain(value: Any) -> Any:
+    """numpy's scalars as JSON numbers, paths and the like as text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _natural(request: Request, name: str) -> int:
+    value = request[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise BadRequest(f"`{name}` is {value!r}", "allowed: an integer from 0")
+    return value
+
+
+_OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
+    "hello": Worker.hello, "load": Worker.load, "weights": Worker.weights, "read_weights": Worker.read_weights, "inputs": Worker.inputs,
+    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload,
+}

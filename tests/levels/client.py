@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small client of the worker protocol for the tests of Python levels: starts a level as the driver does, sends requests, checks the shape of the answers."""
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 240  # compile on a loaded machine; a test never gets near it
+
+
+class Failed(Exception):
+    """A worker's failure answer."""
+
+    def __init__(self, answer: dict) -> None:
+        super().__init__(f"{answer['code']}: {answer['what']}")
+        self.code, self.what, self.hint = answer["code"], answer["what"], answer["hint"]
+
+
+def level_folder(name: str) -> Path:
+    """levels/<name>, or the test levels beside this file."""
+    own = Path(__file__).resolve().parent / name
+    return own if (own / "level.json").is_file() else ROOT / "levels" / name
+
+
+def environment(folder: Path, threads: int = 2, cache: Path | None = None, **extra: str) -> dict[str, str]:
+    """The variables that docs/protocol.md promises to a worker."""
+    promised = {"STRATA_LEVEL_DIR": str(folder), "STRATA_VARIANT": "default", "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
+                "PYTHONPATH": str(ROOT / "sdk" / "python")}
+    if cache:
+        promised |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+    return os.environ | promised | extra
+
+
+def command(folder: Path, key: str) -> list[str]:
+    """`start` or `prepare` of level.json with its placeholders filled in."""
+    words = json.loads((folder / "level.json").read_text(encoding="utf-8"))[key]
+    for placeholder, value in (("{python}", sys.executable), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT))):
+        words = [word.replace(placeholder, value) for word in words]
+    return words
+
+
+def prepare(name: str, bundle: Path, cache: Path) -> dict:
+    """Runs a level's prepare command; its one JSON line. A level without one answers {"ok": True}."""
+    folder = level_folder(name)
+    if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
+        return {"ok": True}
+    done = subprocess.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], env=environment(folder, cache=cache),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=WAIT_S)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, f"prepare wrote {lines!r} to stdout; stderr ends: {done.stderr[-2000:]}"
+    answer = json.loads(lines[0])
+    assert (done.returncode == 0) == answer["ok"], done.stderr[-2000:]
+    return answer
+
+
+class Worker:
+    """A running level. Use as a context manager; leaving it kills what is left."""
+
+    def __init__(self, name: str | Path, bundle: Path | None = None, cache: Path | None = None, threads: int = 2, **extra: str) -> None:
+        self.folder = name if isinstance(name, Path) else level_folder(name)
+        self.bundle, self.threads = bundle, threads
+        self.scratch = tempfile.TemporaryDirectory(prefix="strata-test-")
+        self.cache = cache or Path(self.scratch.name)
+        self.log = open(Path(self.scratch.name) / "log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(command(self.folder, "start"), env=environment(self.folder, threads, self.cache, **extra), cwd=self.scratch.name,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True)
+        self.number = 0
+        self.buffer = b""
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            pipe.close()
+        self.log.close()
+        self.scratch.cleanup()
+
+    def log_text(self) -> str:
+        self.log.flush()
+        return Path(self.log.name).read_text(encoding="utf-8")
+
+    def send(self, line: bytes) -> dict:
+        """One raw line, and the answer to it."""
+        self.process.stdin.write(line.rstrip(b"\n") + b"\n")
+        self.process.stdin.flush()
+        return json.loads(self.read_line())
+
+    def read_line(self) -> bytes:
+        deadline = time.monotonic() + WAIT_S
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"no answer within {WAIT_S} s; log: {self.log_text()[-2000:]}"
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert part, f"the worker ended with {self.process.wait()}; log: {self.log_text()[-2000:]}"
+            self.buffer += part
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
+
+    def ask(self, op: str, **fields) -> dict:
+        """The answer to a request; raises Failed. Checks that it carries the request's id."""
+        self.number += 1
+        answer = self.send(json.dumps({"id": self.number, "op": op} | fields).encode())
+        assert answer["id"] == self.number, answer
+        if not answer["ok"]:
+            assert {"code", "what", "hint"} <= set(answer), answer
+            raise Failed(answer)
+        return answer
+
+    def load(self, weights: str = "timed", **changed) -> dict:
+        """`load` of the bundle's own case, with fields of it changed, and `inputs`."""
+        case = json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"] | {"threads": self.threads} | changed
+        answer = self.ask("load", case=case, bundle=str(self.bundle), weights=weights, cache=str(self.cache))
+        self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
+        return answer
+
+    def prove(self, indices: list[int]) -> dict[str, np.ndarray]:
+        """`<index>/<output>` -> array."""
+        out = Path(self.scratch.name) / "prove.safetensors"
+        self.ask("prove", indices=indices, out=str(out))
+        return load_file(out) if out.exists() else {}
+
+    def measure(self, indices: list[int], check: int = 0, head: int = 1) -> tuple[dict, dict[str, np.ndarray]]:
+        """The answer to `measure` and the checked outputs."""
+        out = Path(self.scratch.name) / "block.safetensors"
+        answer = self.ask("measure", iterations=len(indices), head=head, indices=indices, check=check, out=str(out), region="end_to_end")
+        return answer, load_file(out) if out.exists() else {}
+
+
+def error(outputs: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> float:
+    """The greatest relative error of any output against the float64 reference: e of the proof without its floor."""
+    worst = 0.0
+    for name, value in outputs.items():
+        truth = reference[f"f64/{name}"]
+        assert value.shape == truth.shape, f"{name} has shape {value.shape}, the reference {truth.shape}"
+        if not np.isfinite(value).all():
+            return float("inf")
+        worst = max(worst, float(np.linalg.norm(value.astype(np.float64) - truth) / max(np.linalg.norm(truth), 1e-30)))
+    return worst
