@@ -193,11 +193,8 @@ class _Capture:
         self.say("planting faults")
         wide = self.info["reference"] == "float64"
 
-        def make_copy() -> nn.Module:
-            fresh = copy.deepcopy(module)
-            return (fresh.double() if wide else fresh).to(self.spec["device"])
-
-        results, said = ref.faulty_references(self.runner, make_copy, self.ring[0], self.info["flops"], wide)
+        view = self._tapped(copy.deepcopy(module)).to(self.spec["device"])
+        results, said = ref.faulty_references(self.runner, view.double() if wide else view, self.ring[0], self.info["flops"], wide)
         self.info["faults"], self.info["fault_sentences"] = list(results), said
         self._write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
 

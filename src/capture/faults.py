@@ -5,6 +5,7 @@ A fault changes a module in place and returns a sentence that says where; NotApp
 """
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from types import MethodType
 
@@ -45,13 +46,27 @@ def _norms(module: nn.Module) -> list[tuple[str, nn.Module]]:
     return [(n, m) for n, m in _all(module, _BatchNorm) if m.track_running_stats and m.running_mean is not None]
 
 
+def _replace(module: nn.Module, name: str, value: Tensor) -> None:
+    """Gives the module a new tensor; never writes into the old one, which a copy may share (shared_copy)."""
+    if name in module._parameters:
+        module._parameters[name] = nn.Parameter(value.detach(), requires_grad=False)
+    else:
+        module._buffers[name] = value.detach()
+
+
+def shared_copy(module: nn.Module) -> nn.Module:
+    """A copy whose tensors are the original's, to plant a fault in without copying the weights."""
+    tensors = {id(t): t for t in [*module.parameters(), *module.buffers()]}
+    return copy.deepcopy(module, tensors)
+
+
 def _fill(tensor_name: str, value: float, kinds: str):
     """A fault that sets one tensor of the middle module of its kind to a constant, as a level does that forgets to read it."""
 
     def fault(module: nn.Module) -> str:
         found = _norms(module) if kinds == "BatchNorm" else _all(module, (nn.LayerNorm, nn.GroupNorm))
         name, norm = _middle([(n, m) for n, m in found if getattr(m, tensor_name, None) is not None], f"{kinds} with {tensor_name}")
-        getattr(norm, tensor_name).fill_(value)
+        _replace(norm, tensor_name, torch.full_like(getattr(norm, tensor_name), value))
         return f"{name}.{tensor_name} = {value:g}"
 
     return fault
@@ -62,7 +77,7 @@ def _bias_zero(module: nn.Module) -> str:
     if not found:
         raise NotApplicable("no linear or convolution layer has a bias")
     name, layer = found[-1]
-    layer.bias.zero_()
+    _replace(layer, "bias", torch.zeros_like(layer.bias))
     return f"{name}.bias = 0"
 
 
@@ -222,7 +237,7 @@ def _tf32_emulated(module: nn.Module) -> str:
     for _, layer in found:
         if layer.weight.dtype != torch.float32:
             raise NotApplicable("the weights are not float32")
-        layer.weight.copy_(round_tf32(layer.weight))
+        _replace(layer, "weight", round_tf32(layer.weight))
         layer.register_forward_pre_hook(lambda _m, args: (round_tf32(args[0]), *args[1:]))
     return f"operands of {len(found)} linear and convolution layers rounded to TF32"
 

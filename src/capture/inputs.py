@@ -18,8 +18,8 @@ from capture.case import DTYPES, Input, is_image
 from capture.problem import Problem
 
 # The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left out.
-PHOTOGRAPHS = {"skimage": ["astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"],
-               "sklearn": ["china.jpg", "flower.jpg"]}
+PHOTOGRAPHS = {"sklearn": ["china.jpg", "flower.jpg"],
+               "skimage": ["astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"]}
 FOLDERS = {"skimage": "data", "sklearn": "datasets/images"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 DIGIT_MEAN, DIGIT_STD = 0.1307, 0.3081  # of MNIST, whose models expect it

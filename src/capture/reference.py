@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from capture.faults import POWER, NotApplicable, apply_fault
+from capture.faults import POWER, NotApplicable, apply_fault, shared_copy
 from strata_sdk.models import call
 
 Named = dict[str, Tensor]
@@ -169,21 +169,21 @@ def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> floa
 
 # ---------------------------------------------------------------------------------------------------- planted faults
 
-def faulty_references(runner: Runner, make_copy: Callable[[], nn.Module], entry: Mapping[str, Tensor], flops: float, wide: bool) -> tuple[dict[str, Named], list[str]]:
-    """Fault -> outputs of one entry, and sentences that say what was planted. `make_copy` gives a fresh module, `wide` says whether it is float64."""
+def faulty_references(runner: Runner, module: nn.Module, entry: Mapping[str, Tensor], flops: float, wide: bool) -> tuple[dict[str, Named], list[str]]:
+    """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole; `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
     results: dict[str, Named] = {}
     said: list[str] = []
     for name in POWER:
         if len(results) >= most:
             break
-        module = make_copy()
+        faulty = shared_copy(module)
         try:
-            sentence = apply_fault(module, name)
+            sentence = apply_fault(faulty, name)
         except NotApplicable:
             continue
         try:
-            results[name] = {k: to_double(v) for k, v in runner.run(module, entry, to_double if wide else lambda t: t).items()}
+            results[name] = {k: to_double(v) for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()}
         except Exception:  # a fault that makes shapes disagree shows itself without a proof
             continue
         said.append(f"{name}: {sentence}")
