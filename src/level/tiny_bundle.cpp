@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "level/tiny_bundle.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <vector>
+
+#include "common/safetensors.hpp"
+
+namespace strata::level {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::size_t batch = 2, features = 8, hidden = 16, classes = 4, ring = 4;
+constexpr std::array<const char*, 3> weight_sets = {"timed", "generic1", "generic2"};
+using Values = std::vector<float>;
+
+// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers with every standard library.
+class Source {
+ public:
+  explicit Source(std::uint64_t seed) : state_(seed) {}
+  Values draw(std::size_t count) {  // uniform in [-1, 1)
+    Values out(count);
+    for (float& value : out) value = static_cast<float>(static_cast<double>(next() >> 40) / 8388608.0 - 1.0);
+    return out;
+  }
+
+ private:
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t state_;
+};
+
+struct Network {
+  Values first_weight, first_bias, second_weight, second_bias;
+};
+
+// One linear layer in double precision: rows x in -> rows x out; weight is out x in.
+std::vector<double> linear(const std::vector<double>& x, const Values& weight, const Values& bias) {
+  const std::size_t out = bias.size(), in = weight.size() / out, rows = x.size() / in;
+  std::vector<double> y(rows * out);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t o = 0; o < out; ++o) {
+      double sum = static_cast<double>(bias[o]);
+      for (std::size_t i = 0; i < in; ++i) sum += x[r * in + i] * static_cast<double>(weight[o * in + i]);
+      y[r * out + o] = sum;
+    }
+  return y;
+}
+
+std::vector<double> run(const Network& network, const Values& input) {
+  auto inner = linear({input.begin(), input.end()}, network.first_weight, network.first_bias);
+  for (double& value : inner) value = value > 0.0 ? value : 0.0;
+  return linear(inner, network.second_weight, network.second_bias);
+}
+
+template <class T>
+TensorView view(const char* dtype, std::vector<std::int64_t> shape, const std::vector<T>& values) {
+  return {dtype, std::move(shape), reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)};
+}
+
+Result<void> write_weights(const fs::path& path, const Network& network) {
+  return write_safetensors(path, {{"first.weight", view("F32", {hidden, features}, network.first_weight)},
+                                  {"first.bias", view("F32", {hidden}, network.first_bias)},
+                                  {"second.weight", view("F32", {classes, hidden}, network.second_weight)},
+                                  {"second.bias", view("F32", {classes}, network.second_bias)}});
+}
+
+Result<void> write_tensors(const fs::path& folder) {
+  Source source(20261121);
+  std::vector<Values> inputs;
+  std::vector<std::pair<std::string, TensorView>> named;
+  for (std::size_t i = 0; i < ring; ++i) inputs.push_back(source.draw(batch * features));
+  for (std::size_t i = 0; i < ring; ++i) named.emplace_back(fmt::format("{}/arg0", i), view("F32", {batch, features}, inputs[i]));
+  if (auto written = write_safetensors(folder / "inputs.safetensors", named); !written) return written;
+  for (const std::string set : weight_sets) {
+    const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden), source.draw(classes)};
+    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written) return written;
+    std::deque<std::vector<double>> outputs;  // keeps the addresses that the views hold
+    std::vector<std::pair<std::string, TensorView>> reference;
+    for (std::size_t i = 0; i < (set == "timed" ? ring : 2); ++i) {
+      outputs.push_back(run(network, inputs[i]));
+      reference.emplace_back(fmt::format("f64/{}/output", i), view("F64", {batch, classes}, outputs.back()));
+    }
+    if (auto written = write_safetensors(folder / "reference" / (set + ".safetensors"), reference); !written) return written;
+  }
+  return {};
+}
+
+Json describe(const std::string& model) {
+  const Json shape = {batch, features};
+  const Json input = {{"name", "arg0"}, {"keyword", false}, {"dtype", "float32"}, {"shape", shape}};
+  const std::size_t parameters = hidden * features + hidden + classes * hidden + classes;
+  const Json network_case = {{"model", model}, {"mode", "infer"}, {"batch", batch}, {"inputs", {input}}, {"maths", "fp32"}, {"device", "cpu"},
+                             {"threads", 1}, {"optimiser", nullptr}, {"seed", 0}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", true}, {"ring", ring}, {"deep", false}};
+  return {{"bundle", 1}, {"spec", network_case}, {"case", network_case}, {"id", "tiny_mlp/infer/b2/8/fp32/cpu/t1"},
+          {"model", {{"name", "tiny_mlp"}, {"kind", "user"}, {"source", "two linear layers, made by the conformance suite"}}},
+          {"inputs", {input}}, {"input_source", "seeded"},
+          {"outputs", {{{"name", "output"}, {"dtype", "float32"}, {"shape", {batch, classes}}}}}, {"ring", ring},
+          {"parameters", parameters}, {"weight_bytes", 4 * parameters}, {"input_bytes", 4 * batch * features},
+          {"flops", 2 * batch * (features * hidden + hidden * classes)}, {"activation_bytes", 4 * batch * (2 * hidden + classes)},
+          {"reference", "float64"}, {"reference_note", ""},
+          {"export", {{"ok", false}, {"what", "this bundle was made without PyTorch and holds no exported graph"}, {"where", ""}}},
+          {"weight_source", "seeded"}, {"faults", Json::array()}, {"torch", ""}};
+}
+
+}  // namespace
+
+Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model) {
+  std::error_code error;
+  for (const char* part : {"weights", "reference"}) {
+    fs::create_directories(folder / part, error);
+    if (error) return fail(fmt::format("cannot make the folder {}: {}", (folder / part).string(), error.message()), "check its permissions and the disk's space");
+  }
+  if (auto written = write_tensors(folder); !written) return written;
+  std::ofstream file(folder / "bundle.json");
+  file << describe(model).dump(1) << '\n';
+  std::ofstream(folder / "graph.txt") << "output = second(relu(first(arg0)))\n";
+  file.close();
+  if (!file) return fail(fmt::format("cannot write {}", (folder / "bundle.json").string()), "check its permissions and the disk's space");
+  return {};
+}
+
+}  // namespace strata::level
