@@ -82,6 +82,9 @@ struct Facts {
 
 // One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
 struct Level {
+  // Set by the SDK once it saw the network write into its inputs: from then on set_input takes copies.
+  bool copy_inputs = false;
+
   virtual ~Level() = default;
   virtual About about() const = 0;
 

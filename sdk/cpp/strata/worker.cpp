@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -111,6 +112,7 @@ class Worker {
   void check_case(const Case& wanted);
   void check_results(const std::vector<HostTensor>& results) const;
   void note_first(std::int64_t wall_ns);
+  void iterate_guarded(std::size_t index, std::vector<HostTensor>& results);
 
   std::function<std::unique_ptr<Level>()> make_;
   Build build_;
@@ -280,6 +282,25 @@ void write(const std::filesystem::path& path, const Named& named) {
     throw Failure("failed", written.error().what, written.error().hint);
 }
 
+// One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies.
+void Worker::iterate_guarded(std::size_t index, std::vector<HostTensor>& results) {
+  std::vector<std::vector<std::byte>> before;
+  for (const auto& input : ring_[index]) before.emplace_back(input.view.data, input.view.data + input.view.bytes);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    note_first(iterate(level(), ring_[index], results).wall_ns);
+    bool changed = false;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (std::memcmp(ring_[index][i].view.data, before[i].data(), before[i].size()) == 0) continue;
+      std::memcpy(writable(ring_[index][i]), before[i].data(), before[i].size());
+      changed = true;
+    }
+    if (!changed) return;
+    level().copy_inputs = true;
+  }
+  throw Failure("failed", "running the network changes the caller's inputs",
+                "copy them in set_input() when copy_inputs is set");
+}
+
 json Worker::prove(const json& request) {
   need_inputs();
   const auto wanted = indices(request);
@@ -287,7 +308,7 @@ json Worker::prove(const json& request) {
   std::vector<std::vector<HostTensor>> kept(wanted.size());
   Named named;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    note_first(iterate(level(), ring_[wanted[i]], kept[i]).wall_ns);
+    iterate_guarded(wanted[i], kept[i]);
     check_results(kept[i]);
     name_results(named, wanted[i], *bundle_, kept[i]);
   }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// An AOTInductor package (prepare.py), run from C++. Weight sets are copied into the package's own constants by
+// PyTorch's names, and read back from them.
+#include <fmt/format.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+#include <fstream>
+#include <set>
+#include <unordered_map>
+
+#include "strata/torch_level.hpp"
+
+namespace {
+
+using strata::Failure;
+using Constants = std::unordered_map<std::string, at::Tensor>;
+
+class AotiLevel final : public strata::TorchLevel {
+ public:
+  strata::About about() const override {
+    auto about = torch_about("aoti");
+    about.reads_weights = true;
+    return about;
+  }
+
+  void load_weights(const std::string&, const strata::SafeTensors& weights) override {
+    // the package drops what eval mode does not read (num_batches_tracked) and adds constants of its own
+    Constants set;
+    for (const auto& name : loader_->get_constant_fqns()) {
+      const auto* view = weights.find(name);
+      if (view != nullptr) set.emplace(name, strata::borrow(*view).to(device()));
+    }
+    if (set.empty())
+      throw Failure("failed", "the package has no constant that is named in " + weights.where(),
+                    "remove the cache folder; prepare.py makes the package again");
+    constexpr bool use_inactive = false, check_full_update = false;
+    loader_->load_constants(set, use_inactive, check_full_update);
+    names_.clear();
+    constants_.clear();
+    for (const auto& [name, tensor] : set) names_.push_back(name);
+  }
+
+  std::vector<std::string> readable_weights() const override { return names_; }
+
+  strata::HostTensor weight(const std::string& name) const override {
+    if (constants_.empty()) constants_ = loader_->get_runner()->extract_constants_map(false);
+    return strata::to_host(constants_.at(name));
+  }
+
+ protected:
+  void build(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path& cache) override {
+    const auto package = cache / "package.pt2";
+    std::ifstream stream(cache / "package.json");
+    const auto about = nlohmann::json::parse(stream, nullptr, false);
+    if (!about.is_object() || !std::filesystem::exists(package))
+      throw Failure("unavailable", package.string() + " does not exist", "run the level's prepare.py first");
+    if (about.at("device") != wanted.device || about.at("threads") != wanted.threads)
+      throw Failure("unavailable",
+                    fmt::format("{} was compiled for {} with {} threads, the case has {} with {}", package.string(),
+                                about.at("device").dump(), about.at("threads").dump(), wanted.device, wanted.threads),
+                    "run the level's prepare.py for this case");
+    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string());
+    const std::set<std::string> parameters = about.at("parameters");
+    for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false))
+      if (parameters.contains(name)) facts_.parameters += tensor.numel();
+    facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(package));
+    facts_.layout = "any";
+    facts_.graph = "exported";
+  }
+
+  std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }
+
+ private:
+  std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_;
+  std::vector<std::string> names_;
+  mutable Constants constants_;  // views of the package's own memory
+};
+
+}  // namespace
+
+STRATA_LEVEL(AotiLevel)

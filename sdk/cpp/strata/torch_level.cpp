@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strata/torch_level.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/version.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+#ifdef STRATA_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#endif
+
+namespace strata {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, at::ScalarType>, 10> dtypes{{{"F32", at::kFloat},
+                                                                              {"F64", at::kDouble},
+                                                                              {"F16", at::kHalf},
+                                                                              {"BF16", at::kBFloat16},
+                                                                              {"I64", at::kLong},
+                                                                              {"I32", at::kInt},
+                                                                              {"I16", at::kShort},
+                                                                              {"I8", at::kChar},
+                                                                              {"U8", at::kByte},
+                                                                              {"BOOL", at::kBool}}};
+
+at::ScalarType to_torch(std::string_view dtype) {
+  for (const auto& [name, type] : dtypes)
+    if (name == dtype) return type;
+  throw Failure("unsupported", fmt::format("PyTorch's C++ levels have no dtype {}", dtype));
+}
+
+std::string_view from_torch(at::ScalarType type) {
+  for (const auto& [name, torch_type] : dtypes)
+    if (torch_type == type) return name;
+  throw Failure("unsupported", fmt::format("an output has dtype {}", c10::toString(type)));
+}
+
+// IEEE float32 everywhere: no TF32 in cuBLAS and cuDNN, no bf16 or TF32 in oneDNN. The same settings as the Python
+// SDK's.
+void set_strict_float32() {
+  auto& context = at::globalContext();
+  const auto ieee = at::Float32Precision::IEEE;
+  context.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL, ieee);
+  for (const auto backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN})
+    for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
+      context.setFloat32Precision(backend, op, ieee);
+}
+
+}  // namespace
+
+at::Tensor borrow(const TensorView& view) {
+  return at::from_blob(const_cast<std::byte*>(view.data), view.shape, at::TensorOptions().dtype(to_torch(view.dtype)));
+}
+
+HostTensor to_host(const at::Tensor& tensor) {
+  // the tensor itself owns the bytes; one small allocation carries it
+  auto kept = std::make_shared<const at::Tensor>(tensor.detach().to(at::kCPU).contiguous());
+  HostTensor result;
+  result.view.dtype = from_torch(kept->scalar_type());
+  result.view.shape = kept->sizes().vec();
+  result.view.data = static_cast<const std::byte*>(kept->const_data_ptr());
+  result.view.bytes = kept->nbytes();
+  result.owner = std::move(kept);
+  return result;
+}
+
+NamedTensors named_tensors(const torch::nn::Module& module) {
+  NamedTensors result;
+  for (const auto& item : module.named_parameters()) result.emplace(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) result.emplace(item.key(), item.value());
+  return result;
+}
+
+void copy_weights(const NamedTensors& into, const SafeTensors& weights) {
+  for (const auto& name : weights.names())
+    if (!into.contains(name))
+      throw Failure("failed", fmt::format("{} holds '{}', which this level's network has not", weights.where(), name));
+  c10::InferenceMode guard;
+  for (const auto& [name, tensor] : into) {
+    const TensorView* view = weights.find(name);
+    if (view == nullptr)
+      throw Failure("failed", fmt::format("{} lacks '{}' of this level's network", weights.where(), name));
+    if (tensor.sizes() != at::IntArrayRef(view->shape) || tensor.scalar_type() != to_torch(view->dtype))
+      throw Failure("failed", fmt::format("{}: '{}' is {} [{}], the level's network needs {} [{}]", weights.where(),
+                                          name, view->dtype, fmt::join(view->shape, ", "),
+                                          from_torch(tensor.scalar_type()), fmt::join(tensor.sizes(), ", ")));
+    if (tensor.is_cpu() && tensor.is_contiguous())
+      std::memcpy(tensor.data_ptr(), view->data, view->bytes);  // safetensors promises no alignment, memcpy needs none
+    else
+      tensor.detach().copy_(borrow(*view).clone());
+  }
+}
+
+About TorchLevel::torch_about(std::string id) {
+  About about;
+  about.id = std::move(id);
+  about.versions["torch"] = TORCH_VERSION;
+#ifdef STRATA_CUDA
+  if (torch::cuda::is_available()) about.devices.push_back("cuda");
+#endif
+  return about;
+}
+
+void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
+  at::set_num_threads(wanted.threads);
+  set_strict_float32();
+  device_ = at::Device(wanted.device);
+  if (device_.is_cuda()) device_ = at::Device(at::kCUDA, 0);
+  facts_ = Facts{};
+  facts_.threads = at::get_num_threads();
+  const bool strict = at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV) ==
+                      at::Float32Precision::IEEE;
+  facts_.maths = strict ? "fp32" : "unknown";
+  facts_.autotune = device_.is_cuda() && at::globalContext().benchmarkCuDNN();
+  build(wanted, bundle, cache);
+}
+
+void TorchLevel::set_input(std::span<const HostTensor> inputs) {
+  inputs_.resize(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    at::Tensor tensor = borrow(inputs[i].view);
+    if (!device_.is_cpu())
+      tensor = tensor.to(device_);
+    else if (copy_inputs)
+      tensor = tensor.clone();
+    inputs_[i] = std::move(tensor);
+  }
+}
+
+void TorchLevel::run() {
+  c10::InferenceMode guard;
+  results_ = forward(inputs_);
+}
+
+void TorchLevel::wait() {
+#ifdef STRATA_CUDA
+  if (device_.is_cuda()) c10::cuda::device_synchronize();
+#endif
+}
+
+void TorchLevel::outputs(std::vector<HostTensor>& results) {
+  results.resize(results_.size());
+  for (std::size_t i = 0; i < results_.size(); ++i) results[i] = to_host(results_[i]);
+  results_.clear();
+}
+
+std::optional<std::int64_t> TorchLevel::device_peak_bytes() const {
+#ifdef STRATA_CUDA
+  if (device_.is_cuda()) {
+    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index()).allocated_bytes[all].peak;
+  }
+#endif
+  return std::nullopt;
+}
+
+Failure TorchLevel::explain(const std::exception& error) const {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string what = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  // the host allocator throws a plain c10::Error
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+      what.find("DefaultCPUAllocator") != std::string::npos)
+    return {"out_of_memory", what};
+  return torch_error != nullptr ? Failure("failed", what) : Level::explain(error);
+}
+
+}  // namespace strata
