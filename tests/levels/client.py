@@ -129,12 +129,14 @@ class Worker:
     def prove(self, indices: list[int]) -> dict[str, np.ndarray]:
         """`<index>/<output>` -> array."""
         out = Path(self.scratch.name) / "prove.safetensors"
+        out.unlink(missing_ok=True)
         self.ask("prove", indices=indices, out=str(out))
         return load_file(out) if out.exists() else {}
 
     def measure(self, indices: list[int], check: int = 0, head: int = 1) -> tuple[dict, dict[str, np.ndarray]]:
         """The answer to `measure` and the checked outputs."""
         out = Path(self.scratch.name) / "block.safetensors"
+        out.unlink(missing_ok=True)
         answer = self.ask("measure", iterations=len(indices), head=head, indices=indices, check=check, out=str(out), region="end_to_end")
         return answer, load_file(out) if out.exists() else {}
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles for the tests of levels, captured once a session by the real capture."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+SPECS = {
+    "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
+    "mnist": {"model": "mnist_convnet", "batch": 4},
+    "mnist_deep": {"model": "mnist_convnet", "batch": 2, "deep": True},
+    "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
+    "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
+    "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
+}
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory):
+    """bundles(name) -> folder, captured on first use."""
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            folder = tmp_path_factory.mktemp("bundle") / name
+            spec = folder.parent / "spec.json"
+            spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | SPECS[name]), encoding="utf-8")
+            done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"}, timeout=300)
+            assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+            made[name] = folder
+        return made[name]
+
+    return get

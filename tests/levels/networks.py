@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small networks of a user's kind: keyword inputs and integer ids, an in-place first operation, a path that depends on data."""
+import torch
+from torch import Tensor, nn
+
+
+class Keywords(nn.Module):
+    """A tiny transformer layer over token ids with a mask; returns a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(50, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        hidden = self.layer(self.embed(ids)) * mask.unsqueeze(-1)
+        return {"logits": self.head(hidden), "pooled": hidden.mean(1)}
+
+
+def keyword_network():
+    generator = torch.Generator().manual_seed(3)
+    return Keywords().eval(), {"ids": torch.randint(0, 50, (2, 12), generator=generator), "mask": torch.ones(2, 12)}
+
+
+class InPlace(nn.Module):
+    """Writes into its input: the ReLU in front is in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(192, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+def in_place_network():
+    return InPlace().eval(), torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(4))
+
+
+class Branching(nn.Module):
+    """Takes a path that depends on the values of its input, which torch.export cannot follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 4), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.a(x) if x.sum().item() > 0 else self.b(x)
+
+
+def branching_network():
+    return Branching().eval(), torch.randn(2, 16, generator=torch.Generator().manual_seed(5))
