@@ -55,8 +55,7 @@ std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& gl
     const auto version = text(environment, "torch");
     if (!version.empty()) torch = torch.empty() ? "PyTorch " + version : torch + ", " + version;
   }
-  return join({text(one_case, "id"),
-               join({parameters ? count(*parameters) + " parameters" : "", flops ? scaled(*flops) + "FLOP" : ""}, ", "),
+  return join({join({parameters ? count(*parameters) + " parameters" : "", flops ? scaled(*flops) + "FLOP" : ""}, ", "),
                input.empty() ? "" : "input: " + input, weights.empty() ? "" : "weights: " + weights,
                cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"), gpu, torch},
               glyphs.dot);

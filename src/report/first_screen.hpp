@@ -22,7 +22,7 @@ struct EmptyLine {
 
 struct FirstScreen {
   std::string id, verdict, sentence;
-  std::string what;   // what was run, parts separated by the glyphs' dot
+  std::string what;   // what was run beside the id, parts separated by the glyphs' dot
   std::vector<LevelLine> levels;
   std::vector<EmptyLine> without;
   std::string limit;  // distance to the machine's limit; never empty

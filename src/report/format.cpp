@@ -18,6 +18,9 @@ struct Unit {
   const char* name;
 };
 
+constexpr std::array<Unit, 6> kTimes{
+    {{1e-6, 1000, "ns"}, {1e-3, 1000, "us"}, {1, 1000, "ms"}, {1e3, 300, "s"}, {6e4, 180, "min"}, {3.6e6, 1e9, "h"}}};
+
 std::string three_digits(double value) {
   const double magnitude = std::abs(value);
   const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
@@ -40,17 +43,21 @@ const Glyphs& glyphs(bool unicode) {
   return unicode ? rich : plain;
 }
 
-std::string duration(double ms) {
-  static constexpr std::array<Unit, 6> kUnits{{{1e-6, 1000, "ns"},
-                                               {1e-3, 1000, "us"},
-                                               {1, 1000, "ms"},
-                                               {1e3, 300, "s"},
-                                               {6e4, 180, "min"},
-                                               {3.6e6, 1e9, "h"}}};
-  return ms == 0 ? "0 ms" : with_unit(ms, kUnits);
-}
+std::string duration(double ms) { return ms == 0 ? "0 ms" : with_unit(ms, kTimes); }
 
-std::string duration_change(double ms) { return (ms > 0 ? "+" : "") + duration(ms); }
+std::string duration_change(double ms, std::optional<double> low, std::optional<double> high) {
+  const double largest = std::max({std::abs(ms), std::abs(low.value_or(0)), std::abs(high.value_or(0))});
+  const Unit* unit = &kTimes.back();
+  for (const auto& each : kTimes)
+    if (largest / each.scale < each.below - 0.5) {
+      unit = &each;
+      break;
+    }
+  const double scaled_largest = largest / unit->scale;
+  const int decimals = scaled_largest < 9.995 ? 2 : scaled_largest < 99.95 ? 1 : 0;
+  const auto write = [&](double value) { return fmt::format("{:+.{}f}", value / unit->scale, decimals); };
+  return write(ms) + " " + unit->name + (low && high ? " (" + write(*low) + " to " + write(*high) + ")" : "");
+}
 
 std::string size(double bytes) {
   static constexpr std::array<Unit, 5> kUnits{

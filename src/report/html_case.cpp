@@ -108,7 +108,7 @@ std::string html_first_screen(const Json& run, const Json& one_case, const std::
   if (!screen.levels.empty()) out += level_rows(screen);
   if (!screen.without.empty()) out += empty_rows(screen);
   out += fmt::format(R"(<dl class="lines"><div><dt>Machine's limit</dt><dd>{}</dd></div><div><dt>Trust</dt><dd>{}</dd></div>)", escape_html(screen.limit), escape_html(screen.trust));
-  if (!screen.next.empty()) out += fmt::format(R"(<div><dt>Next</dt><dd><code>{}</code></dd></div>)", escape_html(screen.next));
+  if (!screen.next.empty()) out += fmt::format(R"(<div><dt>Next</dt><dd><pre tabindex="0" aria-label="next command"><code>{}</code></pre></dd></div>)", escape_html(screen.next));
   return out + "</dl></section>\n";
 }
 
@@ -131,7 +131,7 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
   std::string out = fmt::format(R"(<section id="{0}-numbers" aria-labelledby="{0}-numbers-h"><h3 id="{0}-numbers-h">All numbers</h3>)", where);
   if (!times.empty()) {
     out += html_table("Times of one iteration, from the caller's host tensor to the host result",
-                      {"level", "estimate", "median", "p90", "p99", "least", "samples", "run alone", "inputs a second", "CPU time", "against itself"}, times);
+                      {"level", "estimate", "median", "p90", "p99", "minimum", "samples", "run and wait", "inputs a second", "CPU time", "against itself"}, times);
     out += html_table("Size on disk and settings, as the levels report them", {"level", "what it is", "libraries and files", "artefact", "settings"}, other, "wide");
   }
   if (!failures.empty()) out += "<h4>Why levels have no number</h4>" + failures;

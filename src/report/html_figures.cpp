@@ -32,7 +32,7 @@ std::string distribution_table(const std::vector<const Json*>& rows) {
     cells.push_back({words(level_name(*row)), value(*row, "end_to_end_ms.min", duration), value(*row, "end_to_end_ms.median", duration),
                      value(*row, "end_to_end_ms.p90", duration), value(*row, "end_to_end_ms.p99", duration),
                      value(*row, "end_to_end_ms.samples", count)});
-  return html_table("Distribution of the time of one iteration", {"level", "least", "median", "p90", "p99", "samples"}, cells);
+  return html_table("Distribution of the time of one iteration", {"level", "minimum", "median", "p90", "p99", "samples"}, cells);
 }
 
 // One line a level and restart: thousands of blocks would help nobody as a table.
@@ -58,7 +58,7 @@ std::string blocks_table(const std::vector<const Json*>& rows) {
                        number_cell(count(restart.disturbed)), number_cell(at_share(0)), number_cell(at_share(0.5)), number_cell(at_share(1))});
     }
   }
-  return html_table("Blocks of each restart, by their median iteration", {"level", "restart", "blocks", "disturbed", "least", "middle", "most"}, cells);
+  return html_table("Blocks of each restart, by their median iteration", {"level", "restart", "blocks", "disturbed", "minimum", "median", "maximum"}, cells);
 }
 
 std::string memory_table(const std::vector<const Json*>& rows) {
@@ -91,9 +91,9 @@ std::string break_even_table(const std::vector<const Json*>& rows) {
     const auto iterations = number(*row, "break_even.iterations"), ms = number(*row, "end_to_end_ms.estimate");
     const bool never = flag(*row, "break_even.never");
     const auto low = number(*row, "break_even.low"), high = number(*row, "break_even.high");
-    cells.push_back({words(level_name(*row)), number_cell(never ? "never" : iterations ? count(*iterations) : ""),
-                     number_cell(low && high ? count(*low) + " to " + count(*high) : ""),
-                     number_cell(!never && iterations && ms ? duration(*iterations * *ms) : "")});
+    cells.push_back({words(level_name(*row)), number_cell(never ? "never" : !iterations ? "" : *iterations < 1 ? "at once" : count(*iterations)),
+                     number_cell(low && high && *high >= 1 ? count(*low) + " to " + count(*high) : ""),
+                     number_cell(!never && iterations && *iterations >= 1 && ms ? duration(*iterations * *ms) : "")});
   }
   return cells.empty() ? "" : html_table("Break-even: iterations after which the first start ever has paid back against the reference",
                                          {"level", "iterations", "99% interval", "time"}, cells);
@@ -132,16 +132,15 @@ std::string html_ledger(const Json& one_case, const std::string& where) {
     const auto kind = text(edge, "kind");
     const auto verdict = verdict_words(text(edge, "verdict"));
     const auto ratios = kind == "differs" || !at(edge, "ratio").is_object() ? "" : ratio_with_interval(at(edge, "ratio"), glyphs(true)) + " " + verdict;
-    rows.push_back({words(text(edge, "from") + " → " + text(edge, "to")), words(kind == "step" ? "one change" : kind),
-                    words(edge_words(edge)), number_cell(kind == "step" ? edge_difference(edge) : ""), number_cell(ratios)});
+    rows.push_back({words(text(edge, "from") + " → " + text(edge, "to")), words(kind), words(edge_words(edge)), number_cell(kind == "step" ? edge_difference(edge) : ""), number_cell(ratios)});
   };
   for (const auto& node : ledger_nodes(one_case, others))
     if (node.edge) add(*node.edge);
   for (const Json* edge : others) add(*edge);
   if (rows.empty()) return section(where, "ledger", "Ledger", "<p>No two levels that differ in one thing have a number.</p>");
   return section(where, "ledger", "Ledger",
-                 R"(<p class="note">What one change costs or saves. Solid: one thing changes. Dashed: more than one thing differs, so nothing is attributed. Dotted: a peer, a ratio and no attribution.</p><div class="ledger">)" +
-                     ledger_svg(one_case, where) + html_table("The ledger's steps", {"step", "kind", "what changes", "difference", "times as fast"}, rows, "steps") + "</div>");
+                 R"(<p class="note">What one change costs or saves. Solid: one thing changes. Dashed: more than one thing differs, so nothing is attributed. Dotted: a peer, a ratio and no attribution.</p>)" + ledger_svg(one_case, where) +
+                     html_details("The same as a table", html_table("The ledger's edges", {"from and to", "kind", "what changes", "difference", "times as fast"}, rows, "steps")));
 }
 
 }  // namespace strata::report

@@ -57,7 +57,7 @@ Cell markup(std::string safe) { return {std::move(safe), true, false}; }
 
 std::string html_table(const std::string& caption, const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows,
                        const std::string& css_class) {
-  std::string out = fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table class="{}"><caption>{}</caption><thead><tr>)",
+  std::string out = fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table class="{}"><caption><span>{}</span></caption><thead><tr>)",
                                 escape_html(caption), css_class, escape_html(caption));
   for (std::size_t c = 0; c < header.size(); ++c) {
     const bool right = !rows.empty() && c < rows[0].size() && rows[0][c].is_number;

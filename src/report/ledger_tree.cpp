@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/ledger_tree.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
@@ -60,9 +58,7 @@ std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Jso
 std::string edge_difference(const Json& edge) {
   const auto value = number(edge, "difference_ms.value");
   if (!value) return "";
-  const auto low = number(edge, "difference_ms.low"), high = number(edge, "difference_ms.high");
-  return duration_change(*value) +
-         (low && high ? fmt::format(" ({} to {})", duration_change(*low), duration_change(*high)) : "");
+  return duration_change(*value, number(edge, "difference_ms.low"), number(edge, "difference_ms.high"));
 }
 
 std::string edge_words(const Json& edge) {

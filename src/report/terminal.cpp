@@ -178,7 +178,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
-  return stack({sentence, labelled("Ran", screen.what, width, paint), levels, without_number(screen, width, paint), foot}, width);
+  return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels, without_number(screen, width, paint), foot}, width);
 }
 
 std::string summary(const Json& run, const TerminalStyle& style) {

@@ -9,12 +9,15 @@
     light: ["#0a55a8", "#b4530a", "#0f7a4a", "#8a3aa5", "#b3223f", "#4b6475", "#776300", "#0a7d8c", "#a63a7a", "#5b5bd0"],
     dark: ["#7fb4f5", "#f0a35e", "#6fd09a", "#cf9ae6", "#f58aa0", "#a9bfce", "#d9c457", "#62cfdd", "#f09acb", "#a9a8ff"],
   };
+  // Parts of a stacked bar: calmer, at least 3:1 against the page and in an order that alternates in lightness.
+  const PARTS = { light: ["#76838f", "#4f86c6", "#b9772a", "#3f9370", "#9269b3"], dark: ["#7f8b97", "#6b9fe0", "#d39a52", "#5fb58f", "#b28bd0"] };
   const MARKS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star", "pentagon", "hexagon"];
   const finite = (value) => typeof value === "number" && Number.isFinite(value);
   // Plotly reads a small HTML of its own in every label.
   const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const nameOf = (row) => (!row.variant || row.variant === "default" ? row.level : `${row.level}@${row.variant}`);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const part = (at) => PARTS[dark.matches ? "dark" : "light"][at];
   const hue = (at) => HUES[dark.matches ? "dark" : "light"][at % 10];
 
   function three(value) {
@@ -50,7 +53,7 @@
       height, margin: { l: 8, r: narrow() ? 8 : 16, t: 10, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") },
       hoverlabel: { bgcolor: css("--tint"), bordercolor: css("--line"), font: { color: css("--ink") } },
-      legend: { orientation: "h", x: 0, y: 1.0, yanchor: "bottom", font: { size: 12 } }, showlegend: false,
+      legend: { orientation: "h", x: 0, y: 1.0, yanchor: "bottom", traceorder: "normal", font: { size: 12 } }, showlegend: false,
       dragmode: narrow() ? false : "zoom", ...extra,
     };
   }
@@ -131,7 +134,7 @@
     if (!shown.length) return null;
     const names = shown.map((row) => safe(nameOf(row)));
     const traces = parts.map(([name, value, colour]) => ({
-      type: "bar", orientation: "h", name, y: names, x: shown.map((row) => (finite(value(row)) ? Math.max(0, value(row)) / scale : null)), marker: { color: hue(colour) },
+      type: "bar", orientation: "h", name, y: names, x: shown.map((row) => (finite(value(row)) ? Math.max(0, value(row)) / scale : null)), marker: { color: part(colour) },
       text: shown.map((row) => write(value(row))), textposition: "none", hovertemplate: "%{text}<extra>%{y}: %{fullData.name}</extra>",
     })).filter((trace) => trace.x.some(finite));
     return [[...traces, ...(extra?.(shown, names) ?? [])], layout(names.length * 28 + 92, {
@@ -145,18 +148,18 @@
       type: "scatter", mode: "markers", name: "steady share (PSS)", y: names, x: shown.map((row) => (finite(row.memory?.steady_pss_bytes) ? row.memory.steady_pss_bytes / 1e6 : null)),
       marker: { symbol: "diamond", size: 8, color: css("--ink") }, hovertemplate: "%{x:.4~g} MB<extra>%{y}: PSS</extra>",
     }];
-    return stacked(rows, [["idle runtime", (row) => row.memory?.idle_private_bytes, 5], ["network, at its peak", (row) => row.memory?.above_idle_bytes, 0]], mb, "MB", 1e6, pss);
+    return stacked(rows, [["idle runtime", (row) => row.memory?.idle_private_bytes, 0], ["network, at its peak", (row) => row.memory?.above_idle_bytes, 1]], mb, "MB", 1e6, pss);
   }
   function startup(rows) {
     const key = (name) => (row) => row.startup?.[name];
     const largest = Math.max(...rows.map((row) => row.startup?.again_ms ?? 0));
     const [scale, unit] = timeUnit(largest);
-    return stacked(rows, [["process", key("process_ms"), 5], ["libraries", key("library_ms"), 0], ["load", key("load_ms"), 1], ["first iteration", key("first_iteration_ms"), 2]], duration, unit, scale);
+    return stacked(rows, [["process", key("process_ms"), 0], ["libraries", key("library_ms"), 1], ["load", key("load_ms"), 2], ["first iteration", key("first_iteration_ms"), 3]], duration, unit, scale);
   }
   function firstEver(rows) {
     const rest = (row) => (finite(row.startup?.first_ever_ms) ? row.startup.first_ever_ms - (row.startup.prepare_ms ?? 0) : null);
     const [scale, unit] = timeUnit(Math.max(...rows.map((row) => row.startup?.first_ever_ms ?? 0)));
-    return stacked(rows, [["prepare: capture, compile", (row) => row.startup?.prepare_ms, 3], ["everything else", rest, 0]], duration, unit, scale);
+    return stacked(rows, [["prepare: capture, compile", (row) => row.startup?.prepare_ms, 4], ["everything else", rest, 1]], duration, unit, scale);
   }
 
   const FIGURES = { distribution, blocks, memory, startup, first_ever: firstEver };
