@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds the program, its C++ tests and the level binaries with CMake and Ninja. Sourced by setup.sh.
+
+# As many compilers as there are processors, but no more than one for each 2 GiB of free memory: PyTorch's headers need about that.
+build_jobs() {
+  local processors memory
+  processors=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo)
+  ((memory >= 1)) || memory=1
+  echo $((memory < processors ? memory : processors))
+}
+
+# A build folder that was made for another place (a moved or copied tree) cannot be used.
+drop_foreign_build() {
+  local cache="$1/CMakeCache.txt" home
+  [[ -f $cache ]] || return 0
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache")
+  [[ -d $home && $home -ef $2 ]] || rm -rf "$1"
+}
+
+# build_preset PRESET TESTS TARGET...: configures if needed and builds; TESTS is ON or empty (keeps what is there, OFF at first).
+build_preset() {
+  local preset=$1 tests=$2 folder="$root/build/$1" options=()
+  shift 2
+  drop_foreign_build "$folder" "$root"
+  if [[ -n $tests ]]; then options=(-DSTRATA_TESTS=ON); elif [[ ! -f $folder/CMakeCache.txt ]]; then options=(-DSTRATA_TESTS=OFF); fi
+  if [[ ! -f $folder/build.ninja ]] || { [[ -n $tests ]] && ! grep -qs '^STRATA_TESTS:BOOL=ON' "$folder/CMakeCache.txt"; }; then
+    need_disk "$preset" "$root" 500
+    (cd "$root" && step "$preset" "configuring the build ($preset)" cmake --preset "$preset" "${options[@]}") ||
+      fail_with_log "$preset" "CMake could not configure the build" "see the log above; rm -r '$folder' starts afresh"
+  fi
+  # asks first, quietly: nothing is said when nothing is to be built
+  if [[ $(cd "$root" && ninja -C "$folder" -n "$@" 2>/dev/null 9>&- | tail -n 1) == *'no work to do'* ]]; then return 0; fi
+  step "$preset" "compiling ($preset: $*)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -j "$(build_jobs)" "$@" ||
+    fail_with_log "$preset" "the compiler failed" "see the log above; if memory ran out, close other programs"
+}
+
+# build_levels PYTHON FOLDER: the level binaries for one environment. A failure blocks nothing: FOLDER/FAILED says why, the levels are then unavailable.
+build_levels() {
+  local python=$1 folder=$2 name status=0
+  name=levels-$(basename "$folder")
+  [[ -f $root/levels/CMakeLists.txt ]] || return 0
+  drop_foreign_build "$folder" "$root/levels"
+  mkdir -p "$folder"
+  if [[ ! -f $folder/build.ninja ]]; then
+    need_disk levels "$root" 1000
+    step "$name" "configuring the levels for $python" cmake -S "$root/levels" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATA_PYTHON="$python" || status=$?
+  fi
+  if ((status == 0)) && [[ $(ninja -C "$folder" -n 2>/dev/null 9>&- | tail -n 1) != *'no work to do'* ]]; then
+    # -k 0: one level that does not compile takes no other with it
+    step "$name" "compiling the levels for $python (minutes the first time)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" || status=$?
+  fi
+  if ((status == 0)); then
+    rm -f "$folder/FAILED"
+    return 0
+  fi
+  local reason
+  reason=$(grep -m 1 -E '(error|Error|FAILED)[: ]' "$logs/$name.log" || tail -n 1 "$logs/$name.log")
+  printf '%s\n' "$reason" >"$folder/FAILED"
+  log_tail "$name" 8
+  say "strata: some level binaries could not be built; these levels are unavailable, the others go on."
+  say "  Log: $logs/$name.log. To try again: rm -r '$folder'"
+}
+
+# The fuzzers of tests/fuzz by clang and libFuzzer. A fuzzer names what it is compiled with in a line `// sources: src/a.cpp src/b.cpp`.
+# Without clang they are skipped, and build/fuzz/FAILED says why.
+build_fuzzers() {
+  local folder="$root/build/fuzz" compiler="" candidate source name needed
+  mkdir -p "$folder"
+  for candidate in clang++-14 clang++; do
+    [[ -n $compiler ]] || compiler=$(command -v "$candidate" || true)
+  done
+  if [[ -z $compiler ]]; then
+    echo "clang++ with libFuzzer is not installed" >"$folder/FAILED"
+    return 0
+  fi
+  rm -f "$folder/FAILED"
+  for source in "$root"/tests/fuzz/fuzz_*.cpp; do
+    [[ -f $source ]] || continue
+    name=$(basename "$source" .cpp)
+    needed=$(sed -n 's|^// sources: ||p' "$source")
+    [[ ! -x $folder/$name || -n $(find "$source" "$root/src" -newer "$folder/$name" -name '*.[ch]pp' -print -quit) ]] || continue
+    # shellcheck disable=SC2086 -- a list of paths without spaces, relative to the root
+    (cd "$root" && step "$name" "compiling $name" "$compiler" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+      -Isrc "$source" $needed -o "$folder/$name" -lfmt) || fail_with_log "$name" "the compiler failed" "see the log above"
+  done
+}

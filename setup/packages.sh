@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Debian packages that strata builds and runs with. Sourced by setup.sh.
+
+# Packages for NEED (program, levels, tests), one a line. What may come from elsewhere is asked for by its command.
+wanted_packages() {
+  local need=$1
+  printf '%s\n' nlohmann-json3-dev libcli11-dev libexpected-dev libfmt-dev libsqlite3-dev libssl-dev
+  command -v g++ >/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  [[ $need != program ]] || return 0
+  # generated code of torch.compile and AOTInductor includes Python.h
+  printf '%s\n' python3-venv python3-dev
+  [[ $need == tests ]] || return 0
+  printf '%s\n' libgtest-dev libgmock-dev perl
+  command -v chromium >/dev/null || echo chromium
+  if apt-cache show clang-14 >/dev/null 2>&1; then printf '%s\n' clang-14 libclang-rt-14-dev; else printf '%s\n' clang libclang-rt-dev; fi
+}
+
+missing_packages() {
+  local wanted
+  mapfile -t wanted < <(wanted_packages "$1")
+  comm -23 <(printf '%s\n' "${wanted[@]}" | sort) \
+    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort)
+}
+
+set_up_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "strata: this is not a Debian system, so nothing is installed; these packages' contents must be there: $(wanted_packages "$1" | tr '\n' ' ')"
+    return
+  fi
+  local missing as_root=() advice
+  mapfile -t missing < <(missing_packages "$1")
+  ((${#missing[@]} > 0)) || return 0
+  advice="apt-get install -y ${missing[*]}"
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+      say "strata: Debian packages are missing, and installing them needs root. Run this, then the same command again:"
+      say ""
+      say "  sudo $advice"
+      exit 3
+    fi
+    as_root=(sudo -n)
+  fi
+  local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}")
+  if ! "${install[@]}" -s >/dev/null 2>&1; then
+    step packages "reading Debian's list of packages" "${as_root[@]}" apt-get update || fail_with_log packages "apt-get update failed" "see the log above"
+  fi
+  local size
+  size=$(LC_ALL=C "${as_root[@]}" apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null | grep -E '^Need to get' || true)
+  [[ -z $size ]] || say "strata: Debian packages: $size (into the system, by apt-get)"
+  step packages "installing Debian packages: ${missing[*]}" "${install[@]}" || fail_with_log packages "apt-get could not install them" "try it by hand: $advice"
+}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the parts of ./test that are named, counts from the runners' own reports, and closes with `N passed, N failed`.
+
+A part that ends without a report (crashed, timed out) counts as one failure. Started by ./test after set-up.
+"""
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+FUZZ_SECONDS = 30
+PART_LIMIT_SECONDS = 1200
+
+
+@dataclasses.dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def run(command: list[str], **environment: str) -> int:
+    """The exit code; a command that runs into the limit is ended with its whole process group (124)."""
+    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL)
+    try:
+        return process.wait(PART_LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"ended after {PART_LIMIT_SECONDS} s: {' '.join(command)}", flush=True)
+        return 124
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def settle(counts: Counts, exit_code: int, what: str) -> Counts:
+    """A runner that failed although its report shows no failure failed itself."""
+    if exit_code != 0 and counts.failed == 0:
+        print(f"FAILED: {what} ended with exit code {exit_code}", flush=True)
+        return counts + Counts(failed=1)
+    return counts
+
+
+def gtest(program: pathlib.Path, reports: pathlib.Path, **environment: str) -> Counts:
+    report = reports / "gtest.json"
+    report.unlink(missing_ok=True)
+    exit_code = run([str(program), "--gtest_brief=1", f"--gtest_output=json:{report}"], **environment)
+    counts = Counts()
+    if report.exists():
+        for suite in json.loads(report.read_text())["testsuites"]:
+            for test in suite["testsuite"]:
+                if test["result"] == "SKIPPED":
+                    counts.skipped += 1
+                elif test["status"] == "RUN":
+                    counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
+    return settle(counts, exit_code, str(program.relative_to(ROOT)))
+
+
+def pytest(folder: pathlib.Path, reports: pathlib.Path) -> Counts:
+    if not any(folder.rglob("test_*.py")):
+        print(f"{folder.relative_to(ROOT)}: no tests", flush=True)
+        return Counts()
+    report = reports / f"{folder.name}.xml"
+    exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", str(folder)])
+    counts = Counts()
+    if report.exists():
+        for suite in xml.etree.ElementTree.parse(report).getroot().iter("testsuite"):
+            number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
+            bad = number["failures"] + number["errors"]
+            counts += Counts(number["tests"] - bad - number["skipped"], bad, number["skipped"])
+    return settle(counts, 0 if exit_code == 5 else exit_code, f"pytest {folder.relative_to(ROOT)}")
+
+
+def fuzz() -> Counts:
+    """Every fuzzer for its share of 30 seconds, on a copy of its corpus so that the tree stays as it is."""
+    fuzzers = sorted(path for path in (BUILD / "fuzz").glob("fuzz_*") if os.access(path, os.X_OK) and path.suffix == "")
+    sources = sorted((ROOT / "tests/fuzz").glob("fuzz_*.cpp"))
+    counts = Counts()
+    for source in sources:
+        if BUILD / "fuzz" / source.stem not in fuzzers:
+            reason = (BUILD / "fuzz/FAILED").read_text().strip() if (BUILD / "fuzz/FAILED").exists() else "it was not built"
+            print(f"SKIPPED fuzzing {source.stem}: {reason}", flush=True)
+            counts.skipped += 1
+    for fuzzer in fuzzers:
+        seconds = max(5, FUZZ_SECONDS // len(fuzzers))
+        with tempfile.TemporaryDirectory() as work:
+            corpus = ROOT / "tests/fuzz/corpus" / fuzzer.name.removeprefix("fuzz_")
+            if corpus.is_dir():
+                shutil.copytree(corpus, work, dirs_exist_ok=True)
+            findings = BUILD / "fuzz/findings"
+            findings.mkdir(parents=True, exist_ok=True)
+            print(f"fuzzing {fuzzer.name} for {seconds} s", flush=True)
+            exit_code = run([str(fuzzer), f"-max_total_time={seconds}", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={findings}/", "-timeout=10", work])
+        counts += Counts(passed=1) if exit_code == 0 else Counts(failed=1)
+        if exit_code != 0:
+            print(f"FAILED: {fuzzer.name} ended with {exit_code}; the input lies in {findings}", flush=True)
+    return counts
+
+
+def unit(reports: pathlib.Path) -> Counts:
+    counts = gtest(BUILD / "release/strata_unit", reports)
+    print("the same under AddressSanitizer and UndefinedBehaviorSanitizer", flush=True)
+    counts += gtest(BUILD / "asan/strata_unit", reports, UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", ASAN_OPTIONS="detect_stack_use_after_return=1")
+    return counts + fuzz()
+
+
+def run_part(part: str, reports: pathlib.Path) -> Counts:
+    if part == "unit":
+        return unit(reports)
+    return pytest(ROOT / "tests" / ("levels" if part == "compat" else part), reports)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--set-up-seconds", type=int, default=0)
+    parser.add_argument("parts", nargs="+", choices=["unit", "cli", "levels", "report", "compat"])
+    options = parser.parse_args()
+    total, begin = Counts(), time.monotonic()
+    reports = BUILD / "test-reports"
+    reports.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for part in options.parts:
+        print(f"\n== {part}", flush=True)
+        started = time.monotonic()
+        counts = run_part(part, reports)
+        lines.append(f"{part:8} {counts} in {time.monotonic() - started:.0f} s")
+        total += counts
+    print("\n" + "\n".join(lines))
+    print(f"set-up took {options.set_up_seconds} s, the tests {time.monotonic() - begin:.0f} s")
+    if total.passed + total.failed == 0:
+        print("no test ran", file=sys.stderr)
+    print(total, flush=True)
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
