@@ -2,7 +2,9 @@
 // An AOTInductor package (prepare.py), run from C++. Weight sets are copied into the package's own constants by
 // PyTorch's names, and read back from them.
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <set>
@@ -59,7 +61,7 @@ class AotiLevel final : public strata::TorchLevel {
                     fmt::format("{} was compiled for {} with {} threads, the case has {} with {}", package.string(),
                                 about.at("device").dump(), about.at("threads").dump(), wanted.device, wanted.threads),
                     "run the level's prepare.py for this case");
-    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string());
+    unpack_and_load(package, cache);
     const std::set<std::string> parameters = about.at("parameters");
     for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false))
       if (parameters.contains(name)) facts_.parameters += tensor.numel();
@@ -71,6 +73,25 @@ class AotiLevel final : public strata::TorchLevel {
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }
 
  private:
+  // The loader unpacks under TMPDIR and tidies up when it is destroyed, which a killed worker never does: so it unpacks
+  // into the cache, workers that are gone are swept, and on a CPU, where all is mapped by then, the copy goes at once.
+  void unpack_and_load(const std::filesystem::path& package, const std::filesystem::path& cache) {
+    namespace fs = std::filesystem;
+    const std::string prefix = "unpacked-";
+    for (const auto& entry : fs::directory_iterator(cache)) {
+      const auto name = entry.path().filename().string();
+      if (name.starts_with(prefix) && !fs::exists("/proc/" + name.substr(prefix.size()))) fs::remove_all(entry.path());
+    }
+    const auto folder = cache / (prefix + std::to_string(getpid()));
+    fs::create_directories(folder);
+    const char* before = std::getenv("TMPDIR");
+    const std::string kept = before != nullptr ? before : "/tmp";
+    setenv("TMPDIR", folder.c_str(), 1);
+    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string());
+    setenv("TMPDIR", kept.c_str(), 1);
+    if (device().is_cpu()) fs::remove_all(folder);
+  }
+
   std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_;
   std::vector<std::string> names_;
   mutable Constants constants_;  // views of the package's own memory

@@ -22,12 +22,14 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
 
         program = move_to_device_pass(program, "cuda")
     step("compiling it")
-    part = cache / "part.pt2"
+    part = cache / "part" / "package.pt2"  # the file's name lies inside it too, so it must not change
+    part.parent.mkdir(exist_ok=True)
     with torch.no_grad():
         compile_package(program, part)
     about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, "parameters": list(program.graph_signature.parameters)}
     (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")
     part.replace(cache / "package.pt2")
+    part.parent.rmdir()
     step("done")
 
 
