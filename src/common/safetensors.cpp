@@ -50,7 +50,7 @@ constexpr std::array<DtypeSize, 13> dtypes{{{"F64", 8},
 
 // A name from a file for an error message: short, one line, no control characters.
 std::string in_quotes(std::string_view name) {
-  constexpr std::size_t longest = 80;
+  constexpr std::size_t longest = 120;
   std::string out = "\"";
   for (char c : name.substr(0, longest)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
   return out + (name.size() > longest ? "...\"" : "\"");
@@ -110,7 +110,8 @@ Result<json> parse_header(std::string_view text, const std::string& where) {
   try {
     header = json::parse(text, watch);
   } catch (const json::exception& error) {
-    return refuse(where, std::string("the header is not UTF-8 JSON (") + error.what() + ")");
+    // The parser quotes what it read last, which may be long and binary.
+    if (!too_deep) return refuse(where, "the header is not UTF-8 JSON: " + in_quotes(error.what()));
   }
   if (too_deep) return refuse(where, "the header is nested too deeply");
   if (!duplicate.empty()) return refuse(where, "the name " + in_quotes(duplicate) + " occurs twice");

@@ -21,6 +21,7 @@ struct Line {
   std::string how;     // observed, reported, assumed
   std::string result;  // pass, fail, not_checked
   std::string value, bound, detail;
+  bool about_level = true;  // false: of the proof itself; shown, not counted
 };
 
 // The lines in order, and what they add up to.
@@ -47,7 +48,7 @@ class Lines {
   // Lines of one sort that say something; assumptions count although nothing was checked.
   int count(std::string_view how) const {
     return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) {
-      return l.how == how && (how == "assumed" || l.result != "not_checked");
+      return l.about_level && l.how == how && (how == "assumed" || l.result != "not_checked");
     }));
   }
 
@@ -234,7 +235,7 @@ void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, con
     if (!wanted.is_null() && got != wanted)
       return lines.fail(line, Kind::unequal,
                         fmt::format("the level runs with {} {}, the case says {}", title, line.value, line.bound),
-                        fmt::format("{} differ from the case", title));
+                        fmt::format("{}: {} instead of {}", title, line.value, line.bound));
   }
   lines.add(line);
 }
@@ -278,14 +279,18 @@ void add_work(Lines& lines, const Reference& reference, const Evidence& evidence
 // How good the proof itself is; returns true if it is weak.
 bool add_strength(Lines& lines, const Reference& reference, const Power& power, const Evidence& evidence) {
   bool weak = power.weak || reference.weaker();
+  const std::string note = reference.bundle().value("reference_note", std::string());
   lines.add({"reference", "observed", "pass", reference.weaker() ? "eager in float32" : "the module in float64", "",
-             reference.weaker() ? "weaker: " + reference.bundle().value(
-                                                   "reference_note", std::string("the module does not run in float64"))
-                                : ""});
+             reference.weaker() ? "weaker: " + note : "", false});
   const auto least = std::min_element(power.faults.begin(), power.faults.end(),
                                       [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
-  Line planted{
-      "planted faults are seen", "observed", "not_checked", "", fmt::format("{:.0f} times the bound", power_limit), ""};
+  Line planted{"planted faults are seen",
+               "observed",
+               "not_checked",
+               "",
+               fmt::format("{:.0f} times the bound", power_limit),
+               "",
+               false};
   if (least != power.faults.end()) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", power.faults.size(), least->times_bound);
@@ -298,11 +303,12 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
   const bool spread = power.input_spread >= spread_limit;
   lines.add({"outputs differ between inputs", "observed", spread ? "pass" : "fail",
              fmt::format("{:.0f}% of the spread across classes", 100 * power.input_spread),
-             fmt::format("{:.0f}%", 100 * spread_limit), spread ? "" : "a fault that mixes up inputs may stay unseen"});
+             fmt::format("{:.0f}%", 100 * spread_limit), spread ? "" : "a fault that mixes up inputs may stay unseen",
+             false});
   if (evidence.own_spread > 0)
     lines.add({"repeatability", "observed", "pass",
                fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread), "",
-               "not deterministic: its own spread joins the envelope"});
+               "not deterministic: its own spread joins the envelope", true});
   for (const char* set : {"generic1", "generic2"}) weak = weak || !evidence.sets.contains(set);
   return weak;
 }

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference's own faults, its power, and the certificate: what is counted, what fails, what is only assumed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/hash.hpp"
+#include "proof/certificate.hpp"
+#include "unit/proof_bundle.hpp"
+
+namespace strata::proof {
+namespace {
+
+using testing::Bundle;
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::Output;
+using Kind = OutputVerdict::Kind;
+using Values = Bundle::Values;
+
+const std::vector<int> all{0, 1, 2, 3}, two{0, 1};
+
+std::unique_ptr<Reference> open(const Bundle& bundle) {
+  auto opened = Reference::open(bundle.path);
+  if (!opened) throw std::runtime_error(opened.error().what);
+  return std::make_unique<Reference>(std::move(*opened));
+}
+
+class Certified : public ::testing::Test {
+ protected:
+  void make(const std::function<void(Bundle&)>& adjust = {}) {
+    bundle = std::make_unique<Bundle>();
+    bundle->draw();
+    if (adjust) adjust(*bundle);
+    bundle->write();
+    reference = open(*bundle);
+    strength = power(*reference);
+    for (const char* set : {"generic1", "generic2", "timed"}) evidence.sets[set] = check(set);
+    for (int i = 0; i < 40; ++i)
+      evidence.add_block(check_outputs(*reference, "timed", bundle->level("timed", {i % 4}), std::vector<int>{i % 4}));
+    evidence.load = {
+        {"parameters", 100},
+        {"settings", {{"threads", 2}, {"maths", "fp32"}, {"layout", "contiguous"}, {"inference_mode", true}}}};
+  }
+  OutputVerdict check(const std::string& set, const std::function<Values(int, const Output&, Values)>& change = {}) {
+    return check_outputs(*reference, set, bundle->level(set, bundle->indices(set), change), bundle->indices(set));
+  }
+  Certificate certify() const { return certificate(*reference, strength, evidence); }
+  static nlohmann::json line(const Certificate& c, const std::string& check) {
+    for (const auto& l : c.proof["lines"])
+      if (l["check"] == check) return l;
+    ADD_FAILURE() << "no line '" << check << "' in " << c.proof.dump(2);
+    return {{"result", ""}, {"value", ""}, {"detail", ""}, {"how", ""}, {"bound", ""}};
+  }
+
+  std::unique_ptr<Bundle> bundle;
+  std::unique_ptr<Reference> reference;
+  Power strength;
+  Evidence evidence;
+};
+
+TEST_F(Certified, a_faultless_level_passes_every_line) {
+  make();
+  const Certificate c = certify();
+  EXPECT_TRUE(c.may_have_numbers());
+  EXPECT_EQ(c.proof["verdict"], "equal");
+  EXPECT_EQ(c.proof["weak"], false);
+  EXPECT_TRUE(c.proof["first_difference"].is_null());
+  EXPECT_EQ(c.reason, "");
+  for (const auto& l : c.proof["lines"]) EXPECT_NE(l["result"], "fail") << l;
+  EXPECT_EQ(line(c, "outputs while timing")["value"], "40 of 40 blocks");
+  EXPECT_EQ(line(c, "weights are used")["result"], "pass");
+  EXPECT_THAT(line(c, "outputs, generic weights 1")["value"].get<std::string>(), HasSubstr("of eager's envelope"));
+}
+
+TEST_F(Certified, counts_what_was_observed_reported_and_assumed) {
+  make();
+  const Certificate c = certify();
+  EXPECT_EQ(c.proof["observed"], 6);  // three sets, timed blocks, following, weights used
+  EXPECT_EQ(c.proof["reported"], 5);  // parameters, threads, maths, layout, inference mode
+  EXPECT_EQ(c.proof["assumed"], 1);   // operations
+  evidence.load = nullptr;
+  EXPECT_EQ(certify().proof["reported"], 0) << "what the level did not say is not counted";
+}
+
+TEST_F(Certified, has_the_keys_that_the_schema_lists) {
+  make();
+  const auto proof = certify().proof;
+  for (const char* key : {"verdict", "weak", "observed", "reported", "assumed", "first_difference", "lines"})
+    EXPECT_TRUE(proof.contains(key)) << key;
+  EXPECT_EQ(proof.size(), 7u);
+  for (const auto& l : proof["lines"]) {
+    EXPECT_EQ(l.size(), 6u);
+    for (const char* key : {"check", "how", "result", "value", "bound", "detail"})
+      EXPECT_TRUE(l[key].is_string()) << key;
+    EXPECT_THAT(l["how"].get<std::string>(), ::testing::AnyOf("observed", "reported", "assumed"));
+    EXPECT_THAT(l["result"].get<std::string>(), ::testing::AnyOf("pass", "fail", "not_checked"));
+  }
+}
+
+TEST_F(Certified, an_unequal_set_makes_the_row_unequal_with_its_reason) {
+  make();
+  evidence.sets["generic2"] = check("generic2", [](int, const Output&, Values v) {
+    v[3] += 0.5;
+    return v;
+  });
+  const Certificate c = certify();
+  EXPECT_EQ(c.kind, Kind::unequal);
+  EXPECT_FALSE(c.may_have_numbers());
+  EXPECT_THAT(c.reason, HasSubstr("outputs, generic weights 2: output 'output' of input 0"));
+  EXPECT_EQ(c.proof["first_difference"], "output");
+  EXPECT_EQ(line(c, "outputs, generic weights 2")["result"], "fail");
+  EXPECT_EQ(line(c, "outputs, generic weights 1")["result"], "pass");
+  EXPECT_EQ(line(c, "weights are used")["how"], "assumed");
+}
+
+TEST_F(Certified, a_failure_in_one_timed_block_is_enough) {
+  make();
+  const Values other = bundle->exact["timed/1/output"];
+  const auto stale = bundle->level("timed", {3}, [&](int, const Output&, Values) { return other; });
+  evidence.add_block(check_outputs(*reference, "timed", stale, std::vector<int>{3}));
+  const Certificate c = certify();
+  EXPECT_EQ(c.kind, Kind::mistrusted);
+  EXPECT_EQ(c.proof["verdict"], "mistrusted");
+  EXPECT_THAT(c.reason, HasSubstr("in a timed block"));
+  EXPECT_EQ(line(c, "outputs while timing")["value"], "40 of 41 blocks");
+}
+
+TEST_F(Certified, looser_numerics_are_shown) {
+  make();
+  evidence.sets["timed"].kind = Kind::equal_looser;
+  const Certificate c = certify();
+  EXPECT_EQ(c.proof["verdict"], "equal_looser");
+  EXPECT_TRUE(c.may_have_numbers());
+  EXPECT_EQ(line(c, "outputs, timed weights")["bound"], "64");
+}
+
+TEST_F(Certified, nothing_checked_proves_nothing) {
+  make();
+  evidence = {};
+  const Certificate c = certify();
+  EXPECT_TRUE(c.none);
+  EXPECT_EQ(c.proof["verdict"], "none");
+  EXPECT_FALSE(c.may_have_numbers());
+  EXPECT_EQ(c.proof["observed"], 0);
+}
+
+TEST_F(Certified, without_generic_sets_the_proof_is_weak_and_weights_are_assumed) {
+  make();
+  evidence.sets.erase("generic1");
+  evidence.sets.erase("generic2");
+  const Certificate c = certify();
+  EXPECT_EQ(c.proof["weak"], true);
+  EXPECT_EQ(line(c, "weights are used")["how"], "assumed");
+}
+
+TEST_F(Certified, weights_read_back_are_compared_with_the_file) {
+  make();
+  const auto hashes = reference->weight_hashes("timed");
+  ASSERT_TRUE(hashes);
+  const float one = 4;
+  EXPECT_EQ(hashes->at("fc.bias"), sha256_hex({reinterpret_cast<const char*>(&one), 4}));
+  evidence.read_back["timed"] = *hashes;
+  EXPECT_EQ(line(certify(), "weights read back")["value"], "2 of 2 tensors");
+  EXPECT_EQ(certify().kind, Kind::equal);
+  evidence.read_back["timed"].erase("fc.bias");
+  EXPECT_EQ(line(certify(), "weights read back")["value"], "1 of 2 tensors");
+  EXPECT_EQ(line(certify(), "weights read back")["result"], "pass");
+  evidence.read_back["timed"]["fc.weight"] = std::string(64, '0');
+  EXPECT_EQ(certify().kind, Kind::unequal);
+  EXPECT_THAT(certify().reason, HasSubstr("'fc.weight' of the timed weights is not what the file holds"));
+}
+
+TEST_F(Certified, settings_that_the_case_fixes_must_match) {
+  make();
+  evidence.load["settings"]["threads"] = 1;
+  EXPECT_EQ(certify().kind, Kind::unequal);
+  EXPECT_THAT(certify().reason, HasSubstr("threads 1, the case says 2"));
+  evidence.load["settings"]["threads"] = 2;
+  evidence.load["settings"]["maths"] = "bf16";
+  EXPECT_THAT(certify().reason, HasSubstr("maths mode bf16, the case says fp32"));
+}
+
+TEST_F(Certified, settings_that_the_case_leaves_open_are_only_shown) {
+  make();
+  evidence.load["settings"]["layout"] = "blocked";
+  const Certificate c = certify();
+  EXPECT_EQ(c.kind, Kind::equal);
+  EXPECT_EQ(line(c, "layout")["value"], "blocked");
+  EXPECT_EQ(line(c, "layout")["how"], "reported");
+}
+
+TEST_F(Certified, more_parameters_than_the_module_has_are_refused_and_fewer_explained) {
+  make();
+  evidence.load["parameters"] = 90;
+  EXPECT_EQ(certify().kind, Kind::equal);
+  EXPECT_THAT(line(certify(), "parameter count")["detail"].get<std::string>(), HasSubstr("folded"));
+  evidence.load["parameters"] = 101;
+  EXPECT_EQ(certify().kind, Kind::unequal);
+  evidence.load["parameters"] = 0;
+  EXPECT_EQ(line(certify(), "parameter count")["result"], "not_checked");
+}
+
+TEST_F(Certified, an_iteration_too_fast_for_the_machine_is_mistrusted) {
+  make();
+  evidence.iteration_ms = 0.9;
+  evidence.limit_ms = 1.0;
+  EXPECT_EQ(line(certify(), "time is plausible")["result"], "pass");
+  evidence.iteration_ms = 0.05;
+  EXPECT_EQ(certify().kind, Kind::mistrusted);
+  EXPECT_THAT(certify().reason, HasSubstr("it was not done"));
+}
+
+TEST_F(Certified, short_reasons_have_at_most_8_words) {
+  make();
+  const auto words = [](const std::string& text) { return std::count(text.begin(), text.end(), ' ') + 1; };
+  const auto expect_short = [&] {
+    const Certificate c = certify();
+    EXPECT_FALSE(c.reason_short.empty());
+    EXPECT_LE(words(c.reason_short), 8) << c.reason_short;
+  };
+  evidence.load["settings"]["maths"] = "bf16";
+  expect_short();
+  evidence.load["settings"]["maths"] = "fp32";
+  evidence.load["parameters"] = 101;
+  expect_short();
+  evidence.load["parameters"] = 100;
+  for (double scale : {1e-4, 3.0, 0.0, 1e300}) {
+    evidence.sets["timed"] = check("timed", [&](int, const Output&, Values v) {
+      for (double& x : v) x = scale < 1 ? x + scale * x * x : x * scale;
+      return v;
+    });
+    if (!evidence.sets["timed"].equal_work()) expect_short();
+  }
+}
+
+TEST_F(Certified, a_float32_reference_is_shown_as_weaker) {
+  make([](Bundle& b) { b.reference = "float32_envelope"; });
+  const Certificate c = certify();
+  EXPECT_EQ(c.proof["weak"], true);
+  EXPECT_THAT(line(c, "reference")["detail"].get<std::string>(), HasSubstr("no float64 kernel"));
+}
+
+TEST_F(Certified, has_power_when_faults_are_large_and_inputs_differ) {
+  make();
+  EXPECT_FALSE(strength.weak) << strength.reason;
+  ASSERT_EQ(strength.faults.size(), 1u);
+  EXPECT_GT(strength.faults[0].times_bound, 1000);
+  EXPECT_GT(strength.input_spread, 0.5);
+}
+
+TEST_F(Certified, is_weak_when_a_planted_fault_hardly_shows) {
+  make([](Bundle& b) {
+    b.faults["hardly"]["output"] = b.exact["generic1/0/output"];
+    for (double& x : b.faults["hardly"]["output"]) x *= 1 + 1e-4;
+  });
+  EXPECT_TRUE(strength.weak);
+  EXPECT_THAT(strength.reason, HasSubstr("'hardly' reaches only"));
+  EXPECT_EQ(certify().proof["weak"], true);
+  EXPECT_EQ(certify().kind, Kind::equal) << "weak is not unequal";
+}
+
+TEST_F(Certified, is_weak_when_outputs_hardly_depend_on_inputs) {
+  make([](Bundle& b) {
+    const Values common = b.exact["generic1/0/output"];
+    for (auto& [key, values] : b.exact)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = common[i % 10] + 0.01 * values[i];
+  });
+  EXPECT_LT(strength.input_spread, 0.05);
+  EXPECT_TRUE(strength.weak);
+}
+
+TEST_F(Certified, is_weak_when_no_fault_could_be_planted) {
+  make([](Bundle& b) { b.faults.clear(); });
+  EXPECT_TRUE(strength.weak);
+  EXPECT_EQ(line(certify(), "planted faults are seen")["result"], "not_checked");
+}
+
+TEST(opening_a_reference, says_which_file_is_missing_or_damaged) {
+  const auto error_after = [](const std::function<void(Bundle&)>& damage) {
+    Bundle bundle;
+    bundle.draw();
+    bundle.write();
+    damage(bundle);
+    auto opened = Reference::open(bundle.path);
+    return opened ? std::string("opened") : opened.error().what;
+  };
+  const auto rewrite = [](Bundle& b, const std::string& text) { std::ofstream(b.path / "bundle.json") << text; };
+  EXPECT_EQ(error_after([](Bundle&) {}), "opened");
+  EXPECT_THAT(error_after([](Bundle& b) { fs::remove(b.path / "bundle.json"); }),
+              HasSubstr("bundle.json: cannot be read"));
+  EXPECT_THAT(error_after([&](Bundle& b) { rewrite(b, "{"); }), HasSubstr("bundle.json: is not what it should be"));
+  EXPECT_THAT(error_after([&](Bundle& b) { rewrite(b, R"({"bundle":2})"); }), HasSubstr("version 2"));
+  EXPECT_THAT(
+      error_after([&](Bundle& b) { rewrite(b, R"({"bundle":1,"outputs":[],"ring":4,"reference":"float64"})"); }),
+      HasSubstr("lists no output"));
+  EXPECT_THAT(error_after([&](Bundle& b) {
+                rewrite(b, R"({"bundle":1,"outputs":[{"name":"output","dtype":"complex64","shape":[2]}]})");
+              }),
+              HasSubstr("cannot be compared"));
+  EXPECT_THAT(error_after([](Bundle& b) { fs::remove(b.path / "reference/timed.safetensors"); }),
+              HasSubstr("timed.safetensors: is missing"));
+  EXPECT_THAT(error_after([](Bundle& b) { fs::remove(b.path / "reference/timed.envelope.safetensors"); }),
+              HasSubstr("timed.envelope.safetensors"));
+  EXPECT_THAT(error_after([](Bundle& b) { fs::resize_file(b.path / "reference/generic1.safetensors", 50); }),
+              HasSubstr("generic1.safetensors"));
+  EXPECT_THAT(error_after([](Bundle& b) {
+                auto bundle = nlohmann::json::parse(std::ifstream(b.path / "bundle.json"));
+                bundle["outputs"][0]["shape"] = {2, 11};
+                std::ofstream(b.path / "bundle.json") << bundle;
+              }),
+              HasSubstr("another shape"));
+}
+
+TEST(opening_a_reference, lists_what_the_bundle_has) {
+  Bundle bundle;
+  bundle.draw();
+  bundle.write();
+  const auto reference = open(bundle);
+  EXPECT_EQ(reference->sets(), (std::vector<std::string>{"generic1", "generic2", "timed"}));
+  EXPECT_EQ(reference->indices("timed"), all);
+  EXPECT_EQ(reference->indices("generic1"), two);
+  EXPECT_EQ(reference->ring(), 4);
+  EXPECT_FALSE(reference->weaker());
+  EXPECT_EQ(reference->faults(), std::vector<std::string>{"relu_dropped"});
+  EXPECT_EQ(reference->legitimate("timed", 3, "output").size(), 5u);
+  EXPECT_NEAR(reference->envelope("timed", "output").error, bundle.rounding, bundle.rounding);
+  EXPECT_EQ(reference->envelope("timed", "nothing").error, 8 * 0x1p-24);
+}
+
+}  // namespace
+}  // namespace strata::proof
