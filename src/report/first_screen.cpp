@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/sentence.hpp"
 
 namespace strata::report {
@@ -43,7 +45,9 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
 EmptyLine empty_line(const Json& row) {
   auto reason = text(row, "reason_short");
   if (reason.empty()) reason = text(row, "reason");
-  return {&row, level_name(row), text(row, "state"), first_words(reason, 8)};
+  auto state = text(row, "state");
+  std::replace(state.begin(), state.end(), '_', ' ');
+  return {&row, level_name(row), state, first_words(reason, 8)};
 }
 
 std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& glyphs) {

@@ -17,7 +17,7 @@ struct LevelLine {
 // One level without a number; `reason` has at most eight words.
 struct EmptyLine {
   const Json* row;
-  std::string name, state, reason;
+  std::string name, state, reason;  // state in words: "out of memory"
 };
 
 struct FirstScreen {

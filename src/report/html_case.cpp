@@ -52,7 +52,7 @@ std::string level_rows(const FirstScreen& screen) {
 std::string empty_rows(const FirstScreen& screen) {
   std::string out = R"(<div class="without"><h3>Levels without a number</h3><ul>)";
   for (const auto& empty : screen.without)
-    out += fmt::format(R"(<li><strong>{}</strong> <span class="state">{}</span> {}</li>)", escape_html(empty.name), escape_html(empty.state), escape_html(empty.reason));
+    out += fmt::format(R"(<li><strong>{}</strong> <span class="state">{}{}</span> {}</li>)", escape_html(empty.name), escape_html(empty.state), empty.reason.empty() ? "" : ":", escape_html(empty.reason));
   return out + "</ul></div>\n";
 }
 

@@ -12,7 +12,7 @@
 namespace strata::report {
 namespace {
 
-constexpr int kIndent = 20, kLeft = 2, kLine = 17, kBarHeight = 8;
+constexpr int kIndent = 26, kLeft = 2, kLine = 17, kBarHeight = 8;
 constexpr double kCharacter = 6.7;  // pixels of an average one in the size that report.css gives
 
 // Wide: name, time, bar and words side by side. Narrow: below each other.
@@ -99,7 +99,8 @@ std::string node_markup(const Geometry& shape, const LedgerNode& node, const Pla
 std::string edge_markup(const Json& edge, const Placed& from, const Placed& to) {
   const auto kind = text(edge, "kind");
   const char* css = kind == "differs" ? "edge differs" : kind == "peer" ? "edge peer" : "edge";
-  return fmt::format(R"(<path class="{}" d="M{} {}V{}H{}"/>)", css, from.x + 6, from.top + 18, to.top + 9, to.x - 4);
+  // The trunk is shared by edges of all kinds, so only the branch shows this edge's kind.
+  return fmt::format(R"(<path class="trunk" d="M{0} {1}V{2}"/><path class="{3}" d="M{0} {2}H{4}"/>)", from.x + 6, from.top + 18, to.top + 9, css, to.x - 4);
 }
 
 int height_of(const Geometry& shape, const Placed& place) {

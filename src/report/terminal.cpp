@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <regex>
 
 #include "report/first_screen.hpp"
 #include "report/table.hpp"
@@ -44,7 +45,7 @@ Lines labelled(const std::string& label, const std::string& words, std::size_t w
   return lines;
 }
 
-enum class Fit { roomy, short_proof, narrow };
+enum class Fit { roomy, short_proof, narrow, tight };  // verdict in words until short_proof, then as a sign
 
 struct Column {
   std::string title;
@@ -56,7 +57,7 @@ std::vector<Column> columns(Fit fit, bool device_memory) {
   std::vector<Column> all{
       {"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
       {"time", true, [](const LevelLine& l) { return l.time; }}};
-  if (fit == Fit::narrow) {
+  if (fit >= Fit::narrow) {
     all.push_back({"times as fast", true, [](const LevelLine& l) {
                      return (l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
                    }});
@@ -70,8 +71,10 @@ std::vector<Column> columns(Fit fit, bool device_memory) {
   all.push_back({fit == Fit::roomy ? "start again" : "again", true, [](const LevelLine& l) { return l.start_again; }});
   if (fit == Fit::roomy)
     all.push_back({"proof", false, [](const LevelLine& l) { return l.proof; }});
-  else
+  else if (fit != Fit::tight)
     all.push_back({"proof", false, [](const LevelLine& l) { return l.proof_short; }});
+  else
+    all.push_back({"obs + rep", false, [](const LevelLine& l) { return std::regex_replace(l.proof_short, std::regex(" obs, ([0-9]+) rep"), " + $1"); }});
   return all;
 }
 
@@ -92,12 +95,12 @@ Lines level_table(const FirstScreen& screen, std::size_t width, const Paint& pai
   std::vector<Column> all;
   std::vector<std::size_t> widths;
   std::size_t gap = 2;
-  for (const Fit tried : {Fit::roomy, Fit::short_proof, Fit::narrow}) {
+  for (const Fit tried : {Fit::roomy, Fit::short_proof, Fit::narrow, Fit::tight}) {
     fit = tried;
     all = columns(fit, screen.has_device_memory);
     widths = widths_of(all, screen.levels);
-    gap = total(widths, 2) <= width || fit != Fit::narrow ? 2 : 1;
-    if (total(widths, 2) <= width) break;
+    gap = total(widths, 2) <= width || fit < Fit::narrow ? 2 : 1;
+    if (total(widths, gap) <= width) break;
   }
   const std::string between(gap, ' ');
   Lines lines(1);
@@ -135,7 +138,7 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
 }
 
 std::string legend(const FirstScreen& screen, Fit fit) {
-  if (fit != Fit::narrow) return "";
+  if (fit < Fit::narrow) return "";
   std::string out;
   const auto has = [&](const char* verdict) {
     return std::any_of(screen.levels.begin(), screen.levels.end(), [&](const LevelLine& l) { return l.verdict == verdict; });

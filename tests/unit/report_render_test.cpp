@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <unistd.h>
+
+#include "report/first_screen.hpp"
+#include "report/html.hpp"
+#include "report/ledger_tree.hpp"
+#include "report/markdown.hpp"
+#include "report/render_file.hpp"
+#include "report/terminal.hpp"
+
+namespace strata::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+Json example() { return read_results(fs::path(STRATA_SOURCE_DIR) / "tests/report/example_run.json").value().at(0); }
+
+Json first_case_alone() {
+  auto run = example();
+  run["cases"].erase(1);
+  return run;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class Scratch {
+ public:
+  Scratch() : path(fs::temp_directory_path() / ("strata_report_test_" + std::to_string(getpid()))) { fs::create_directories(path); }
+  ~Scratch() { fs::remove_all(path); }
+  fs::path file(const std::string& name, const std::string& content) const {
+    std::ofstream(path / name) << content;
+    return path / name;
+  }
+  fs::path path;
+};
+
+TEST(report_terminal, fits_nine_levels_into_24_lines_from_80_columns_on) {
+  for (const int width : {80, 100, 120, 200}) {
+    const auto lines = lines_of(terminal(first_case_alone(), {width, false, true}));
+    EXPECT_LE(lines.size(), 24U) << width;
+    for (const auto& line : lines) EXPECT_LE(width_of(line), static_cast<std::size_t>(width)) << line;
+  }
+}
+
+TEST(report_terminal, fits_eight_levels_without_a_number_into_24_lines) {
+  auto run = example();
+  run["cases"].erase(0);
+  EXPECT_LE(lines_of(terminal(run, {80, false, true})).size(), 24U);
+}
+
+TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {
+  const auto shown = terminal(first_case_alone(), {100, false, true});
+  const auto without_versions = std::regex_replace(shown, std::regex("PyTorch [0-9.]+"), "");
+  EXPECT_FALSE(std::regex_search(without_versions, std::regex("[0-9]\\.[0-9]{3}"))) << shown;
+}
+
+TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
+  const auto shown = terminal(first_case_alone(), {120, false, true});
+  for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again", "9 observed, 3 reported", "not resolved",
+                           "Limit", "341 GFLOP/s", "process effect 3% (assumed)", "smallest visible effect 5.5%", "12 of 432 blocks disturbed",
+                           "0 of 7 false alarms", "Next", "--preset thorough"})
+    EXPECT_THAT(shown, HasSubstr(part));
+}
+
+TEST(report_terminal, marks_verdicts_by_signs_where_words_do_not_fit) {
+  const auto narrow = terminal(first_case_alone(), {80, false, true});
+  EXPECT_THAT(narrow, HasSubstr("~1.03"));
+  EXPECT_THAT(narrow, HasSubstr("~ not resolved"));
+}
+
+TEST(report_terminal, writes_ascii_alone_when_asked_and_escape_codes_only_in_colour) {
+  const auto plain = terminal(example(), {100, false, false}) + terminal_ledger(example(), {100, false, false});
+  EXPECT_TRUE(std::all_of(plain.begin(), plain.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80 && c != '\x1b'; }));
+  EXPECT_THAT(terminal(example(), {100, true, true}), HasSubstr("\x1b["));
+}
+
+TEST(report_terminal, does_not_let_a_name_steer_the_terminal) {
+  auto run = first_case_alone();
+  run["cases"][0]["rows"][1]["level"] = "evil\x1b[2J\nlevel";
+  EXPECT_THAT(terminal(run, {100, false, true}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(certificate_text(run), Not(HasSubstr("\x1b")));
+}
+
+TEST(report_terminal, gives_each_row_without_a_number_its_state_and_at_most_eight_words) {
+  const auto screen = first_screen(example(), example()["cases"][1], glyphs(true));
+  ASSERT_EQ(screen.without.size(), 8U);
+  for (const auto& empty : screen.without) EXPECT_LE(std::count(empty.reason.begin(), empty.reason.end(), ' '), 7) << empty.reason;
+  EXPECT_EQ(screen.without[0].state, "out of memory");
+}
+
+TEST(report_terminal, survives_results_in_which_everything_is_missing) {
+  const TerminalStyle style;
+  for (const auto& run : {Json::object(), Json{{"cases", {Json::object()}}}, Json{{"cases", {{{"rows", {Json::object(), 3, nullptr}}}}}}}) {
+    EXPECT_FALSE(terminal(run, style).empty());
+    EXPECT_FALSE(terminal_ledger(run, style).empty());
+    EXPECT_FALSE(certificate_text(run).empty());
+    EXPECT_FALSE(markdown(run).empty());
+    EXPECT_FALSE(csv(run).empty());
+    EXPECT_THAT(terminal(run, style) + markdown(run), Not(testing::AnyOf(HasSubstr("null"), HasSubstr("nan"))));
+  }
+}
+
+TEST(report_ledger, hangs_each_level_below_the_one_it_comes_from) {
+  std::vector<const Json*> others;
+  const auto run = example();
+  const auto nodes = ledger_nodes(run["cases"][0], others);
+  std::vector<std::string> order;
+  for (const auto& node : nodes) order.push_back(std::to_string(node.depth) + node.name);
+  EXPECT_EQ(order, (std::vector<std::string>{"0eager", "1compile", "2aoti", "1torchscript", "1libtorch", "1onnxruntime", "1openvino"}));
+  EXPECT_TRUE(others.empty());
+}
+
+TEST(report_ledger, places_a_cycle_and_a_second_way_in_once) {
+  const Json tangled{{"ledger", {{"edges", {{{"from", "a"}, {"to", "b"}}, {{"from", "b"}, {"to", "a"}}, {{"from", "c"}, {"to", "b"}}}}}}};
+  std::vector<const Json*> others;
+  EXPECT_EQ(ledger_nodes(tangled, others).size(), 3U);
+  EXPECT_EQ(others.size(), 1U);
+}
+
+TEST(report_ledger, attributes_nothing_to_peers_and_to_edges_that_differ_in_more) {
+  const auto shown = terminal_ledger(first_case_alone(), {140, false, true});
+  for (const auto& line : lines_of(shown)) {
+    if (line.find("torchscript") != std::string::npos) {
+      EXPECT_THAT(line, HasSubstr("differs in freezing"));
+      EXPECT_THAT(line, Not(HasSubstr(" to ")));
+    }
+    if (line.find("onnxruntime") != std::string::npos) { EXPECT_THAT(line, Not(HasSubstr("ms ("))); }
+    if (line.find("compile") != std::string::npos) { EXPECT_THAT(line, HasSubstr("ms (")); }
+  }
+}
+
+TEST(report_certificate, shows_every_line_of_one_level_or_says_that_there_is_none) {
+  const auto shown = certificate_text(example(), "onnxruntime");
+  EXPECT_THAT(shown, HasSubstr("weights read back"));
+  EXPECT_THAT(shown, HasSubstr("not checked"));
+  EXPECT_THAT(shown, HasSubstr("first difference at layer1.0.bn1"));
+  EXPECT_THAT(shown, Not(HasSubstr("openvino")));
+  EXPECT_THAT(certificate_text(example(), "nosuch"), HasSubstr("no level named nosuch"));
+}
+
+TEST(report_csv, has_a_line_for_each_case_and_level_and_empty_fields_for_unknowns) {
+  const auto lines = lines_of(csv(example()));
+  ASSERT_EQ(lines.size(), 1U + 18U);
+  const auto commas = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
+  EXPECT_THAT(lines[0], HasSubstr("end_to_end_ms_estimate,"));
+  EXPECT_EQ(commas(lines[1]), commas(lines[0])) << "the example's first row has no quoted comma but in `repeat`";
+  EXPECT_THAT(csv(example()), Not(HasSubstr("null,")));
+}
+
+TEST(report_markdown, escapes_names_and_shows_levels_ledger_and_warnings) {
+  auto run = example();
+  run["cases"][0]["rows"][1]["level"] = "a|b<script>";
+  const auto shown = markdown(run);
+  EXPECT_THAT(shown, HasSubstr("a\\|b&lt;script>"));
+  EXPECT_THAT(shown, HasSubstr("**Ledger**"));
+  EXPECT_THAT(shown, HasSubstr("W003"));
+  EXPECT_THAT(shown, HasSubstr("out of memory, its limit"));
+}
+
+TEST(report_html, escapes_every_string_of_the_result_wherever_it_stands) {
+  const Scratch scratch;
+  const auto plotly = scratch.file("plotly.min.js", "var Plotly = '</script>';");
+  const std::string evil = "<img src=x onerror=alert(1)>\"'&";
+  // Every string in the result, the paths of rows included, is replaced: what is not escaped shows.
+  const std::function<void(Json&)> poison = [&](Json& node) {
+    if (node.is_structured())
+      for (auto& child : node) poison(child);
+    else if (node.is_string() && node != "measured" && node != "equal" && node != "step" && node != "peer" && node != "differs")
+      node = evil;
+  };
+  auto run = example();
+  poison(run);
+  const auto page = html({run}, plotly).value();
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, HasSubstr("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"));
+  EXPECT_EQ(std::count(page.begin(), page.end(), '\x01'), 0);
+  std::size_t scripts = 0;
+  for (std::size_t at = 0; (at = page.find("</script>", at)) != std::string::npos; ++at) ++scripts;
+  EXPECT_EQ(scripts, 3U) << "data, plotly, report: nothing else may end a script";
+}
+
+TEST(report_html, refuses_without_a_run_or_without_plotly) {
+  EXPECT_FALSE(html({}, "/nonexistent").has_value());
+  const auto missing = html({example()}, "/nonexistent/plotly.min.js");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_THAT(missing.error().what, HasSubstr("/nonexistent/plotly.min.js"));
+}
+
+TEST(report_file, refuses_what_is_not_a_result_and_says_what_it_read) {
+  const Scratch scratch;
+  EXPECT_THAT(read_results(scratch.file("a.json", "{")).error().what, HasSubstr("is not JSON"));
+  EXPECT_THAT(read_results(scratch.file("b.json", R"({"schema":"strata.run/9"})")).error().what, HasSubstr("strata.run/9"));
+  EXPECT_THAT(read_results(scratch.file("c.json", "[]")).error().what, HasSubstr("no run"));
+  EXPECT_EQ(read_results(scratch.path / "none.json").error().exit, Exit::usage);
+  EXPECT_THAT(render({example()}, "xml", "", {}).error().hint, HasSubstr("html"));
+}
+
+TEST(report_file, leaves_no_half_report_when_it_cannot_write) {
+  const Scratch scratch;
+  EXPECT_TRUE(write_whole(scratch.path / "out.txt", "whole").has_value());
+  EXPECT_FALSE(write_whole(scratch.path / "none" / "out.txt", "whole").has_value());
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace strata::report
