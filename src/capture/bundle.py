@@ -108,24 +108,18 @@ class _Capture:
         for name, value in outputs.items():
             if value.is_complex() or value.is_sparse or value.is_quantized:
                 raise Problem("unsupported", f"output '{name}' is {value.dtype}, {value.layout}", "return dense real tensors")
-        self.info["outputs"] = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in outputs.items()]
+        self.info["outputs"] = _described(outputs)
 
     def _timed(self, module: nn.Module) -> None:
         self.say("preparing weights")
         self.info["weight_source"], self.info["case"]["weights_label"] = prepare_timed(module, self.spec, self.ring, self.info)
         self.info["weight_bytes"] = sum(t.numel() * t.element_size() for t in state_of(module).values())
 
-    def _tapped(self, module: nn.Module) -> nn.Module:
-        return TapModule(module).eval() if self.spec["deep"] else module
-
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
         timed = state_of(module)
         self._check_space(timed)
-        work = copy.deepcopy(module)
-        view = self._tapped(work).to(self.spec["device"])
-        if self.spec["deep"]:
-            self.info["outputs"] = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in self.runner.run(view, self.ring[0]).items()]
+        work = copy.deepcopy(module).to(self.spec["device"])
         for number, name in enumerate(("timed", *GENERIC_SETS)):
             if number:
                 make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
@@ -134,31 +128,44 @@ class _Capture:
             load_weights(work, weights, name)
             entries = self.ring if name == "timed" else self.ring[:PROVEN_GENERIC]
             self.say(f"reference of weight set {name}")
-            wanted = self._reference(name, view, entries)
+            wanted = self._reference(name, work, entries)
             if name == "timed":
                 load_weights(module, timed, name)
                 self._export(module, wanted)
             elif name == "generic1":
-                self._faults(module)
+                self._faults(module, wanted[0])
 
-    def _reference(self, name: str, view: nn.Module, entries: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    def _reference(self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+        """Writes a set's reference and envelope; returns the reference. Taps are large and tell only where levels part: one set and one entry have them."""
+        runs, wanted = self._run_all(work, entries)
+        self._check_repeatable(work, runs["default"][0])
+        self.e0 = ref.envelope_error(runs, wanted)
+        if self.spec["deep"] and name == "generic1":
+            self.say("tapping every layer")
+            tapped_runs, tapped = self._run_all(TapModule(copy.deepcopy(work)).eval(), entries[:1])
+            runs = {variant: [tapped_runs[variant][0], *results[1:]] for variant, results in runs.items() if variant in tapped_runs}
+            self._write_reference(name, [tapped[0], *wanted[1:]], runs)
+            self.info["outputs"] = _described(runs["default"][0])
+        else:
+            self._write_reference(name, wanted, runs)
+        return wanted
+
+    def _run_all(self, view: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
+        """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
         runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1)
-        self._check_repeatable(view, runs["default"][0])
-        wanted = None
         if self.info["reference"] == "float64":
             try:
-                wanted = ref.reference_float64(self.runner, ref.double_copy(view), entries)
+                return runs, ref.reference_float64(self.runner, ref.double_copy(view), entries)
             except Exception as error:  # whatever the model's code raises in float64
                 if is_out_of_memory(error):
                     raise
                 self.info["reference"] = "float32_envelope"
                 self.notes.append(f"the model does not run in float64: {last_line(error)}")
-        if wanted is None:
-            wanted = ref.mean_of(runs)
+        return runs, ref.mean_of(runs)
+
+    def _write_reference(self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]) -> None:
         self._write(f"reference/{name}", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
         self._write(f"reference/{name}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
-        self.e0 = ref.envelope_error(runs, wanted)
-        return wanted
 
     def _check_repeatable(self, view: nn.Module, first: dict[str, Tensor]) -> None:
         again = self.runner.run(view, self.ring[0])
@@ -169,13 +176,12 @@ class _Capture:
     def _export(self, module: nn.Module, wanted: list[dict[str, Tensor]]) -> None:
         """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
         self.say("exporting the graph")
-        tapped = self._tapped(copy.deepcopy(module)) if self.spec["deep"] else module
-        program, self.info["export"] = export(tapped, self.ring[0], self.info)
+        program, self.info["export"] = export(module, self.ring[0], self.info)
         if program is None:
             return
         runnable = program.module()
         names = [o["name"] for o in self.info["outputs"]]
-        for i in (0, 1):
+        for i in range(2):
             with torch.no_grad():
                 outputs = runnable(*[self.ring[i][d["name"]].clone() for d in self.info["inputs"]])
             got = dict(zip(names, outputs))
@@ -189,12 +195,12 @@ class _Capture:
         torch.export.save(program, str(self.folder / "model.pt2"))
         (self.folder / "graph.txt").write_text(str(program.graph_module.print_readable(print_output=False)), encoding="utf-8")
 
-    def _faults(self, module: nn.Module) -> None:
+    def _faults(self, module: nn.Module, wanted: dict[str, Tensor]) -> None:
         self.say("planting faults")
         wide = self.info["reference"] == "float64"
 
-        view = self._tapped(copy.deepcopy(module)).to(self.spec["device"])
-        results, said = ref.faulty_references(self.runner, view.double() if wide else view, self.ring[0], self.info["flops"], wide)
+        whole = copy.deepcopy(module).to(self.spec["device"])
+        results, said = ref.faulty_references(self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.info["flops"], wide)
         self.info["faults"], self.info["fault_sentences"] = list(results), said
         self._write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
 
@@ -217,6 +223,10 @@ class _Capture:
         self.info["reference_note"] = "; ".join(self.notes)
         (self.folder / "bundle.json").write_text(json.dumps(self.info, indent=1), encoding="utf-8")
         self.say("done")
+
+
+def _described(outputs: dict[str, Tensor]) -> list[dict]:
+    return [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in outputs.items()]
 
 
 def _elements(shape: list[int]) -> int:

@@ -20,6 +20,7 @@ from capture.problem import Problem
 from strata_sdk.models import bind, load_weights
 
 CALIBRATION_SAMPLES = 8
+BEFORE_BATCH_NORM = 0.05  # deviation of what enters a BatchNorm in generic sets, roughly
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm, nn.RMSNorm)
 
 
@@ -111,11 +112,12 @@ def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring
                 _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
     shared = _shared_weights(module)
     hooks = []
+    producers: dict[int, tuple[Tensor, nn.Module]] = {}
     for layer in module.modules():
         if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
-            hooks.append(layer.register_forward_pre_hook(_shifted_statistics(generator)))
+            hooks.append(layer.register_forward_pre_hook(_shifted_statistics(generator, producers)))
         elif isinstance(layer, PRODUCTS) and id(layer.weight) not in shared:
-            hooks.append(layer.register_forward_hook(_scaled_product(generator)))
+            hooks.append(layer.register_forward_hook(_scaled_product(generator, producers)))
     with _hooks(hooks):
         _run_calibration(module, ring, bundle)
 
@@ -202,7 +204,7 @@ def _channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     x = x.transpose(0, 1).reshape(x.shape[1], -1).double()
     mean, var = x.mean(1), x.var(1, unbiased=False)
     # A channel with one value, or a dead one, has no variance: it gets a share of the layer's, so that it is not blown up.
-    floor = max(0.05 * var.mean().item(), 0.05 * x.var(unbiased=False).item(), 1e-3)
+    floor = max(0.05 * var.mean().item(), 0.05 * x.var(unbiased=False).item(), 1e-5)
     return mean, var.clamp(min=floor)
 
 
@@ -212,21 +214,30 @@ def _set_statistics(norm: _BatchNorm, args: tuple) -> None:
     norm.running_var.copy_(var)
 
 
-def _shifted_statistics(generator: torch.Generator):
+def _shifted_statistics(generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]):
+    """Sets the statistics at a BatchNorm's first call; shrinks the layer right before it, since only beside a small variance a wrong epsilon shows."""
     done: set[nn.Module] = set()
 
-    def hook(norm: _BatchNorm, args: tuple) -> None:
+    def hook(norm: _BatchNorm, args: tuple):
         if norm in done:
-            return
+            return None
         done.add(norm)
-        mean, var = _channel_moments(args[0])
+        x = args[0]
+        layer = producers.get(id(x), (None, None))[1]
+        if layer is not None:
+            layer.weight.mul_(BEFORE_BATCH_NORM)
+            if layer.bias is not None:
+                layer.bias.mul_(BEFORE_BATCH_NORM)
+            x = x * BEFORE_BATCH_NORM
+        mean, var = _channel_moments(x)
         norm.running_mean.copy_(mean + _away(mean.shape, 0.1, 0.5, generator) * var.sqrt())
         norm.running_var.copy_(var)
+        return (x, *args[1:])
 
     return hook
 
 
-def _scaled_product(generator: torch.Generator):
+def _scaled_product(generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]):
     """Scales a linear or convolution layer so that its result has a deviation drawn away from 1, and centres its channels before the bias."""
     done: set[nn.Module] = set()
 
@@ -246,9 +257,10 @@ def _scaled_product(generator: torch.Generator):
         target = float(torch.exp(_away((), 0.3, 0.7, generator)))
         layer.weight.mul_(target / deviation)
         scaled = bare * (target / deviation)
-        if layer.bias is None:
-            return scaled
-        layer.bias.copy_(target * _away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
-        return scaled + layer.bias.view(shape)
+        if layer.bias is not None:
+            layer.bias.copy_(target * _away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
+            scaled = scaled + layer.bias.view(shape)
+        producers[id(scaled)] = (scaled, layer)  # kept alive, so that the id stays its own
+        return scaled
 
     return hook

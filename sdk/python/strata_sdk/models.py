@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib.util
-import inspect
 import json
 import os
 import sys
@@ -242,6 +242,16 @@ class _View(nn.Module):
         return self
 
 
+def _record(records: list[tuple[str, Tensor]], path: str, _module: nn.Module, _args: tuple, output: Any) -> None:
+    """A forward hook; a partial of it, unlike a closure, is copied together with its TapModule."""
+    if isinstance(output, Tensor):
+        records.append((f"tap:{path}", output.clone()))
+    elif isinstance(output, (tuple, list)):
+        for i, part in enumerate(output):
+            if isinstance(part, Tensor):
+                records.append((f"tap:{path}.{i}", part.clone()))
+
+
 class TapModule(_View):
     """Returns the module's named outputs, followed by the output of every leaf module in order of execution (`tap:<path>`, `tap:<path>#2`, ...).
     Taps are copies, since an in-place ReLU would overwrite them. Works under torch.compile, torch.export and torch.jit.trace."""
@@ -254,20 +264,7 @@ class TapModule(_View):
             is_leaf = not any(True for _ in module.children()) or isinstance(module, nn.MultiheadAttention)  # its projection is never called as a module
             if is_leaf and module is not inner and module not in paths:
                 paths[module] = path
-                module.register_forward_hook(self._hook(path))
-
-    def _hook(self, path: str):
-        records = self._records
-
-        def hook(_module, _args, output):
-            if isinstance(output, Tensor):
-                records.append((f"tap:{path}", output.clone()))
-            elif isinstance(output, (tuple, list)):
-                for i, part in enumerate(output):
-                    if isinstance(part, Tensor):
-                        records.append((f"tap:{path}.{i}", part.clone()))
-
-        return hook
+                module.register_forward_hook(functools.partial(_record, self._records, path))
 
     def forward(self, *args, **kwargs) -> dict[str, Tensor]:
         self._records.clear()
