@@ -48,11 +48,12 @@ constexpr std::array<DtypeSize, 13> dtypes{{{"F64", 8},
                                             {"U8", 1},
                                             {"BOOL", 1}}};
 
-// A name from a file for an error message: short, one line, no control characters.
+// A name from a file for an error message: short, one line, printable ASCII (so that it can be stored and shown
+// anywhere).
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 120;
   std::string out = "\"";
-  for (char c : name.substr(0, longest)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  for (char c : name.substr(0, longest)) out += c < 0x20 || c > 0x7e ? '?' : c;
   return out + (name.size() > longest ? "...\"" : "\"");
 }
 

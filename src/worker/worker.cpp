@@ -12,6 +12,7 @@
 #include <set>
 
 #include "common/interrupt.hpp"
+#include "worker/answer_line.hpp"
 #include "worker/process.hpp"
 
 namespace strata::worker {
@@ -29,26 +30,11 @@ std::string signal_name(int number) {
 
 std::string seconds(std::chrono::milliseconds time) { return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000.0); }
 
-State state_of_code(const std::string& code) {
-  if (code == "unsupported") {
-    return State::unsupported;
-  }
-  if (code == "unavailable") {
-    return State::unavailable;
-  }
-  return code == "out_of_memory" ? State::out_of_memory : State::failed;
-}
-
 // A program that could not get memory and gave up says so in its last lines.
 bool speaks_of_memory(std::string log) {
   std::transform(log.begin(), log.end(), log.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::array<const char*, 5> words = {"bad_alloc", "memoryerror", "out of memory", "cannot allocate memory", "not enough memory"};
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return log.find(word) != std::string::npos; });
-}
-
-std::string text_field(const Json& answer, const char* key) {
-  const auto found = answer.find(key);
-  return found != answer.end() && found->is_string() ? printable(found->get<std::string>(), 4000) : std::string();
 }
 
 }  // namespace
@@ -148,31 +134,15 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
 }
 
 tl::expected<Json, Failure> Worker::read_answer(const std::string& line, std::int64_t id, std::string_view op) {
-  const std::string hint = "the level breaks docs/protocol.md: `strata level check` shows where";
-  const Json answer = Json::parse(line, nullptr, false);
-  if (!answer.is_object()) {
-    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} is no JSON object: \"{}\"", op, printable(line, 120)), hint));
+  auto answer = parse_answer_line(line, id, op);
+  if (!answer) {
+    return tl::unexpected(broken(State::failed, answer.error(), "the level breaks docs/protocol.md: `strata level check` shows where"));
   }
-  const auto got_id = answer.find("id");
-  if (got_id == answer.end() || *got_id != id) {
-    const std::string shown = got_id == answer.end() ? "none" : printable(got_id->dump(-1, ' ', false, Json::error_handler_t::replace), 40);
-    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} carries id {} instead of {}", op, shown, id), hint));
+  if (!answer->failure) {
+    return std::move(answer->fields);
   }
-  const auto ok = answer.find("ok");
-  if (ok == answer.end() || !ok->is_boolean()) {
-    return tl::unexpected(broken(State::failed, fmt::format("the answer to {} has no boolean \"ok\": \"{}\"", op, printable(line, 120)), hint));
-  }
-  if (ok->get<bool>()) {
-    return answer;
-  }
-  const std::string code = text_field(answer, "code");
-  std::string what = text_field(answer, "what");
-  if (what.empty()) {
-    what = fmt::format("{} failed with code \"{}\" and no reason", op, code);
-  } else if (code == "bad_request") {
-    what = fmt::format("the level refused {} as a bad request: {}", op, what);
-  }
-  return tl::unexpected(Failure{state_of_code(code), std::move(what), text_field(answer, "hint"), process_->log_tail(tail_lines)});
+  answer->failure->log_tail = process_->log_tail(tail_lines);
+  return tl::unexpected(std::move(*answer->failure));
 }
 
 tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::chrono::milliseconds timeout) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line of a worker, which may be anything: parsed and held against the protocol's rules. Knows no process; fuzzed.
+#pragma once
+
+#include <string_view>
+
+#include "worker/worker.hpp"
+
+namespace strata::worker {
+
+// An answer that keeps the rules: success with its fields, or the level's own failure (without the log's end).
+struct AnswerLine {
+  Json fields;
+  std::optional<Failure> failure;
+};
+
+// Error: how the line breaks the protocol. Refuses values nested deeper than 64, since writing them out again recurses.
+tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, std::int64_t id, std::string_view op);
+
+}  // namespace strata::worker

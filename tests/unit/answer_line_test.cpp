@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests/fuzz searches at random, in the few cases that matter most.
+#include "worker/answer_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace strata::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(answer_line, gives_the_fields_of_a_success) {
+  const auto answer = parse_answer_line(R"({"id":7,"ok":true,"count":4})", 7, "inputs");
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->failure);
+  EXPECT_EQ(answer->fields["count"], 4);
+}
+
+TEST(answer_line, turns_a_failure_into_its_state_and_reason) {
+  const auto answer = parse_answer_line(R"({"id":7,"ok":false,"code":"unsupported","what":"aten::x","hint":"use y"})", 7, "load");
+  ASSERT_TRUE(answer && answer->failure);
+  EXPECT_EQ(answer->failure->state, State::unsupported);
+  EXPECT_EQ(answer->failure->what, "aten::x");
+  EXPECT_EQ(answer->failure->hint, "use y");
+}
+
+TEST(answer_line, refuses_values_nested_so_deeply_that_writing_them_would_end_the_program) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_THAT(parse_answer_line(R"({"ok":true,"id":)" + deep + "}", 1, "hello").error(), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(parse_answer_line(deep, 1, "hello").error(), HasSubstr("nested deeper than 64"));
+}
+
+TEST(answer_line, complaints_are_text_that_can_be_stored) {
+  const auto answer = parse_answer_line("\xff\xfe\x01junk", 1, "hello");
+  ASSERT_FALSE(answer);
+  EXPECT_NO_THROW((void)Json(answer.error()).dump());
+}
+
+}  // namespace
+}  // namespace strata::worker
