@@ -124,11 +124,6 @@ class Fields {
   std::optional<Error> error_;
 };
 
-bool good_id(const std::string& id) {
-  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  return !id.empty() && id.size() <= 40 && id[0] >= 'a' && id[0] <= 'z' && std::all_of(id.begin(), id.end(), good);
-}
-
 // Names in braces that expand() would leave alone although they look like placeholders.
 void check_placeholders(Fields& fields, const char* key, const std::vector<std::string>& command) {
   for (const std::string& argument : command) {
@@ -207,6 +202,11 @@ void walk(const fs::path& folder, int depth, std::vector<fs::path>& out) {
 }
 
 }  // namespace
+
+bool good_id(const std::string& id) {
+  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !id.empty() && id.size() <= 40 && id[0] >= 'a' && id[0] <= 'z' && std::all_of(id.begin(), id.end(), good);
+}
 
 Result<Level> read(const fs::path& folder) {
   const fs::path file = folder / "level.json";

@@ -33,6 +33,9 @@ struct Found {
   std::vector<Problem> problems;
 };
 
+// Up to 40 of a-z, 0-9 and _, a letter first: ids stand in comma lists and before an @.
+bool good_id(const std::string& id);
+
 // Reads one level.json. Errors name the file, the field, what was got and what is allowed.
 Result<Level> read(const std::filesystem::path& folder);
 

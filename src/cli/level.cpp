@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/level.hpp"
+
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "cli/say.hpp"
+#include "common/interrupt.hpp"
+#include "common/nearest.hpp"
+#include "common/places.hpp"
+#include "level/conformance.hpp"
+#include "level/level.hpp"
+#include "level/skeleton.hpp"
+#include "level/tiny_bundle.hpp"
+
+namespace strata::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct CheckOptions {
+  std::string path, bundle;
+  std::vector<std::string> arguments;
+  double timeout_s = 60;
+};
+
+// A folder under the system's temporary one, removed with everything in it.
+class Scratch {
+ public:
+  Scratch() {
+    std::error_code error;
+    std::string pattern = (fs::temp_directory_path(error) / "strata_check_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// A folder with level.json, or the id of a level that is found; nullopt: `path` is a program. Error: it is nothing.
+Result<std::optional<level::Level>> find_level(const std::string& path, const Installation& place) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error) && fs::path(path).filename() != "level.json") return std::optional<level::Level>();
+  if (fs::exists(path, error)) {
+    auto level = level::read(fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path());
+    if (!level) return tl::unexpected<Error>(level.error());
+    return std::optional<level::Level>(std::move(*level));
+  }
+  const auto found = level::discover(level::search_path(place.root));
+  std::vector<std::string> ids;
+  for (const auto& level : found.levels) {
+    if (level.id == path) return std::optional<level::Level>(level);
+    ids.push_back(level.id);
+  }
+  for (const auto& problem : found.problems)
+    if (problem.where.parent_path().filename() == path) return tl::unexpected<Error>(problem.error);
+  const auto meant = nearest(path, ids);
+  return fail(fmt::format("{} is neither a folder with level.json, nor a program, nor a level; levels are: {}", path, fmt::join(ids, ", ")), meant ? fmt::format("did you mean {}?", *meant) : "", Exit::usage);
+}
+
+// The parts of bundle.json that the checks rely on.
+Result<void> check_bundle(const fs::path& folder) {
+  std::ifstream file(folder / "bundle.json");
+  const Json bundle = Json::parse(file, nullptr, false);
+  const bool good = bundle.is_object() && bundle.contains("case") && bundle["case"].is_object() && bundle.contains("outputs") && bundle["outputs"].is_array() && bundle.contains("parameters") &&
+                    bundle.contains("ring") && bundle["ring"].is_number_unsigned() && bundle["ring"] >= 2 && bundle["ring"] < 100000;
+  return good ? Result<void>() : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more", folder.string()), "docs/bundle.md says what a bundle holds; `python -m capture` writes one", Exit::usage);
+}
+
+Result<level::Subject> make_subject(const CheckOptions& options, const Installation& place, const fs::path& scratch) {
+  auto level = find_level(options.path, place);
+  if (!level) return tl::unexpected<Error>(level.error());
+  level::Subject subject;
+  subject.scratch = scratch;
+  subject.patience = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
+  subject.bundle = options.bundle.empty() ? scratch / "bundle" : fs::absolute(options.bundle);
+  if (options.bundle.empty()) {
+    const fs::path module = place.root / "examples" / "tiny_mlp.py";
+    if (auto written = level::write_tiny_bundle(subject.bundle, fs::exists(module) ? module.string() + ":build" : "tiny_mlp"); !written) return tl::unexpected<Error>(written.error());
+  }
+  if (auto good = check_bundle(subject.bundle); !good) return tl::unexpected<Error>(good.error());
+  const level::Places places = {place.python, place.tools_python, place.level_build.string(), place.root.string()};
+  level::Level bare;  // a program without level.json
+  bare.folder = fs::absolute(fs::path(options.path)).parent_path();
+  const level::Level& known = *level ? **level : bare;
+  subject.launch.argv = *level ? level::expand(known.start, known, places) : std::vector<std::string>{fs::absolute(options.path).string()};
+  subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
+  subject.launch.env = level::environment(known, places, "default", 1, scratch / "cache");
+  subject.launch.log_path = (scratch / "log").string();
+  subject.prepare = level::expand(known.prepare, known, places);
+  subject.level = *level;
+  return subject;
+}
+
+void print_check(const level::Check& check) {
+  const char* mark = check.verdict == level::Verdict::pass ? "pass" : check.verdict == level::Verdict::fail ? "FAIL" : "skip";
+  fmt::print("{}  {}{}{}\n", mark, check.name, check.why.empty() ? "" : ": ", check.why);
+  std::fflush(stdout);
+}
+
+int run_check(const CheckOptions& options) {
+  if (!(options.timeout_s > 0 && options.timeout_s <= 86400)) return complain({fmt::format("--timeout is {}; allowed are seconds up to 86400", options.timeout_s), "", Exit::usage});
+  const Scratch scratch;
+  if (scratch.path().empty()) return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
+  const auto subject = make_subject(options, installation(), scratch.path());
+  if (!subject) return complain(subject.error());
+  fmt::print("checking {}\n", fmt::join(subject->launch.argv, " "));
+  const auto checks = level::check_conformance(*subject, print_check);
+  std::map<level::Verdict, int> counts;
+  for (const auto& check : checks) ++counts[check.verdict];
+  fmt::print("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail], counts[level::Verdict::skip]);
+  if (interrupted().load()) return complain({"interrupted: the checks above are not all", "", Exit::failed});
+  return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
+}
+
+int run_new(level::Skeleton wanted) {
+  const auto place = installation();
+  wanted.root = place.root;
+  if (wanted.parent.empty()) wanted.parent = place.root / "levels";
+  const auto written = level::write_skeleton(wanted);
+  if (!written) return complain(written.error());
+  for (const auto& file : *written) fmt::print("wrote {}\n", file.string());
+  const fs::path folder = written->front().parent_path();
+  const bool found = folder.parent_path() == place.root / "levels";
+  if (wanted.language == "c++" && !found) fmt::print("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n", folder.string(), place.root.string());
+  if (wanted.language == "c++" && found) fmt::print("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(), place.root.string());
+  fmt::print("check it: ./strata level check {}\n", folder.string());
+  if (!found) fmt::print("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n", folder.parent_path().string());
+  return 0;
+}
+
+}  // namespace
+
+void add_level_verbs(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("level", "write a new level, or check one against the worker protocol");
+  verb->require_subcommand(1);
+
+  const auto wanted = std::make_shared<level::Skeleton>();
+  CLI::App* make = verb->add_subcommand("new", "write the skeleton of a level: level.json, source, README");
+  make->add_option("name", wanted->id, "its id: a-z, 0-9 and _")->required();
+  make->add_option("--language", wanted->language, "c++ or python")->required();
+  make->add_option("--into", wanted->parent, "the folder to make it in (default: strata's levels/)");
+  make->callback([wanted, &exit_code] { exit_code = run_new(*wanted); });
+
+  const auto options = std::make_shared<CheckOptions>();
+  CLI::App* check = verb->add_subcommand("check", "run the protocol's conformance suite (docs/protocol.md) on a level or any program");
+  check->add_option("path", options->path, "a level's folder, its id, or any program")->required();
+  check->add_option("arguments", options->arguments, "after --: arguments for the program");
+  check->add_option("--bundle", options->bundle, "check with this bundle instead of a tiny network of the suite's own");
+  check->add_option("--timeout", options->timeout_s, "seconds that one request may take (load: ten times as long)")->capture_default_str();
+  check->callback([options, &exit_code] { exit_code = run_check(*options); });
+}
+
+}  // namespace strata::cli
