@@ -99,6 +99,8 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   subject.launch.argv = *level ? level::expand(known.start, known, places) : std::vector<std::string>{fs::absolute(options.path).string()};
   subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
   subject.launch.env = level::environment(known, places, "default", 1, scratch / "cache");
+  subject.launch.env["STRATA_OVERLAY"] = place.overlay;
+  subject.launch.env["STRATA_ROOT"] = place.root.string();
   subject.launch.log_path = (scratch / "log").string();
   subject.prepare = level::expand(known.prepare, known, places);
   subject.level = *level;

@@ -16,16 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // @ID@ is the level's id, @TYPE@ its class, @START@ its program.
-const char* const python_json = R"({
+const char* const python_json = R"text({
   "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "python", "api": 1,
   "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
   "start": ["{python}", "-m", "strata_sdk", "{level}"],
   "environment": true, "needs": ["numpy", "safetensors"],
   "default": "say what the default settings are, in one sentence"
 }
-)";
+)text";
 
-const char* const python_source = R"(# SPDX-License-Identifier: Apache-2.0
+const char* const python_source = R"text(# SPDX-License-Identifier: Apache-2.0
 """@ID@: say what runs the network here. The SDK owns the protocol, the timed loop and the files; this file only runs the network."""
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class @TYPE@(Level):
     def outputs(self) -> Sequence[Any]:
         """All outputs in host memory, in the order of job.output_names; not touched again."""
         return ()
-)";
+)text";
 
-const char* const cpp_json = R"({
+const char* const cpp_json = R"text({
   "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "c++", "api": 1,
   "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
   "start": ["@START@"],
   "environment": false, "needs": [],
   "default": "say what the default settings are, in one sentence"
 }
-)";
+)text";
 
-const char* const cpp_source = R"(// SPDX-License-Identifier: Apache-2.0
+const char* const cpp_source = R"text(// SPDX-License-Identifier: Apache-2.0
 // @ID@: say what runs the network here. The SDK owns main(), the protocol, the timed loop and the files.
 #include "strata/level.hpp"
 
@@ -103,11 +103,11 @@ class @TYPE@ : public strata::Level {
 }  // namespace
 
 STRATA_LEVEL(@TYPE@)
-)";
+)text";
 
 const char* const cpp_inside = "strata_add_level(@ID@ level_@ID@.cpp)\n";
 
-const char* const cpp_outside = R"(# cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build
+const char* const cpp_outside = R"text(# cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build
 cmake_minimum_required(VERSION 3.25)
 project(level_@ID@ LANGUAGES CXX)
 if(NOT CMAKE_BUILD_TYPE)
@@ -116,9 +116,9 @@ endif()
 add_subdirectory("${STRATA_ROOT}/sdk/cpp" sdk)
 add_executable(level_@ID@ level_@ID@.cpp)
 target_link_libraries(level_@ID@ PRIVATE strata_sdk)
-)";
+)text";
 
-const char* const readme = R"(# @ID@
+const char* const readme = R"text(# @ID@
 
 What runs the network here, and how this level differs from the one above it (`from` and `changes` in level.json draw that edge in the ledger):
 name everything that changes, or leave both fields out.
@@ -126,7 +126,7 @@ name everything that changes, or leave both fields out.
 Defaults: threads, layout, precision, graph optimisations, and why they are fair.
 
 @BUILD@Check it against the protocol: `strata level check @FOLDER@`
-)";
+)text";
 
 std::string filled(std::string text, const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values)
