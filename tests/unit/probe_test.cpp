@@ -8,9 +8,12 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "probe/checks.hpp"
 #include "probe/gpu.hpp"
 #include "probe/limits.hpp"
 #include "probe/machine.hpp"
@@ -240,6 +243,81 @@ TEST(Limits, finds_more_operations_than_one_core_of_the_last_century) {
 
 TEST(Limits, takes_no_thread_as_one) {
   EXPECT_EQ(measure_limits(0, 1ms).threads, 1);
+}
+
+// A folder that is removed again with all in it.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/strata_probe_XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::filesystem::path& name, const std::string& text) const {
+    std::filesystem::create_directories((path / name).parent_path());
+    std::ofstream(path / name) << text;
+  }
+  std::filesystem::path path;
+};
+
+const Check* find(const Checks& checks, const std::string& name) {
+  for (const auto& check : checks)
+    if (check.name == name) return &check;
+  return nullptr;
+}
+
+TEST(Packages, are_read_from_a_virtual_environment_without_starting_it) {
+  const Folder venv;
+  venv.write("pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n");
+  venv.write("lib/python3.11/site-packages/scikit_learn-1.9.1.dist-info/METADATA", "");
+  venv.write("lib/python3.11/site-packages/torch-2.15.0+cu132.dist-info/METADATA", "");
+  const auto found = installed_packages(site_packages(venv.path / "bin/python"));
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"scikit-learn", "1.9.1"}, {"torch", "2.15.0+cu132"}}));
+  EXPECT_TRUE(site_packages("/usr/bin/python3").empty());
+}
+
+TEST(Packages, sizes_of_locks_are_read_and_unknown_ones_are_zero) {
+  const Folder folder;
+  folder.write("sizes", "# lock, MB to download, MB on disk\nbase 183 619\ntorch 2889 5351\n");
+  EXPECT_EQ(lock_size(folder.path / "sizes", "torch").download_mb, 2889);
+  EXPECT_EQ(lock_size(folder.path / "sizes", "torch").disk_mb, 5351);
+  EXPECT_EQ(lock_size(folder.path / "sizes", "toast").disk_mb, 0);
+}
+
+TEST(Checks, every_limit_has_a_reason_and_every_missing_thing_a_remedy) {
+  const Folder empty;
+  Installation nothing;
+  nothing.root = empty.path;
+  nothing.tools_python = nothing.python = (empty.path / ".venv/bin/python").string();
+  nothing.level_build = empty.path / "build";
+  Checks all = machine_checks(20ms);
+  for (const auto& more : {software_checks(nothing), set_up_checks(nothing)})
+    all.insert(all.end(), more.begin(), more.end());
+  for (const auto& check : all) {
+    if (check.standing != Standing::ok) EXPECT_FALSE(check.reason.empty()) << check.name;
+    if (check.standing == Standing::missing) EXPECT_FALSE(check.remedy.empty()) << check.name;
+    if (check.standing == Standing::ok) EXPECT_FALSE(check.found.empty()) << check.name;
+  }
+  ASSERT_TRUE(find(all, "PyTorch") != nullptr);
+  EXPECT_EQ(find(all, "PyTorch")->standing, Standing::missing);
+}
+
+TEST(Checks, set_up_left_counts_only_what_is_not_there) {
+  const Folder root;
+  root.write("requirements/sizes", "base 183 619\ntorch 2889 5351\n");
+  root.write("requirements/base.txt", "a");
+  root.write("requirements/torch.txt", "b");
+  Installation place;
+  place.root = root.path;
+  place.tools_python = place.python = (root.path / ".venv/bin/python").string();
+  place.level_build = root.path / "build/env";
+  EXPECT_NE(find(set_up_checks(place), "still to do")->found.find("3072 MB to download"), std::string::npos);
+  // SHA-256 of "a", as setup/python.sh writes it
+  root.write(".venv/strata-installed", "base=ca978112ca1bbdca\n");
+  EXPECT_NE(find(set_up_checks(place), "still to do")->found.find("2889 MB to download"), std::string::npos);
+  place.python = "/usr/bin/python3";  // a user's own: no PyTorch of ours
+  EXPECT_NE(find(set_up_checks(place), "still to do")->found.find("about 0 MB to download"), std::string::npos);
+  root.write("build/env/build.ninja", "");
+  EXPECT_EQ(find(set_up_checks(place), "still to do")->found, "nothing");
 }
 
 TEST(Gpu, says_why_there_is_none) {

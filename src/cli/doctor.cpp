@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/say.hpp"
+#include "level/level.hpp"
+#include "plan/environment.hpp"
+#include "plan/jobs.hpp"
+#include "probe/checks.hpp"
+#include "probe/gpu.hpp"
+#include "probe/machine.hpp"
+
+namespace strata::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using probe::Check;
+using probe::Checks;
+using probe::Standing;
+
+// What is known of one interpreter: its PyTorch and whether a Python module can be imported there.
+struct Modules {
+  std::string python, torch, why_not;  // why_not: the interpreter itself does not work
+  fs::path site;                       // empty: asked by starting the interpreter
+  std::vector<std::string> missing;
+
+  bool has(const std::string& module) const {
+    if (!site.empty()) return fs::exists(site / module) || fs::exists(site / (module + ".py"));
+    return std::find(missing.begin(), missing.end(), module) == missing.end();
+  }
+};
+
+// strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
+Modules modules_of(const std::string& python, const Installation& place, const std::vector<level::Level>& levels) {
+  Modules found;
+  found.python = python;
+  if (python == place.tools_python) {
+    found.site = probe::site_packages(python);
+    if (found.site.empty()) found.why_not = "strata's own environment is not set up";
+    const auto packages = probe::installed_packages(found.site);
+    if (const auto torch = packages.find("torch"); torch != packages.end()) found.torch = torch->second;
+    return found;
+  }
+  std::vector<std::string> modules;
+  for (const auto& level : levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
+  const auto answer = plan::ask_environment(python, place, modules);
+  if (!answer) {
+    found.why_not = answer.error().what;
+    return found;
+  }
+  found.torch = answer->torch_version;
+  found.missing = answer->missing;
+  return found;
+}
+
+Check level_check(const level::Level& level, const Modules& environment, const Modules& tools,
+                  const Installation& place, bool gpu) {
+  Check check{"levels", level.id, Standing::ok, {}, {}, {}};
+  const bool by_tools = !level.start.empty() && level.start.front() == "{tools_python}";
+  const auto& python = by_tools ? tools : environment;
+  const bool own = python.python == place.tools_python;
+  const auto unavailable = [&](const std::string& reason, const std::string& remedy) {
+    check.standing = Standing::missing;
+    check.reason = reason;
+    check.remedy = remedy;
+    return check;
+  };
+  const std::string first_use = "./strata compare sets it up on first use";
+  if ((level.environment || !level.needs.empty()) && !python.why_not.empty())
+    return unavailable(python.why_not, own ? first_use : "name a working interpreter with --python");
+  if (level.environment && environment.torch.empty())
+    return unavailable("no PyTorch in " + environment.python, own ? first_use : "install PyTorch 2.11 or newer there");
+  for (const auto& need : level.needs) {
+    if (!python.has(need))
+      return unavailable(fmt::format("Python module {} is missing in {}", need, python.python),
+                         own ? first_use : fmt::format("{} -m pip install {}", python.python, need));
+  }
+  if (!level.start.empty() && level.start.front().starts_with("{build}") &&
+      !fs::exists(level::expand({level.start.front()}, level, plan::places_of(place)).front())) {
+    std::string reason;
+    std::ifstream file(place.level_build / "FAILED");
+    if (std::getline(file, reason))
+      return unavailable("it could not be compiled: " + reason,
+                         fmt::format("mend the cause, then rm -r {}", place.level_build.string()));
+    return unavailable("its program is not compiled yet", first_use);
+  }
+  for (const auto& device : level.devices) {
+    if (device != "cuda" || gpu) check.found += (check.found.empty() ? "" : ", ") + device;
+  }
+  if (check.found.empty()) return unavailable("it runs only on a GPU, and there is none", {});
+  return check;
+}
+
+Checks level_checks(const Installation& place) {
+  const auto found = level::discover(level::search_path(place.root));
+  const auto tools = modules_of(place.tools_python, place, found.levels);
+  const auto environment = place.python == place.tools_python ? tools : modules_of(place.python, place, found.levels);
+  const bool gpu = probe::gpus().available;
+  Checks checks;
+  for (const auto& level : found.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
+  for (const auto& problem : found.problems) {
+    checks.push_back(
+        {"levels", problem.where.filename().string(), Standing::missing, {}, problem.error.what, problem.error.hint});
+  }
+  return checks;
+}
+
+void print_text(const Checks& checks) {
+  std::size_t width = 0;
+  for (const auto& check : checks) width = std::max(width, check.name.size());
+  std::string group;
+  for (const auto& check : checks) {
+    if (check.group != group) fmt::print("{}{}\n", group.empty() ? "" : "\n", group = check.group);
+    const auto detail =
+        check.found.empty() || check.reason.empty() ? check.found + check.reason : check.found + ": " + check.reason;
+    fmt::print("  {:{}}  {:7}  {}\n", check.name, width, probe::to_string(check.standing), detail);
+    if (!check.remedy.empty()) fmt::print("  {:{}}           -> {}\n", "", width, check.remedy);
+  }
+}
+
+void print_json(const Checks& checks) {
+  nlohmann::json out = {
+      {"schema", "strata.doctor/1"}, {"machine", probe::machine()}, {"checks", nlohmann::json::array()}};
+  for (const auto& check : checks) {
+    out["checks"].push_back({{"group", check.group},
+                             {"name", check.name},
+                             {"standing", probe::to_string(check.standing)},
+                             {"found", check.found},
+                             {"reason", check.reason},
+                             {"remedy", check.remedy}});
+  }
+  fmt::print("{}\n", out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int doctor(const std::string& format_name) {
+  const auto format = format_option(format_name);
+  if (!format) return complain(format.error());
+  const auto place = installation();
+  Checks checks = probe::machine_checks(std::chrono::milliseconds(500));
+  for (auto& more : {probe::software_checks(place), level_checks(place), probe::set_up_checks(place)})
+    checks.insert(checks.end(), more.begin(), more.end());
+  if (*format == report::Format::text) {
+    print_text(checks);
+  } else if (*format == report::Format::json) {
+    print_json(checks);
+  } else {
+    std::vector<report::Cells> rows;
+    for (const auto& c : checks)
+      rows.push_back({c.group, c.name, std::string(probe::to_string(c.standing)), c.found, c.reason, c.remedy});
+    fmt::print("{}", report::table({"group", "name", "standing", "found", "reason", "remedy"}, rows, *format));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  struct Arguments {
+    std::string format = "text", python;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  auto* verb = app.add_subcommand("doctor", "what this machine can measure and what not, each with reason and remedy");
+  verb->add_option("--format", arguments->format, "text, json, csv or md");
+  verb->add_option("--python", arguments->python, "the interpreter whose PyTorch is measured (default: strata's own)");
+  verb->callback([arguments, &exit_code] {
+    // the launcher has resolved it already
+    if (!arguments->python.empty() && !std::getenv("STRATA_ROOT")) setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
+    exit_code = doctor(arguments->format);
+  });
+}
+
+}  // namespace strata::cli

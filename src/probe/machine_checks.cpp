@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <future>
+
+#include "probe/checks.hpp"
+#include "probe/gpu.hpp"
+#include "probe/machine.hpp"
+#include "probe/memory.hpp"
+
+namespace strata::probe {
+namespace {
+
+constexpr const char* group = "machine";
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes == 0) return "unknown";
+  if (bytes >= 1ull << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / gib);
+  if (bytes >= 1ull << 20) return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1 << 20));
+  return fmt::format("{:.0f} KiB", static_cast<double>(bytes) / 1024);
+}
+
+Check cores_check(const Cpu& cpu, const CgroupLimits& limits) {
+  Check check{group, "cores", Standing::ok, {}, {}, {}};
+  check.found = fmt::format("{} cores, {} processors usable ({})", cpu.physical, cpu.logical,
+                            cpu.model.empty() ? "unknown model" : cpu.model);
+  if (limits.cpus && *limits.cpus < cpu.physical) {
+    check.standing = Standing::limited;
+    check.reason =
+        fmt::format("the container may use {:.2f} processors' time; over it, it is stopped for milliseconds at a time",
+                    *limits.cpus);
+    check.remedy = "raise or lift the container's CPU quota, and give it whole processors instead (cpuset)";
+  } else if (cpu.logical < cpu.online) {
+    check.standing = Standing::limited;
+    check.reason = fmt::format("the machine has {} processors, this process may use {}", cpu.online, cpu.logical);
+    check.remedy = "fine if the others are not this machine's noise; otherwise lift the affinity (taskset, cpuset)";
+  }
+  return check;
+}
+
+Check smt_check(const Cpu& cpu) {
+  if (!cpu.smt) return {group, "SMT", Standing::ok, "off: one processor a core", {}, {}};
+  return {group,
+          "SMT",
+          Standing::limited,
+          fmt::format("on: {} processors on {} cores", cpu.logical, cpu.physical),
+          "two threads on one core slow each other down",
+          "nothing needed: the default number of threads is that of the cores"};
+}
+
+Check instruction_check(const Cpu& cpu) {
+  Check check{group, "instruction sets", Standing::ok, {}, {}, {}};
+  for (const auto& name : cpu.instruction_sets) check.found += (check.found.empty() ? "" : " ") + name;
+  const auto has = [&](const char* name) {
+    return std::find(cpu.instruction_sets.begin(), cpu.instruction_sets.end(), name) != cpu.instruction_sets.end();
+  };
+  if (!has("avx2") && !has("avx512f") && !has("asimd")) {
+    check.standing = Standing::limited;
+    check.reason = "neither AVX2 nor AVX-512 nor NEON: frameworks fall back on slow kernels";
+    check.remedy = "in a virtual machine, let the hypervisor pass the processor's features on";
+  }
+  return check;
+}
+
+Check governor_check(const Cpu& cpu) {
+  if (cpu.governor == "performance") return {group, "governor", Standing::ok, cpu.governor, {}, {}};
+  if (!cpu.governor.empty()) {
+    return {group,
+            "governor",
+            Standing::limited,
+            cpu.governor,
+            "the clock follows the load, so times depend on what ran before",
+            "sudo cpupower frequency-set -g performance"};
+  }
+  return {
+      group,
+      "governor",
+      Standing::limited,
+      "not readable",
+      cpu.hypervisor.empty() ? "the kernel shows no cpufreq" : "a virtual machine does not see the clock of its host",
+      "nothing can be done from here; levels take turns, so that changes hit all alike"};
+}
+
+Check busy_check(const char* name, double share, double limit, const char* reason, const char* remedy) {
+  Check check{group, name, Standing::ok, fmt::format("{:.1f}% of the machine", share * 100), {}, {}};
+  if (share > limit) {
+    check.standing = Standing::limited;
+    check.reason = reason;
+    check.remedy = remedy;
+  }
+  return check;
+}
+
+Check memory_check(const CgroupLimits& limits) {
+  const auto ram = memory();
+  Check check{group, "memory", Standing::ok, {}, {}, {}};
+  check.found = fmt::format("{} of {} free", size_text(ram.available_bytes), size_text(ram.total_bytes));
+  std::uint64_t usable = ram.available_bytes;
+  if (limits.memory_bytes) {
+    check.found += fmt::format(", at most {} in this container", size_text(*limits.memory_bytes));
+    usable = std::min(usable, *limits.memory_bytes);
+  }
+  if (static_cast<double>(usable) < 4 * gib) {
+    check.standing = Standing::limited;
+    check.reason =
+        "a comparison of all levels of ResNet-50 needs about 4 GiB; with less, levels run one after the other";
+    check.remedy = "close other programs, or compare fewer levels at once (--levels)";
+  }
+  return check;
+}
+
+// Memory by smaps_rollup, peak by clear_refs, run-queue wait by schedstat: each is a kernel option that some lack.
+Checks process_checks() {
+  Checks checks;
+  if (const auto own = process_memory(getpid()); own) {
+    checks.push_back({group, "memory of processes", Standing::ok, "private, PSS and file pages", {}, {}});
+  } else {
+    checks.push_back({group,
+                      "memory of processes",
+                      Standing::missing,
+                      {},
+                      "/proc/PID/smaps_rollup cannot be read",
+                      "mount /proc; Linux 4.14 or newer is needed"});
+  }
+  if (std::ofstream peak("/proc/self/clear_refs"); !(peak << "5" << std::flush)) {
+    checks.push_back({group, "peak memory", Standing::limited, "sampled",
+                      "the kernel's high-water mark cannot be reset (/proc/PID/clear_refs)",
+                      "none needed: short peaks may be missed"});
+  }
+  std::ifstream schedule("/proc/self/schedstat");
+  if (double running = 0, waiting = 0; !(schedule >> running >> waiting)) {
+    checks.push_back({group,
+                      "run-queue wait",
+                      Standing::missing,
+                      {},
+                      "/proc/PID/schedstat is not there, so disturbed blocks are harder to tell",
+                      "a kernel with CONFIG_SCHED_INFO"});
+  } else {
+    checks.push_back({group, "run-queue wait", Standing::ok, "read per block", {}, {}});
+  }
+  return checks;
+}
+
+Checks gpu_checks() {
+  const auto found = gpus();
+  if (!found.available) {
+    return {{group,
+             "GPU",
+             Standing::missing,
+             {},
+             found.why_not,
+             "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing"}};
+  }
+  Checks checks;
+  for (const auto& gpu : found.devices) {
+    Check check{group, "GPU", Standing::ok, {}, {}, {}};
+    check.found = fmt::format("{}, {} of {} used, driver {}", gpu.name, size_text(gpu.used_bytes),
+                              size_text(gpu.memory_bytes), found.driver);
+    if (gpu.busy_percent > 5) {
+      check.standing = Standing::limited;
+      check.reason = fmt::format("it is {}% busy with other work", gpu.busy_percent);
+      check.remedy = "end the other programs on it (nvidia-smi lists them)";
+    }
+    checks.push_back(check);
+  }
+  return checks;
+}
+
+}  // namespace
+
+std::string_view to_string(Standing standing) {
+  switch (standing) {
+    case Standing::ok:
+      return "ok";
+    case Standing::limited:
+      return "limited";
+    case Standing::missing:
+      return "missing";
+  }
+  return "missing";
+}
+
+Checks machine_checks(std::chrono::milliseconds window) {
+  auto others = std::async(std::launch::async, [window] { return other_load(window); });
+  const double steal = steal_share(window), load = others.get();
+  const auto processor = cpu();
+  const auto limits = cgroup_limits();
+  Checks checks{cores_check(processor, limits), smt_check(processor)};
+  checks.push_back({group, "caches", processor.l2_bytes ? Standing::ok : Standing::limited,
+                    fmt::format("L1d {}, L2 {}, L3 {}", size_text(processor.l1d_bytes), size_text(processor.l2_bytes),
+                                size_text(processor.l3_bytes)),
+                    processor.l2_bytes ? "" : "the kernel does not show them", ""});
+  checks.push_back(instruction_check(processor));
+  checks.push_back(governor_check(processor));
+  checks.push_back({group,
+                    "virtualisation",
+                    Standing::ok,
+                    processor.hypervisor.empty() ? "none seen" : "hypervisor: " + processor.hypervisor,
+                    {},
+                    {}});
+  checks.push_back(busy_check("steal", steal, 0.01, "the host gives this machine's processors to others",
+                              "measure at a quieter time, or on a machine of its own"));
+  checks.push_back(busy_check("other load", load, 0.05,
+                              "other programs are running; the times of several threads collapse beside them",
+                              "end them, or measure with --threads 1"));
+  checks.push_back(memory_check(limits));
+  for (auto& check : process_checks()) checks.push_back(std::move(check));
+  for (auto& check : gpu_checks()) checks.push_back(std::move(check));
+  return checks;
+}
+
+}  // namespace strata::probe
