@@ -293,9 +293,15 @@ TEST(Checks, every_limit_has_a_reason_and_every_missing_thing_a_remedy) {
   for (const auto& more : {software_checks(nothing), set_up_checks(nothing)})
     all.insert(all.end(), more.begin(), more.end());
   for (const auto& check : all) {
-    if (check.standing != Standing::ok) EXPECT_FALSE(check.reason.empty()) << check.name;
-    if (check.standing == Standing::missing) EXPECT_FALSE(check.remedy.empty()) << check.name;
-    if (check.standing == Standing::ok) EXPECT_FALSE(check.found.empty()) << check.name;
+    if (check.standing != Standing::ok) {
+      EXPECT_FALSE(check.reason.empty()) << check.name;
+    }
+    if (check.standing == Standing::missing) {
+      EXPECT_FALSE(check.remedy.empty()) << check.name;
+    }
+    if (check.standing == Standing::ok) {
+      EXPECT_FALSE(check.found.empty()) << check.name;
+    }
   }
   ASSERT_TRUE(find(all, "PyTorch") != nullptr);
   EXPECT_EQ(find(all, "PyTorch")->standing, Standing::missing);
