@@ -6,6 +6,7 @@
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <unordered_map>
@@ -62,6 +63,7 @@ class AotiLevel final : public strata::TorchLevel {
                                 about.at("device").dump(), about.at("threads").dump(), wanted.device, wanted.threads),
                     "run the level's prepare.py for this case");
     unpack_and_load(package, cache);
+    refuse_built_in_weights(about.at("weights"));
     const std::set<std::string> parameters = about.at("parameters");
     for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false))
       if (parameters.contains(name)) facts_.parameters += tensor.numel();
@@ -73,6 +75,16 @@ class AotiLevel final : public strata::TorchLevel {
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }
 
  private:
+  // A weight that the compiler wrote into the code as numbers could never be changed.
+  void refuse_built_in_weights(const std::vector<std::vector<std::string>>& weights) const {
+    const auto names = loader_->get_constant_fqns();
+    const std::set<std::string> constants(names.begin(), names.end());
+    for (const auto& same : weights)
+      if (std::none_of(same.begin(), same.end(), [&](const auto& name) { return constants.contains(name); }))
+        throw Failure("unsupported", "AOTInductor built the weight '" + same.front() +
+                                         "' into the code, so that no other set can be loaded");
+  }
+
   // The loader unpacks under TMPDIR and tidies up when it is destroyed, which a killed worker never does: so it unpacks
   // into the cache, workers that are gone are swept, and on a CPU, where all is mapped by then, the copy goes at once.
   void unpack_and_load(const std::filesystem::path& package, const std::filesystem::path& cache) {

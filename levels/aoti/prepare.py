@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the exported network with AOTInductor and its default settings: <cache>/package.pt2, and <cache>/package.json with what it was compiled for."""
+"""Compiles the exported network with AOTInductor: <cache>/package.pt2, and <cache>/package.json with what it was compiled for and which weights it reads."""
 import json
 from pathlib import Path
 
@@ -26,19 +26,33 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     part.parent.mkdir(exist_ok=True)
     with torch.no_grad():
         compile_package(program, part)
-    about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, "parameters": list(program.graph_signature.parameters)}
+    about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, 
+             "parameters": list(program.graph_signature.parameters), "weights": weights_in_use(program)}
     (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")
     part.replace(cache / "package.pt2")
     part.parent.rmdir()
     step("done")
 
 
+def weights_in_use(program: torch.export.ExportedProgram) -> list[list[str]]:
+    """The parameters and persistent buffers that an operation reads; names of one and the same tensor (tied weights) in one list."""
+    signature = program.graph_signature
+    names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    tensors: dict[tuple, list[str]] = {}
+    for node in program.graph.nodes:
+        name = names.get(node.name) if node.op == "placeholder" and node.users else None
+        if name is not None and name not in signature.non_persistent_buffers:
+            value = program.state_dict[name]
+            tensors.setdefault((value.data_ptr(), tuple(value.shape), value.stride()), []).append(name)
+    return list(tensors.values())
+
+
 def compile_package(program: torch.export.ExportedProgram, path: Path) -> None:
-    """AOTInductor with no option changed: what torch.compile's default mode takes as well."""
+    """AOTInductor with the defaults that torch.compile's default mode shares, but for one: see README.md."""
     from torch._inductor import aoti_compile_and_package
 
     try:
-        aoti_compile_and_package(program, package_path=str(path))
+        aoti_compile_and_package(program, package_path=str(path), inductor_configs={"always_keep_tensor_constants": True})
     except Exception as error:
         if "C++ compiler" in str(error) or type(error).__name__ == "InvalidCxxCompiler":
             raise UnavailableError("AOTInductor finds no C++ compiler", "install g++, or set CXX to one") from error

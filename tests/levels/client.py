@@ -35,7 +35,7 @@ def level_folder(name: str) -> Path:
 def environment(folder: Path, threads: int = 2, cache: Path | None = None, **extra: str) -> dict[str, str]:
     """The variables that docs/protocol.md promises to a worker."""
     promised = {"STRATA_LEVEL_DIR": str(folder), "STRATA_VARIANT": "default", "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
-                "PYTHONPATH": str(ROOT / "sdk" / "python")}
+                "PYTHONPATH": str(ROOT / "sdk" / "python"), "OMP_WAIT_POLICY": "PASSIVE"}  # the last one is not promised: tests share the machine
     if cache:
         promised |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
     return os.environ | promised | extra
@@ -44,7 +44,8 @@ def environment(folder: Path, threads: int = 2, cache: Path | None = None, **ext
 def command(folder: Path, key: str) -> list[str]:
     """`start` or `prepare` of level.json with its placeholders filled in."""
     words = json.loads((folder / "level.json").read_text(encoding="utf-8"))[key]
-    for placeholder, value in (("{python}", sys.executable), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT))):
+    for placeholder, value in (("{python}", sys.executable), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT)),
+                               ("{build}", os.environ.get("STRATA_LEVEL_BUILD", ""))):
         words = [word.replace(placeholder, value) for word in words]
     return words
 
