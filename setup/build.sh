@@ -80,7 +80,8 @@ build_fuzzers() {
     name=$(basename "$source" .cpp)
     needed=$(sed -n 's|^// sources: ||p' "$source")
     [[ ! -x $folder/$name || -n $(find "$source" "$root/src" -newer "$folder/$name" -name '*.[ch]pp' -print -quit) ]] || continue
-    # shellcheck disable=SC2086 -- a list of paths without spaces, relative to the root
+    # a list of paths without spaces, relative to the root
+    # shellcheck disable=SC2086
     (cd "$root" && step "$name" "compiling $name" "$compiler" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
       -Isrc "$source" $needed -o "$folder/$name" -lfmt) || fail_with_log "$name" "the compiler failed" "see the log above"
   done

@@ -13,6 +13,7 @@ source setup/python.sh
 source setup/build.sh
 need=$1
 python=${2:-}
+set -- "$need" "$python" "${@:3}"
 parts=" ${*:3} "
 trap 'say ""; say "strata: set-up interrupted; running the same command again goes on from there."; exit 130' INT TERM
 
@@ -59,13 +60,20 @@ if [[ $need != program ]]; then
   build_levels "$python" "$level_build"
 fi
 
-ready="$logs/ready-$need-${2//\//%}"
-{
-  printf 'STRATA_PYTHON=%q\n' "$python"
-  printf 'STRATA_TOOLS_PYTHON=%q\n' "$tools_python"
-  printf 'STRATA_LEVEL_BUILD=%q\n' "$level_build"
-  printf 'STRATA_OVERLAY=%q\n' "$overlay"
-  printf 'torch_witness=%q\n' "$torch_witness"
-} >"$ready.new"
-touch -r "$started" "$ready.new"
-mv "$ready.new" "$ready"
+# what is ready for more is ready for less
+case $need in
+  tests) ready_for=("tests-${2//\//%}" "levels-${2//\//%}" program-) ;;
+  levels) ready_for=("levels-${2//\//%}" program-) ;;
+  *) ready_for=(program-) ;;
+esac
+for name in "${ready_for[@]}"; do
+  {
+    printf 'STRATA_PYTHON=%q\n' "$python"
+    printf 'STRATA_TOOLS_PYTHON=%q\n' "$tools_python"
+    printf 'STRATA_LEVEL_BUILD=%q\n' "$level_build"
+    printf 'STRATA_OVERLAY=%q\n' "$overlay"
+    printf 'torch_witness=%q\n' "$torch_witness"
+  } >"$started.new"
+  touch -r "$started" "$started.new"
+  mv "$started.new" "$logs/ready-$name"
+done

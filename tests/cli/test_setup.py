@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launchers and the set-up steps. What needs no real environment runs in a tree of fakes: nothing is downloaded or compiled here."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(command, cwd=None, **environment):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("STRATA_")}
+    return subprocess.run([str(part) for part in command], cwd=cwd, env=clean | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+
+
+def executable(path: pathlib.Path, text: str) -> pathlib.Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A strata whose program prints its arguments and environment, and whose set-up only writes down that it was asked."""
+    root = tmp_path / "with space"
+    (root / "setup").mkdir(parents=True)
+    shutil.copy(ROOT / "strata", root)
+    shutil.copy(ROOT / "setup/launch.sh", root / "setup")
+    for file in ("src/cli/main.cpp", "src/capture/case.py", "levels/eager/level.py", "levels/libtorch/CMakeLists.txt", "sdk/cpp/CMakeLists.txt",
+                 "requirements/base.txt", "cmake/StrataTorch.cmake", "CMakeLists.txt", "CMakePresets.json", ".venv/lib/torch-2.15.0.dist-info/METADATA"):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text("")
+    executable(root / ".venv/bin/python", "#!/bin/sh\n")
+    executable(root / "setup/setup.sh", """#!/usr/bin/env bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+printf '%s|' "$@" >>"$root/asked"; echo >>"$root/asked"
+mkdir -p "$root/build/setup" "$root/build/release"
+printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_\\n' >"$root/build/release/strata"
+chmod +x "$root/build/release/strata"
+ready="$root/build/setup/ready-$1-${2//\\//%}"
+printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRATA_OVERLAY=\\ntorch_witness=%q\\n' \\
+  "${2:-$root/.venv/bin/python}" "$root/.venv/bin/python" "$root/build/env-x" "$root/.venv/lib/torch-2.15.0.dist-info" >"$ready"
+""")
+    # everything is older than the first set-up, whatever the resolution of the file system's clock
+    for path in root.rglob("*"):
+        os.utime(path, (time.time() - 100, time.time() - 100))
+    return root
+
+
+def asked(root: pathlib.Path) -> list[str]:
+    return (root / "asked").read_text().splitlines() if (root / "asked").exists() else []
+
+
+def touch_later(path: pathlib.Path) -> None:
+    path.touch()
+    os.utime(path, (time.time() + 100, time.time() + 100))
+
+
+def test_hands_arguments_on_unchanged_from_a_path_with_spaces(tree, tmp_path):
+    result = run([tree / "strata", "show", "a b", "", "*"], cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[:4] == ["argument:show", "argument:a b", "argument:", "argument:*"]
+    assert f"STRATA_ROOT={tree}" in result.stdout
+
+
+def test_sets_up_once_and_not_again_while_nothing_changes(tree):
+    for _ in range(3):
+        assert run([tree / "strata", "compare", "resnet50"]).returncode == 0
+    assert asked(tree) == ["levels||"]
+
+
+@pytest.mark.parametrize("file", ["src/cli/main.cpp", "CMakeLists.txt", "requirements/base.txt", "levels/libtorch/CMakeLists.txt", "setup/launch.sh"])
+def test_sets_up_again_when_a_source_is_newer(tree, file):
+    run([tree / "strata", "compare", "x"])
+    touch_later(tree / file)
+    run([tree / "strata", "compare", "x"])
+    assert len(asked(tree)) == 2
+
+
+def test_sets_up_again_when_a_source_was_deleted(tree):
+    run([tree / "strata", "--version"])
+    (tree / "src/cli/main.cpp").unlink()
+    touch_later(tree / "src/cli")
+    run([tree / "strata", "--version"])
+    assert len(asked(tree)) == 2
+
+
+def test_does_not_set_up_again_for_python_sources_or_their_caches(tree):
+    run([tree / "strata", "compare", "x"])
+    (tree / "src/capture/__pycache__").mkdir()
+    touch_later(tree / "src/capture/__pycache__")
+    touch_later(tree / "src/capture")
+    touch_later(tree / "src/capture/case.py")
+    touch_later(tree / "levels/eager/level.py")
+    run([tree / "strata", "compare", "x"])
+    assert len(asked(tree)) == 1
+
+
+def test_sets_up_again_when_the_environments_pytorch_is_gone(tree):
+    run([tree / "strata", "compare", "x"])
+    shutil.rmtree(tree / ".venv/lib")
+    run([tree / "strata", "compare", "x"])
+    assert len(asked(tree)) == 2
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["list", "levels"], ["show", "1"], ["report"], ["--help"], ["compare", "--help"], ["--version"], [],
+                                       ["level", "new", "x"], ["export-data", "1"]])
+def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
+    run([tree / "strata", *arguments])
+    assert asked(tree) == ["program||"]
+
+
+@pytest.mark.parametrize("arguments", [["compare", "resnet50"], ["level", "check", "x"], ["doctor", "--calibrate"]])
+def test_what_measures_asks_for_the_levels(tree, arguments):
+    run([tree / "strata", *arguments])
+    assert asked(tree) == ["levels||"]
+
+
+def test_the_users_python_is_found_in_any_place_and_form(tree, tmp_path):
+    python = executable(tmp_path / "my env/bin/python", "#!/bin/sh\n")
+    calls = [([tree / "strata", "compare", "x", "--python", python], {}), ([tree / "strata", "--python=" + str(python), "compare", "x"], {}),
+             ([tree / "strata", "compare", "x"], {"STRATA_PYTHON": str(python)}), ([tree / "strata", "compare", "--python", tmp_path / "my env"], {}),
+             ([tree / "strata", "compare", "--python", "my env/bin/python"], {})]
+    for call, environment in calls:
+        assert f"STRATA_PYTHON={python}" in run(call, cwd=tmp_path, **environment).stdout
+    assert asked(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
+
+
+def test_stratas_own_python_named_by_hand_is_its_own(tree):
+    run([tree / "strata", "compare", "x", "--python", tree / ".venv/bin/python"])
+    assert asked(tree) == ["levels||"]
+
+
+def test_a_failed_set_up_ends_the_call_with_its_exit_code(tree):
+    executable(tree / "setup/setup.sh", "#!/bin/sh\nexit 3\n")
+    assert run([tree / "strata", "compare", "x"]).returncode == 3
+
+
+# The steps, each sourced alone into a shell with a root of its own.
+
+
+def shell(root: pathlib.Path, script: str, **environment):
+    for name in ("setup", "requirements"):
+        if not (root / name).exists():
+            shutil.copytree(ROOT / name, root / name)
+    return run(["bash", "-c", f"set -euo pipefail; root='{root}'; for f in common packages python build; do source \"$root/setup/$f.sh\"; done; {script}"], **environment)
+
+
+def test_a_failing_step_names_itself_shows_its_log_and_what_to_do(tmp_path):
+    result = shell(tmp_path, "step compiler 'compiling' bash -c 'echo first; echo the reason; exit 7' || fail_with_log compiler 'it broke' 'mend it'")
+    assert result.returncode == 3
+    for expected in ("set-up step 'compiler' failed: it broke", "| the reason", "what to do: mend it", "build/setup/compiler.log", "goes on from there"):
+        assert expected in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_step_without_network_says_so(tmp_path):
+    result = shell(tmp_path, "make_venv", PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_FIND_LINKS="", PIP_CONFIG_FILE="/dev/null")
+    assert result.returncode == 3
+    assert "package index could not be reached" in result.stderr
+
+
+def test_too_little_disk_is_said_before_anything_is_downloaded(tmp_path):
+    result = shell(tmp_path, "need_disk python \"$root\" 99999999")
+    assert result.returncode == 3
+    assert re.search(r"needs 99999999 MB .* where \d+ MB are free", result.stderr)
+
+
+def test_missing_packages_without_root_are_one_command_to_run(tmp_path):
+    fakes = tmp_path / "bin"
+    executable(fakes / "dpkg-query", "#!/bin/sh\necho 'installed libfmt-dev'\n")
+    executable(fakes / "sudo", "#!/bin/sh\nexit 1\n")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and folder != pathlib.Path("/tmp"):
+            folder.chmod(0o755)
+    as_nobody = ["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []
+    for name in ("setup", "requirements"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    script = f"root='{tmp_path}'; source $root/setup/common.sh; source $root/setup/packages.sh; set_up_packages program"
+    result = run([*as_nobody, "bash", "-c", script], PATH=f"{fakes}:{os.environ['PATH']}")
+    assert result.returncode == 3
+    command = [line for line in result.stderr.splitlines() if "apt-get install" in line]
+    assert len(command) == 1 and command[0].strip().startswith("sudo apt-get install -y ")
+    assert "nlohmann-json3-dev" in command[0] and "libfmt-dev" not in command[0] and "chromium" not in command[0]
+
+
+def fake_environment(folder: pathlib.Path, torch: str) -> pathlib.Path:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = next((folder / "lib").glob("python3*/site-packages"))
+    if torch:
+        (site / f"torch-{torch}.dist-info").mkdir()
+        (site / f"torch-{torch}.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {torch}\n")
+    return folder / "bin/python"
+
+
+@pytest.mark.parametrize("torch, says", [("", "has no PyTorch"), ("2.10.1+cpu", "has PyTorch 2.10.1+cpu; 2.11 or newer is needed")])
+def test_a_python_without_a_usable_pytorch_is_refused_before_any_download(tmp_path, torch, says):
+    python = fake_environment(tmp_path / "env", torch)
+    result = shell(tmp_path, f"describe_python '{python}'")
+    assert result.returncode == 3
+    assert says in result.stderr and str(python) in result.stderr and "what to do:" in result.stderr
+
+
+def test_a_python_with_a_new_pytorch_is_taken_and_what_it_lacks_is_known(tmp_path):
+    python = fake_environment(tmp_path / "env", "2.11.0+cu130")
+    result = shell(tmp_path, f"describe_python '{python}'; echo \"$torch_version|$overlay_missing|$has_torchvision|$torch_witness\"")
+    assert result.returncode == 0, result.stderr
+    version, missing, torchvision, witness = result.stdout.strip().split("|")
+    assert (version, missing, torchvision) == ("2.11.0+cu130", "numpy safetensors onnx onnxscript", "0")
+    assert pathlib.Path(witness).is_dir()
+
+
+@pytest.mark.parametrize("path, says", [("/does/not/exist", "there is no /does/not/exist"), ("/bin/true", "is not a working Python 3"), ("/etc/passwd", "cannot be run"),
+                                        ("/tmp", "cannot be run")])
+def test_what_is_no_python_is_refused_with_its_path(tmp_path, path, says):
+    result = shell(tmp_path, f"describe_python {path}")
+    assert result.returncode == 3
+    assert says in result.stderr
+
+
+def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_path):
+    (tmp_path / "levels").mkdir()
+    (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n"
+                                                    "add_custom_target(good ALL COMMAND ${CMAKE_COMMAND} -E touch good_built)\n"
+                                                    "add_custom_target(bad ALL COMMAND echo 'fatal error: no such header' COMMAND false)\n")
+    folder = tmp_path / "build/env-1"
+    result = shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'; echo went on")
+    assert result.returncode == 0 and "went on" in result.stdout, result.stderr
+    assert "unavailable" in result.stderr
+    assert (folder / "good_built").exists()
+    assert (folder / "FAILED").read_text().strip()
+    (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n")
+    assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'").returncode == 0
+    assert not (folder / "FAILED").exists()
+
+
+def test_a_build_folder_of_another_place_is_made_anew(tmp_path):
+    (tmp_path / "build/x").mkdir(parents=True)
+    (tmp_path / "build/x/CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/somewhere/else\n")
+    assert shell(tmp_path, f"drop_foreign_build '{tmp_path}/build/x' '{tmp_path}'").returncode == 0
+    assert not (tmp_path / "build/x").exists()
+
+
+# The locks.
+
+
+def pins(name: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in (ROOT / f"requirements/{name}.txt").read_text().splitlines():
+        if match := re.match(r"([\w.-]+)==([\w.+!]+)", line):
+            found.setdefault(match[1], set()).add(match[2])
+    return found
+
+
+@pytest.mark.parametrize("name", ["uv", "base", "torch", "test", "overlay", "compat"])
+def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name):
+    text = (ROOT / f"requirements/{name}.txt").read_text()
+    assert "://" not in text and "index-url" not in text
+    entries = re.split(r"\n(?=\S)", re.sub(r"\A(#.*\n)+", "", text.strip()))
+    assert entries and all("==" in entry.splitlines()[0] and "--hash=sha256:" in entry for entry in entries)
+    assert re.search(rf"^{name} [1-9]\d* [1-9]\d*$", (ROOT / "requirements/sizes").read_text(), re.MULTILINE)
+
+
+def test_the_sets_of_one_environment_agree_on_every_version():
+    together = [pins(name) for name in ("base", "torch", "test")]
+    for first in together:
+        for second in together:
+            for package in first.keys() & second.keys():
+                assert first[package] == second[package], package
+
+
+# ./test itself.
+
+
+def load_runner():
+    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "setup/run_tests.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["run_tests"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_tests(tmp_path, body: str):
+    runner = tmp_path / "setup/run_tests.py"
+    runner.parent.mkdir()
+    shutil.copy(ROOT / "setup/run_tests.py", runner)
+    (tmp_path / "tests/cli").mkdir(parents=True)
+    (tmp_path / "tests/cli/test_x.py").write_text(body)
+    return run([sys.executable, runner, "--set-up-seconds", "5", "cli"])
+
+
+def test_closes_with_the_counts_and_names_what_was_skipped(tmp_path):
+    result = run_tests(tmp_path, "import pytest\ndef test_a(): pass\ndef test_b(): assert False\ndef test_c(): pytest.skip('no shared data')\n")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
+    assert "no shared data" in result.stdout and "set-up took 5 s" in result.stdout
+
+
+def test_a_broken_test_file_is_a_failure(tmp_path):
+    result = run_tests(tmp_path, "import there_is_no_such_module\n")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_fails_when_no_test_ran(tmp_path):
+    result = run_tests(tmp_path, "")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "0 passed, 0 failed"
+
+
+def test_a_runner_that_dies_without_a_report_is_a_failure(tmp_path):
+    result = run_tests(tmp_path, "import os\ndef test_a(): os.kill(os.getpid(), 9)\n")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_counts_a_cpp_test_program_by_its_report(tmp_path):
+    module = load_runner()
+    report = '{"testsuites":[{"testsuite":[{"status":"RUN","result":"COMPLETED"},{"status":"RUN","result":"COMPLETED","failures":[{}]},' \
+             '{"status":"RUN","result":"SKIPPED"},{"status":"NOTRUN","result":"SUPPRESSED"}]}]}'
+    program = executable(tmp_path / "p", f"#!/bin/sh\nfor a; do case $a in --gtest_output=json:*) echo '{report}' >\"${{a#--gtest_output=json:}}\";; esac; done; exit 1\n")
+    module.ROOT = tmp_path
+    assert str(module.gtest(program, tmp_path)) == "1 passed, 1 failed, 1 skipped"
+    silent = executable(tmp_path / "q", "#!/bin/sh\nexit 139\n")
+    assert str(module.gtest(silent, tmp_path)) == "0 passed, 1 failed"
+
+
+def test_an_unknown_part_is_refused():
+    result = run([ROOT / "test", "unti"])
+    assert result.returncode == 2 and "unit, cli, levels, report and compat" in result.stderr
+
+
+@pytest.mark.skipif(not (ROOT / "build/release/strata").exists(), reason="the program is not built")
+def test_a_second_start_costs_less_than_a_fifth_of_a_second():
+    def seconds(command):
+        times = []
+        for _ in range(7):
+            begin = time.perf_counter()
+            assert run(command).returncode == 0
+            times.append(time.perf_counter() - begin)
+        return statistics.median(times)
+
+    assert run([ROOT / "strata", "--version"]).returncode == 0
+    assert seconds([ROOT / "strata", "--version"]) - seconds([ROOT / "build/release/strata", "--version"]) < 0.2
+
+
+@pytest.mark.skipif(not (ROOT / "build/release/strata").exists(), reason="the program is not built")
+def test_two_set_ups_at_once_wait_for_each_other():
+    command = ["bash", str(ROOT / "setup/setup.sh"), "program"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) for _ in range(2)]
+    assert [process.communicate(timeout=120) and process.returncode for process in both] == [0, 0]
