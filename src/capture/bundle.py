@@ -19,7 +19,7 @@ from capture.export import count_work, export
 from capture.inputs import make_ring
 from capture.problem import Problem, is_out_of_memory
 from capture.weights import make_generic, prepare_timed, state_of
-from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights
+from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights, source_files
 
 GENERIC_SETS = ("generic1", "generic2")
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
@@ -102,7 +102,7 @@ class _Capture:
             if is_out_of_memory(error):
                 raise
             shapes = ", ".join(f"{i['name']} {i['dtype']} {'x'.join(map(str, i['shape']))}" for i in self.info["inputs"])
-            raise Problem("usage", f"the model does not run on its inputs ({shapes}): {last_line(error)}", "check the inputs' names, types, shapes and ranges with --input") from error
+            raise Problem("usage", f"the model does not run on its inputs ({shapes}): {last_line(error, *source_files(module))}", "check the inputs' names, types, shapes and ranges with --input") from error
         if not outputs:
             raise Problem("unsupported", "the model returns no tensor", "return a tensor, or a tuple, dict or dataclass of tensors")
         for name, value in outputs.items():
@@ -160,7 +160,7 @@ class _Capture:
                 if is_out_of_memory(error):
                     raise
                 self.info["reference"] = "float32_envelope"
-                self.notes.append(f"the model does not run in float64: {last_line(error)}")
+                self.notes.append(f"the model does not run in float64: {last_line(error, *source_files(view))}")
         return runs, ref.mean_of(runs)
 
     def _write_reference(self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from strata_sdk.models import call, graph_module
+from strata_sdk.models import call, graph_module, source_files
 
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -40,9 +40,8 @@ def _reason(error: Exception) -> str:
 
 def where_of(error: BaseException, module: nn.Module) -> str:
     """file:line of the model's own code where an export failed; empty when no frame of it is known."""
-    files = {sys.modules[type(m).__module__].__file__ for m in module.modules() if getattr(sys.modules.get(type(m).__module__), "__file__", None)}
+    own = source_files(module)
     torch_folder = str(Path(torch.__file__).parent)
-    own = {f for f in files if not f.startswith(torch_folder)}
     frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
     frames += [(f.filename, f.lineno) for f in getattr(error, "real_stack", None) or []]
     frames += [(name, int(line)) for name, line in _USER_LINE.findall(str(error))]

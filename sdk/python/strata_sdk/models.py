@@ -141,10 +141,11 @@ def _load_file(path: Path):
     return file_module
 
 
-def last_line(error: BaseException, inside: Path | None = None) -> str:
-    """`Type: message (file:line)`; the line is the deepest one in file `inside` if any, else the deepest of all."""
+def last_line(error: BaseException, *inside: str | Path) -> str:
+    """`Type: message (file:line)`; the line is the deepest one in one of the files `inside` if any, else the deepest of all."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if inside and Path(f.filename).resolve() == inside.resolve()]
+    files = {str(Path(f).resolve()) for f in inside}
+    own = [f for f in frames if str(Path(f.filename).resolve()) in files]
     frame = (own or frames or [None])[-1]
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
@@ -152,6 +153,12 @@ def last_line(error: BaseException, inside: Path | None = None) -> str:
         where = f"{frame.filename}:{frame.lineno}" if frame else "?"
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message[:400]} ({where})" if message else f"{type(error).__name__} ({where})"
+
+
+def source_files(module: nn.Module) -> set[str]:
+    """The files that define the module and its parts, torch's own left out."""
+    files = {getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in module.modules()}
+    return {f for f in files if f and not f.startswith(str(Path(torch.__file__).parent))}
 
 
 # ---------------------------------------------------------------------------------------------------- weights

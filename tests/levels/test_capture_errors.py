@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a capture says when something is wrong: a code, what and where, what to do; nothing half-made is left."""
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
+
+from capture.bundle import capture  # noqa: E402
+from capture.problem import Problem, from_exception  # noqa: E402
+from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
+
+TINY = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+    def forward(self, x):
+        return self.fc(x)
+def build():
+    print("chatty")
+    return Net()
+def raises():
+    raise RuntimeError("no such checkpoint")
+def number():
+    return 7
+def klass():
+    return Net
+def nothing():
+    class Silent(Net):
+        def forward(self, x):
+            return None
+    return Silent()
+def only32():
+    class Only32(Net):
+        def forward(self, x):
+            return super().forward(x) @ torch.eye(3)
+    return Only32(), torch.randn(2, 6)
+def odd():
+    return Net(), "abc"
+def stopped():
+    raise SystemExit(3)
+"""
+SHAPE = [{"name": "", "dtype": "float32", "shape": [2, 6]}]
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    path = tmp_path / "tiny.py"
+    path.write_text(TINY, encoding="utf-8")
+    return path
+
+
+def refused(spec: dict, tmp_path: Path) -> Problem:
+    out = tmp_path / "out" / "bundle"
+    with pytest.raises(Problem) as caught:
+        capture(spec, out, lambda _text: None)
+    assert not out.exists() and not list(out.parent.glob(".*")), "something half-made is left"
+    return caught.value
+
+
+def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path]:
+    path, out = tmp_path / "spec.json", tmp_path / "made" / "bundle"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(path), "--out", str(out)], capture_output=True, text=True, timeout=300,
+                          env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"}, **limits)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], out
+
+
+@pytest.mark.parametrize(("model", "what", "hint"), [
+    ("resnet5", "no model is called 'resnet5'", "resnet50"),
+    ("mnist_convnt", "no model is called 'mnist_convnt'", "mnist_convnet"),
+    ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
+    ("{tiny}:biuld", "has no function 'biuld'", "build"),
+    ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:14\)", "module"),
+    ("{tiny}:number", "returned a int", "torch.nn.Module"),
+    ("{tiny}:klass", "returned the class Net", "return Net"),
+    ("{tiny}:stopped", "SystemExit: 3", ""),
+    ("{folder}/tinny.py:build", "does not exist", "tiny.py"),
+    ("{tiny}", "names no function", ":build"),
+])
+def test_a_model_that_cannot_be_built_is_explained(model, what, hint, tiny, tmp_path):
+    problem = refused({"model": model.format(tiny=tiny, folder=tiny.parent), "inputs": SHAPE}, tmp_path)
+    assert problem.code == "usage" and re.search(what, problem.what) and hint in problem.hint
+
+
+def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
+    (tmp_path / "bad.py").write_text("x = 1\ndef build(:\n", encoding="utf-8")
+    problem = refused({"model": f"{tmp_path}/bad.py:build"}, tmp_path)
+    assert problem.code == "usage" and "SyntaxError" in problem.what and "bad.py:2" in problem.what
+
+
+@pytest.mark.parametrize(("extra", "what"), [
+    ({}, "inputs of tiny:build are not known"),
+    ({"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]}, "does not run on its inputs .*2x5.*tiny.py:9"),
+    ({"inputs": [{"name": "y", "dtype": "float32", "shape": [2, 6]}]}, "unexpected keyword argument 'y'"),
+    ({"inputs": [{"name": "", "dtype": "int64", "shape": [2, 6]}]}, "needs a range"),
+    ({"inputs": [{"name": "", "dtype": "floot32", "shape": [2, 6]}]}, "type 'floot32' is unknown"),
+    ({"inputs": SHAPE, "batch": 3}, "batch 3 contradicts"),
+    ({"inputs": SHAPE * 2}, "takes|positional"),
+    ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
+    ({"inputs": SHAPE, "maths": "int3"}, "cannot be captured yet"),
+    ({"inputs": SHAPE, "mode": "train"}, "mode 'train'"),
+    ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
+    ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),
+])
+def test_a_case_that_cannot_be_run_is_explained(extra, what, tiny, tmp_path):
+    problem = refused({"model": f"{tiny}:build"} | extra, tmp_path)
+    assert re.search(what, problem.what) and problem.code in ("usage", "unsupported")
+
+
+def test_a_result_without_tensors_is_unsupported(tiny, tmp_path):
+    assert refused({"model": f"{tiny}:nothing", "inputs": SHAPE}, tmp_path).code == "unsupported"
+
+
+def test_example_inputs_of_a_wrong_type_are_refused(tiny, tmp_path):
+    assert "type str" in refused({"model": f"{tiny}:odd"}, tmp_path).what
+
+
+def test_a_constant_ring_is_refused(tmp_path):
+    (tmp_path / "ids.py").write_text("from torch import nn\ndef build():\n    return nn.Sequential(nn.Embedding(9, 4))\n", encoding="utf-8")
+    spec = {"model": f"{tmp_path}/ids.py:build", "inputs": [{"name": "", "dtype": "int64", "shape": [1, 4], "low": 3, "high": 3}]}
+    assert "inputs 0 and 1 of the ring are equal" in refused(spec, tmp_path).what
+
+
+class Trap:
+    def __reduce__(self):
+        return (print, ("executed",))
+
+
+@pytest.mark.parametrize(("name", "what"), [
+    ("missing.safetensors", "lacks 1 tensors .first: fc.bias."), ("extra.safetensors", "has 1 that the model has not"), ("shape.pt", r"fc.weight has shape \[3, 5\]"),
+    ("junk.safetensors", "not a readable safetensors"), ("junk.pt", "cannot be read"), ("cut.pth", "cannot be read"), ("evil.pt", "does not run such files"),
+    ("list.pt", "no name-to-tensor mapping"), ("none.pt", "does not exist"), ("weights.bin", "ends in '.bin'")])
+def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_path, capfd):
+    weight, bias = torch.zeros(3, 6), torch.zeros(3)
+    path = tmp_path / name
+    if name == "missing.safetensors":
+        save_file({"fc.weight": weight}, path)
+    elif name == "extra.safetensors":
+        save_file({"fc.weight": weight, "fc.bias": bias, "fc.scale": bias.clone()}, path)
+    elif name == "shape.pt":
+        torch.save({"fc.weight": torch.zeros(3, 5), "fc.bias": bias}, path)
+    elif name == "evil.pt":
+        with path.open("wb") as file:
+            pickle.dump({"fc.weight": Trap()}, file, protocol=2)
+    elif name == "list.pt":
+        torch.save([1, 2], path)
+    elif name == "cut.pth":
+        torch.save({"fc.weight": weight, "fc.bias": bias}, path)
+        path.write_bytes(path.read_bytes()[:300])
+    elif name != "none.pt":
+        path.write_bytes(b"\x07junk" * 50)
+    problem = refused({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(path)}, tmp_path)
+    assert problem.code == "usage" and re.search(what, problem.what), problem.what
+    assert name in problem.what and "executed" not in capfd.readouterr().out
+
+
+def test_the_users_weights_are_the_timed_ones(tiny, tmp_path):
+    state = {"module.fc.weight": torch.randn(3, 6), "module.fc.bias": torch.randn(3)}
+    torch.save({"state_dict": state, "epoch": 3}, tmp_path / "w.pth")
+    info = capture({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pth")}, tmp_path / "b", lambda _text: None)
+    from safetensors.torch import load_file
+
+    assert torch.equal(load_file(tmp_path / "b" / "weights" / "timed.safetensors")["fc.weight"], state["module.fc.weight"])
+    assert "w.pth" in info["weight_source"]
+
+
+def test_a_model_that_cannot_run_in_float64_gets_the_envelope_as_reference(tiny, tmp_path):
+    info = capture({"model": f"{tiny}:only32"}, tmp_path / "b", lambda _text: None)
+    assert info["reference"] == "float32_envelope" and "tiny.py" in info["reference_note"]
+
+
+def test_images_that_cannot_be_used_are_named(tmp_path):
+    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    (tmp_path / "pictures").mkdir()
+    assert "holds no JPEG or PNG" in refused(spec, tmp_path).what
+    (tmp_path / "pictures" / "a.png").write_bytes(b"not a picture")
+    problem = refused(spec, tmp_path)
+    assert problem.code == "usage" and "a.png" in problem.what
+    from PIL import Image
+
+    Image.radial_gradient("L").convert("RGB").save(tmp_path / "pictures" / "a.png")
+    whole = (tmp_path / "pictures" / "a.png").read_bytes()
+    (tmp_path / "pictures" / "b.PNG").write_bytes(whole[: len(whole) // 2])
+    assert "b.PNG" in refused(spec, tmp_path).what
+
+
+def test_images_of_a_folder_that_no_input_takes_are_refused(tiny, tmp_path):
+    assert "no input is a batch of images" in refused({"model": f"{tiny}:build", "inputs": SHAPE, "input_from": str(tmp_path)}, tmp_path).what
+
+
+def test_standard_output_holds_only_json_and_ends_with_ok(tiny, tmp_path):
+    code, lines, out = run_cli({"model": f"{tiny}:build", "inputs": SHAPE}, tmp_path)
+    assert code == 0 and lines[-1] == {"ok": True} and all("progress" in line for line in lines[:-1]) and (out / "bundle.json").exists()
+
+
+def test_a_failure_is_one_json_line_and_exit_code_1(tiny, tmp_path):
+    code, lines, out = run_cli({"model": f"{tiny}:raises", "inputs": SHAPE}, tmp_path)
+    assert code == 1 and lines[-1]["ok"] is False and {"code", "what", "hint"} < set(lines[-1]) and not out.exists()
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path):
+    def small_files_only() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    code, lines, out = run_cli({"model": "mnist_convnet"}, tmp_path, preexec_fn=small_files_only)
+    assert code == 1 and lines[-1]["code"] == "failed" and "cannot write the bundle" in lines[-1]["what"] and "space" in lines[-1]["hint"], lines[-1]
+    assert not out.exists() and not list(out.parent.iterdir())
+
+
+def test_a_full_disk_is_recognised_from_every_library():
+    import errno
+
+    for error in (OSError(errno.ENOSPC, "No space left on device"), RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
+                  RuntimeError("[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file data/0")):
+        assert "no space left" in from_exception(error, Path("/tmp/x/y")).what
+
+
+def test_left_overs_of_a_killed_capture_are_removed(tiny, tmp_path):
+    stale = tmp_path / ".b.partial-999999999"
+    stale.mkdir()
+    capture({"model": f"{tiny}:build", "inputs": SHAPE}, tmp_path / "b", lambda _text: None)
+    assert not stale.exists() and (tmp_path / "b" / "bundle.json").exists()
+
+
+def test_outputs_get_the_names_of_their_containers():
+    from collections import namedtuple
+    from dataclasses import dataclass
+
+    @dataclass
+    class Both:
+        scores: torch.Tensor
+        extra: dict
+
+    t = torch.zeros(1)
+    assert list(flatten_outputs(t)) == ["output"]
+    assert list(flatten_outputs((t, None, [t, t]))) == ["output0", "output2.0", "output2.1"]
+    assert list(flatten_outputs({"a": t, "b": {"c": (t, 3)}})) == ["a", "b.c.0"]
+    assert list(flatten_outputs(Both(t, {"x": t}))) == ["scores", "extra.x"]
+    assert list(flatten_outputs(namedtuple("Pair", "left right")(t, t))) == ["left", "right"]
+
+
+def test_the_same_seed_builds_the_same_weights():
+    a, b, c = (build_model("mnist_convnet", s).module.state_dict()["fc1.weight"] for s in (1, 1, 2))
+    assert torch.equal(a, b) and not torch.equal(a, c)
