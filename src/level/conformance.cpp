@@ -168,7 +168,7 @@ std::vector<Check> check_conformance(const Subject& subject, const std::function
     if (!started) {
       outcome = {Verdict::skip, "it does not start"};
     } else if (rule.needs_load && !session.not_loadable.empty()) {
-      outcome = {Verdict::skip, session.not_loadable};
+      outcome = {Verdict::skip, "no network is loaded"};  // the check of load has said why
     } else {
       // One broken rule must not fail the next: a worker that is gone is replaced.
       const Text ready = session.running() ? Text() : rule.needs_load ? session.load() : session.restart();

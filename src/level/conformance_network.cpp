@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
+constexpr std::int64_t kept_warm_up = 4096;  // a level may leave out the times of later iterations
+
 std::int64_t monotonic_ns() {
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -112,7 +114,7 @@ std::vector<int> whole_ring(const Session& session) {
 Outcome proves(Session& session) { return Outcome(prove(session, whole_ring(session), "timed")); }
 
 Outcome refuses_wrong_indices(Session& session) {
-  for (const Json& indices : {Json{session.ring()}, Json{-1}, Json{0.5}, Json("text"), Json{"0"}})
+  for (const Json& indices : {Json{session.ring()}, Json{-1}, Json{0.5}, Json("text")})
     if (auto refused = session.refused("prove", {{"indices", indices}, {"out", session.out("wrong").string()}}, {"bad_request"}); !refused)
       return {Verdict::fail, fmt::format("with indices {}: {}", indices.dump(), refused.error())};
   return session.still_answers();
@@ -157,7 +159,10 @@ Outcome warms_up(Session& session) {
   if (!is_count(*answer, "iterations") || !is_count(*answer, "first_ns")) return {Verdict::fail, "warm_up must answer with the integers iterations and first_ns"};
   const auto iterations = (*answer)["iterations"].get<std::int64_t>();
   if (iterations < 3) return {Verdict::fail, fmt::format("3 iterations were asked for; {} were run", iterations)};
-  const auto walls = worker::read_integers(*answer, "wall_ns", static_cast<std::size_t>(iterations));
+  const auto told = answer->find("wall_ns");
+  const auto least = static_cast<std::size_t>(std::min(iterations, kept_warm_up));
+  const bool enough = told != answer->end() && told->is_array() && told->size() >= least && told->size() <= static_cast<std::size_t>(iterations);
+  const auto walls = worker::read_integers(*answer, "wall_ns", enough ? told->size() : least);
   return walls ? Outcome() : Outcome(Verdict::fail, walls.error().what);
 }
 

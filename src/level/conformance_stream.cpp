@@ -146,7 +146,7 @@ Outcome refuses_operations_before_load(Session& session) {
 Outcome refuses_requests_without_fields(Session& session) {
   for (const char* op : {"load", "weights", "inputs", "prove", "measure"})
     if (auto refused = session.refused(op, Json::object(), out_of_order); !refused) return {Verdict::fail, "without its fields, " + refused.error()};
-  if (auto refused = session.refused("load", {{"case", "text"}, {"bundle", 5}, {"weights", nullptr}, {"cache", Json::array()}}, out_of_order); !refused)
+  if (auto refused = session.refused("load", {{"case", "text"}, {"bundle", 5}, {"weights", nullptr}, {"cache", Json::array()}}, {"bad_request", "unsupported", "failed"}); !refused)
     return {Verdict::fail, "with fields of wrong types, " + refused.error()};
   return session.still_answers();
 }
