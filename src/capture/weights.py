@@ -72,8 +72,7 @@ def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], 
     if spec["weights"]:
         path = Path(spec["weights"])
         load_weights(module, read_user_weights(path), str(path))
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
     notes = [f"seeded {spec['seed']}"]
     generator = torch.Generator().manual_seed(spec["seed"])
