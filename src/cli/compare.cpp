@@ -224,7 +224,7 @@ int compare(Arguments& a) {
   auto run = describe_run(*ready, a);
   if (auto begun = store->begin_run(run); !begun) return complain(begun.error());
   for (const auto& problem : ready->problems)
-    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.where.string(), problem.error.what)); !warned) return complain(warned.error());
+    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.error.what)); !warned) return complain(warned.error());
 
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};

@@ -42,7 +42,7 @@ int levels(const Arguments& a) {
     rows.push_back({level.id, std::to_string(level.rank), level.language, fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
                     level.harness ? "harness" : level.peer ? "peer" : level.from, built ? "ready" : "built on first use", level.title});
   }
-  for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}: {}\n", problem.where.string(), problem.error.what);
+  for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem.error.what);
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
 }
 

@@ -24,8 +24,8 @@ inline store::Warning weak_proof(const std::string& what, const std::string& why
 inline store::Warning interrupted_run() {
   return {"W005", "the run was interrupted; it shows what was measured until then", "run the command again for the rest"};
 }
-inline store::Warning broken_level(const std::string& where, const std::string& why) {
-  return {"W006", fmt::format("{}: {}", where, why), "mend its level.json; `strata level check` tests a level"};
+inline store::Warning broken_level(const std::string& why) {
+  return {"W006", why, "mend its level.json; `strata level check` tests a level"};
 }
 
 }  // namespace strata::measure::warnings

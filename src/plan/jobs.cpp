@@ -41,6 +41,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
     if (name.find('@') != std::string::npos)
       return fail(fmt::format("--levels {}: variants are not measured by this strata", name), fmt::format("write {}", name.substr(0, name.find('@'))), Exit::usage);
     if (has(known, name)) continue;
+    for (const auto& problem : found.problems)  // it is there, but cannot be read
+      if (problem.where.parent_path().filename() == name || problem.where.filename() == name) return fail("--levels: " + problem.error.what, problem.error.hint, Exit::usage);
     const auto near = nearest(name, known);
     return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
                 "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata compare` from end to end with fake levels: ratios, states, exit codes, interruption, a killed driver."""
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from conftest import MODEL, rows_of
+
+
+def samples(median_ns: int, **more) -> dict:
+    return {"samples": {"median_ns": median_ns, "jitter": 0.01, "seed": 1, "restart": 0.0} | more}
+
+
+def test_recovers_the_ratio_of_two_levels_and_calls_the_faster_one_faster(strata):
+    strata.level("slow", rank=1, **samples(2_000_000))
+    strata.level("fast", rank=2, **samples(1_000_000))
+    done, result = strata.compare("slow", "fast", restarts=3)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(result)
+    assert rows["slow"]["ratio"]["verdict"] == "reference"
+    assert rows["fast"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03)
+    assert rows["fast"]["ratio"]["low"] < 2.0 < rows["fast"]["ratio"]["high"]
+    assert rows["fast"]["ratio"]["verdict"] == "faster"
+    assert result["cases"][0]["headline"]["level"] == "fast"
+
+
+def test_does_not_claim_a_difference_that_is_not_there(strata):
+    strata.level("one", rank=1, **samples(1_000_000))
+    strata.level("two", rank=2, **samples(1_000_000, seed=2))
+    _, result = strata.compare("one", "two")
+    assert rows_of(result)["two"]["ratio"]["verdict"] in ("same", "not_resolved")
+    assert result["cases"][0]["headline"]["verdict"] in ("stay", "undecided")
+
+
+def test_a_level_with_other_outputs_is_unequal_and_has_no_number(strata):
+    strata.level("right", rank=1)
+    strata.level("wrong", rank=2, outputs={"scale": 1.01})
+    done, result = strata.compare("right", "wrong")
+    row = rows_of(result)["wrong"]
+    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (1, "unequal", None, None)
+    assert rows_of(result)["right"]["state"] == "measured"
+    assert "output" in row["reason"]
+
+
+def test_a_level_that_is_wrong_only_while_timing_is_caught(strata):
+    strata.level("right", rank=1)
+    strata.level("later", rank=2, ops={"measure": {"after": 3, "answer": {}}}, same_output=True)
+    _, result = strata.compare("right", "later")
+    assert rows_of(result)["later"]["state"] in ("unequal", "mistrusted")
+
+
+def test_a_level_that_answers_every_input_alike_is_mistrusted(strata):
+    strata.level("right", rank=1)
+    strata.level("stale", rank=2, same_output=True)
+    _, result = strata.compare("right", "stale")
+    row = rows_of(result)["stale"]
+    assert row["state"] in ("mistrusted", "unequal") and row["end_to_end_ms"] is None
+    assert "input" in row["reason"]
+
+
+def test_weights_that_are_baked_in_are_named(strata):
+    strata.level("right", rank=1)
+    strata.level("baked", rank=2, outputs={"from": "timed"})
+    _, result = strata.compare("right", "baked")
+    row = rows_of(result)["baked"]
+    assert row["state"] == "unequal" and "weights" in row["reason"]
+
+
+@pytest.mark.parametrize(("ops", "state", "word"), [
+    ({"load": {"signal": 11}}, "crashed", "SIGSEGV"),
+    ({"measure": {"signal": 6, "after": 2}}, "crashed", "SIGABRT"),
+    ({"load": {"exit": 3}}, "crashed", "3"),
+    ({"prove": {"junk": "hello"}}, "failed", "hello"),
+    ({"measure": {"id": 99}}, "failed", "99"),
+    ({"load": {"error": {"code": "out_of_memory", "what": "no memory for it", "hint": ""}}}, "out_of_memory", "no memory for it"),
+    ({"load": {"error": {"code": "unsupported", "what": "no such operation: foo", "hint": ""}}}, "unsupported", "foo"),
+    ({"measure": {"answer": {"wall_ns": []}}}, "failed", "wall_ns"),
+])
+def test_a_worker_that_goes_wrong_costs_its_row_and_no_other(strata, ops, state, word):
+    strata.level("right", rank=1)
+    strata.level("wrong", rank=2, ops=ops)
+    done, result = strata.compare("right", "wrong")
+    rows = rows_of(result)
+    assert rows["wrong"]["state"] == state, rows["wrong"]["reason"]
+    assert word in rows["wrong"]["reason"]
+    assert rows["right"]["state"] == "measured"
+    assert done.returncode == (3 if state == "unsupported" else 1)
+    assert "--levels" in rows["wrong"]["repeat"]
+
+
+def test_a_worker_that_hangs_is_timed_out(strata):
+    strata.level("right", rank=1)
+    strata.level("hangs", rank=2, ops={"prove": {"hang": True}})
+    done, result = strata.compare("right", "hangs", more=("--timeout", "3s"))
+    assert (rows_of(result)["hangs"]["state"], rows_of(result)["right"]["state"], done.returncode) == ("timeout", "measured", 1)
+
+
+def test_a_worker_of_another_protocol_version_is_refused(strata):
+    strata.level("right", rank=1)
+    strata.level("old", rank=2, api=2)
+    _, result = strata.compare("right", "old")
+    assert rows_of(result)["old"]["state"] == "failed" and "version 2" in rows_of(result)["old"]["reason"]
+
+
+def test_a_debug_build_is_timed_only_when_asked_for(strata):
+    strata.level("debug", rank=1, build="debug")
+    strata.level("right", rank=2)
+    _, result = strata.compare("debug", "right")
+    assert rows_of(result)["debug"]["state"] == "failed" and "debug" in rows_of(result)["debug"]["reason"]
+    _, result = strata.compare("debug", "right", more=("--allow-debug",))
+    assert rows_of(result)["debug"]["state"] == "measured"
+
+
+def test_a_program_that_does_not_exist_is_unavailable_and_a_named_level_makes_exit_3(strata):
+    strata.level("right", rank=1)
+    strata.level("gone", rank=2, json_fields={"start": ["/nowhere/level"]})
+    done, result = strata.compare("right", "gone")
+    assert (rows_of(result)["gone"]["state"], done.returncode) == ("unavailable", 3)
+
+
+def test_aa_runs_every_level_against_itself(strata):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2)
+    _, result = strata.compare("one", "two", more=("--aa",))
+    assert result["cases"][0]["aa"]["comparisons"] == 2
+    assert result["cases"][0]["aa"]["false_alarms"] == 0
+    assert rows_of(result)["one"]["aa"]["verdict"] in ("same", "not_resolved")
+
+
+def test_a_run_is_stored_shown_listed_and_exported(strata):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2)
+    _, result = strata.compare("one", "two", more=("--name", "first"))
+    run = result["run"]["id"]
+    again = strata.run("show", "first", "--format", "json", "--store", str(strata.store))
+    assert json.loads(again.stdout) == result  # every statistic again from the store
+    assert run in strata.run("list", "runs", "--store", str(strata.store)).stdout
+    certificate = strata.run("show", run, "--certificate", "--store", str(strata.store)).stdout
+    assert "observed" in certificate and "generic weights" in certificate
+    csv = strata.run("export-data", "last", "--store", str(strata.store)).stdout.splitlines()
+    assert len(csv) - 1 == sum(row["end_to_end_ms"]["samples"] for row in rows_of(result).values())
+    page = strata.folder / "page.html"
+    assert strata.run("report", run, "--store", str(strata.store), "-o", str(page)).returncode == 0
+    assert "<html" in page.read_text(encoding="utf-8")[:2000]
+    for style, word in (("md", "|"), ("csv", "one"), ("text", "Trust")):
+        assert word in strata.run("show", run, "--format", style, "--store", str(strata.store)).stdout
+
+
+def test_ctrl_c_keeps_what_was_measured_and_ends_the_workers(strata):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2)
+    process = strata.start(*strata.arguments("one", "two", restarts=2, budget="600s"))
+    wait_for_blocks(strata.store, 20)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    shown = json.loads(strata.run("show", "last", "--format", "json", "--store", str(strata.store)).stdout)
+    assert shown["run"]["interrupted"] and rows_of(shown)["one"]["state"] == "measured"
+    assert "W005" in [warning["id"] for warning in shown["warnings"]]
+    assert workers_of(strata) == []
+
+
+def test_a_killed_driver_leaves_a_clean_store_and_no_worker(strata):
+    strata.level("one", rank=1, helper=True)
+    strata.level("two", rank=2)
+    process = strata.start(*strata.arguments("one", "two", restarts=2, budget="600s"))
+    committed = wait_for_blocks(strata.store, 20)
+    process.kill()
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 5
+    while workers_of(strata) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert workers_of(strata) == []
+    assert count_blocks(strata.store) >= committed
+    assert "unfinished" in strata.run("list", "runs", "--store", str(strata.store)).stdout
+    assert strata.run("show", "last", "--format", "json", "--store", str(strata.store)).returncode == 0
+
+
+def count_blocks(store: Path) -> int:
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM blocks").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def wait_for_blocks(store: Path, at_least: int) -> int:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if (found := count_blocks(store)) >= at_least:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("no block was committed within 120 s")
+
+
+def workers_of(strata) -> list[str]:
+    """Command lines of living processes that were started for this test's levels."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if str(strata.levels).encode() in status.read_bytes() and b"STRATA_LEVEL_DIR" in status.read_bytes():
+                found.append(status.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["compare"], ["model"]),
+    (["compar", "resnet50"], ["unknown verb", "compare"]),
+    (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
+    (["compare", MODEL, "--levels", "one@fast"], ["variants"]),
+    (["compare", MODEL, "--batch", "many"], ["--batch many"]),
+    (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
+    (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),
+    (["compare", MODEL, "--precision", "200%"], ["--precision", "allowed"]),
+    (["compare", MODEL, "--input", "1x3xfoo"], ["'foo'", "1x3x224x224"]),
+    (["compare", MODEL, "--input", "ids=int46:1x8"], ["int46", "did you mean 'int64'"]),
+    (["compare", MODEL, "--input", "99999999x99999999x9999"], ["elements"]),
+    (["compare", MODEL, "--preset", "quik"], ["did you mean 'quick'"]),
+    (["compare", MODEL, "--device", "gpu"], ["allowed: cpu, cuda"]),
+    (["compare", MODEL, "--mode", "train"], ["inference"]),
+    (["compare", MODEL, "--format", "jsn"], ["did you mean 'json'"]),
+    (["compare", MODEL, "--weights", "/nowhere.safetensors"], ["/nowhere.safetensors", "no such file"]),
+    (["compare", MODEL, "--input-from", "/nowhere"], ["no such folder"]),
+    (["compare", MODEL, "--synthetic", "--input-from", "/"], ["exclude each other"]),
+    (["compare", "/nowhere.py:build"], ["no such file"]),
+    (["compare", MODEL.split(":")[0]], ["function is missing"]),
+    (["compare", MODEL, "--restart", "3"], ["unknown argument", "--restarts"]),
+    (["show", "nothing"], ["no such file", "strata compare"]),
+])
+def test_bad_usage_is_told_before_anything_runs(strata, arguments, words):
+    strata.level("one")
+    done = strata.run(*arguments, *(["--store", str(strata.store)] if len(arguments) > 1 and arguments[0] in ("compare", "show") else []))
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert done.stderr.count("\n") <= 4 and not strata.store.exists()
+
+
+def test_a_precision_that_no_number_of_iterations_reaches_is_refused_with_the_one_that_can(strata):
+    strata.level("one")
+    done = strata.run("compare", MODEL, "--levels", "one", "--precision", "0.1%", "--store", str(strata.store))
+    assert done.returncode == 2 and "6 restarts can reach" in done.stderr and "assumed" in done.stderr
+
+
+def test_an_unknown_model_suggests_the_nearest(strata):
+    strata.level("one")
+    done = strata.run("compare", "resnet5", "--levels", "one", "--store", str(strata.store))
+    assert done.returncode == 2 and "resnet50" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"this is not a database, but it is long enough to be looked at", b""])
+def test_a_store_that_is_no_store_is_left_alone(strata, content):
+    strata.level("one")
+    strata.store.write_bytes(content)
+    done = strata.run("show", "last", "--store", str(strata.store))
+    assert done.returncode != 0 and str(strata.store) in done.stderr
+    if content:
+        assert strata.store.read_bytes() == content
+
+
+def test_a_store_of_a_newer_strata_is_refused(strata):
+    with sqlite3.connect(strata.store) as connection:
+        connection.execute("PRAGMA user_version=999")
+    done = strata.run("list", "runs", "--store", str(strata.store))
+    assert done.returncode == 3 and "999" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_says_so_and_keeps_the_run(strata):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2)
+    done = strata.run(*strata.arguments("one", "two", restarts=1), "-o", "/dev/full")
+    assert done.returncode == 1 and "/dev/full" in done.stderr
+    assert "finished" in strata.run("list", "runs", "--store", str(strata.store)).stdout
+
+
+def test_a_broken_level_hides_no_other(strata):
+    strata.level("one", rank=1)
+    (strata.levels / "broken").mkdir()
+    (strata.levels / "broken" / "level.json").write_text("{", encoding="utf-8")
+    _, result = strata.compare("one", restarts=1)
+    assert rows_of(result)["one"]["state"] == "measured"
+    assert "W006" in [warning["id"] for warning in result["warnings"]]
