@@ -29,8 +29,6 @@ build_preset() {
     (cd "$root" && step "$preset" "configuring the build ($preset)" cmake --preset "$preset" "${options[@]}") ||
       fail_with_log "$preset" "CMake could not configure the build" "see the log above; rm -r '$folder' starts afresh"
   fi
-  # asks first, quietly: nothing is said when nothing is to be built
-  if [[ $(cd "$root" && ninja -C "$folder" -n "$@" 2>/dev/null 9>&- | tail -n 1) == *'no work to do'* ]]; then return 0; fi
   step "$preset" "compiling ($preset: $*)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -j "$(build_jobs)" "$@" ||
     fail_with_log "$preset" "the compiler failed" "see the log above; if memory ran out, close other programs"
 }
@@ -46,9 +44,9 @@ build_levels() {
     need_disk levels "$root" 1000
     step "$name" "configuring the levels for $python" cmake -S "$root/levels" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATA_PYTHON="$python" || status=$?
   fi
-  if ((status == 0)) && [[ $(ninja -C "$folder" -n 2>/dev/null 9>&- | tail -n 1) != *'no work to do'* ]]; then
+  if ((status == 0)); then
     # -k 0: one level that does not compile takes no other with it
-    step "$name" "compiling the levels for $python (minutes the first time)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" || status=$?
+    step "$name" "compiling the levels for $python (the first time takes minutes)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" || status=$?
   fi
   if ((status == 0)); then
     rm -f "$folder/FAILED"
@@ -60,29 +58,4 @@ build_levels() {
   log_tail "$name" 8
   say "strata: some level binaries could not be built; these levels are unavailable, the others go on."
   say "  Log: $logs/$name.log. To try again: rm -r '$folder'"
-}
-
-# The fuzzers of tests/fuzz by clang and libFuzzer. A fuzzer names what it is compiled with in a line `// sources: src/a.cpp src/b.cpp`.
-# Without clang they are skipped, and build/fuzz/FAILED says why.
-build_fuzzers() {
-  local folder="$root/build/fuzz" compiler="" candidate source name needed
-  mkdir -p "$folder"
-  for candidate in clang++-14 clang++; do
-    [[ -n $compiler ]] || compiler=$(command -v "$candidate" || true)
-  done
-  if [[ -z $compiler ]]; then
-    echo "clang++ with libFuzzer is not installed" >"$folder/FAILED"
-    return 0
-  fi
-  rm -f "$folder/FAILED"
-  for source in "$root"/tests/fuzz/fuzz_*.cpp; do
-    [[ -f $source ]] || continue
-    name=$(basename "$source" .cpp)
-    needed=$(sed -n 's|^// sources: ||p' "$source")
-    [[ ! -x $folder/$name || -n $(find "$source" "$root/src" -newer "$folder/$name" -name '*.[ch]pp' -print -quit) ]] || continue
-    # a list of paths without spaces, relative to the root
-    # shellcheck disable=SC2086
-    (cd "$root" && step "$name" "compiling $name" "$compiler" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-      -Isrc "$source" $needed -o "$folder/$name" -lfmt) || fail_with_log "$name" "the compiler failed" "see the log above"
-  done
 }

@@ -106,7 +106,7 @@ set_up_venv() {
   # an interrupted installation may leave a package half there: then all are laid again, from uv's cache
   [[ ! -e $venv/strata-installing ]] || broken=(--reinstall)
   touch "$venv/strata-installing"
-  run_uv python "installing Python packages ($*)" pip install --python "$venv/bin/python" --require-hashes "${broken[@]}" "${files[@]}" ||
+  run_uv python "installing Python packages ($*)" pip install --compile-bytecode --python "$venv/bin/python" --require-hashes "${broken[@]}" "${files[@]}" ||
     fail_with_log python "the Python packages could not be installed" "see the log above; nothing outside $venv was changed"
   rm -f "$venv/strata-installing"
   # sets that were installed earlier and are not asked for now stay true

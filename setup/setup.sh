@@ -29,10 +29,7 @@ trap 'rm -f "$started"' EXIT
 
 set_up_packages "$need"
 if [[ $need == tests ]]; then build_preset release ON strata strata_unit; else build_preset release "" strata; fi
-if [[ $parts == *" unit "* ]]; then
-  build_preset asan ON strata_unit
-  build_fuzzers
-fi
+[[ $parts != *" unit "* ]] || build_preset asan ON strata_unit
 
 tools_python="$venv/bin/python"
 level_build=""
