@@ -53,7 +53,7 @@ build_levels() {
     return 0
   fi
   local reason
-  reason=$(grep -m 1 -E '(error|Error|FAILED)[: ]' "$logs/$name.log" || tail -n 1 "$logs/$name.log")
+  reason=$(grep -m 1 -E 'error:|CMake Error' "$logs/$name.log" || grep -m 1 FAILED: "$logs/$name.log" || tail -n 1 "$logs/$name.log")
   printf '%s\n' "$reason" >"$folder/FAILED"
   log_tail "$name" 8
   say "strata: some level binaries could not be built; these levels are unavailable, the others go on."
