@@ -30,9 +30,10 @@ class OpenVino(Level):
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
         self.compiled = None  # the old one is freed before the new one is made
         self.compiled = self.core.compile_model(self.path, "CPU", self.properties)
+        self.order = [self.job.input_names.index(port.any_name) for port in self.compiled.inputs]  # an input that nothing reads may be gone
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
-        self.inputs = inputs
+        self.inputs = [inputs[i] for i in self.order]
 
     def run(self) -> None:
         self.result = self.compiled(self.inputs)  # shares the inputs, copies the outputs

@@ -55,8 +55,8 @@ class Steps:
 
 
 def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
-    """The bundle's network as the capture exported it: positional inputs, a flat tuple as its result (taps included when the case is deep), the `timed`
-    weights. UnsupportedError with the place in the model's source when it does not export."""
+    """The bundle's network as the capture exported it: positional inputs, a flat tuple as its result, the `timed` weights. A deep case is exported here, with
+    its taps. UnsupportedError with the place in the model's source when it does not export."""
     import torch
 
     from . import models
@@ -64,7 +64,12 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
     bundle = models.read_bundle(bundle_dir)
     if not bundle["export"]["ok"]:
         raise UnsupportedError(f"the network does not export: {bundle['export']['what']} ({bundle['export']['where']})", "only levels that run the Python module can run it")
-    return torch.export.load(bundle_dir / "model.pt2")
+    if not bundle["case"].get("deep"):
+        return torch.export.load(bundle_dir / "model.pt2")
+    module, names = models.build_module(bundle_dir)
+    example = models.example_inputs(bundle_dir)
+    with torch.no_grad():
+        return torch.export.export(models.graph_module(module, bundle), tuple(example[name] for name in names))
 
 
 def weights(bundle_dir: Path, weight_set: str) -> dict[str, torch.Tensor]:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle's network as <weight set>.onnx, for the runtimes that read ONNX: exported once, then each set's values replace the initialisers before the graph is optimised.
+
+The order matters: optimising folds BatchNorm into the convolutions, after which weights have no names of their own. Needs torch, onnx and onnxscript.
+"""
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from . import models, preparing
+from .errors import UnsupportedError
+
+
+def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator[tuple[str, Path]]:
+    """Writes one file a weight set into `folder` and yields (set, file) after each. Beyond 2 GB the weights lie beside it, in <file>.data."""
+    import onnxscript  # noqa: F401  torch.onnx needs it and says so only in the middle of an export
+
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=torch.onnx.errors.OnnxExporterWarning)
+    step("reading the exported network")
+    bundle = models.read_bundle(bundle_dir)
+    program = preparing.exported(bundle_dir)
+    step("translating it to ONNX")
+    raw = translate(program, bundle)
+    swappable = weights_in_use(program) <= set(raw.model.graph.initializers)
+    for weight_set in preparing.WEIGHT_SETS:
+        step(f"writing {weight_set}.onnx")
+        tensors = preparing.weights(bundle_dir, weight_set)
+        if not swappable:  # the exporter folded a weight into something else
+            preparing.set_weights(program, tensors)
+            raw = translate(program, bundle)
+        model = torch.onnx.ONNXProgram(raw.model.clone(), program)
+        model.apply_weights({name: value for name, value in tensors.items() if name in model.model.graph.initializers})
+        model.optimize()
+        path = folder / f"{weight_set}.onnx"
+        model.save(str(path))
+        yield weight_set, path
+
+
+def translate(program: torch.export.ExportedProgram, bundle: dict) -> torch.onnx.ONNXProgram:
+    """The program in ONNX, not yet optimised. UnsupportedError names the operation that ONNX lacks."""
+    from torch.onnx._internal.exporter._errors import ConversionError
+
+    try:
+        return torch.onnx.export(program, dynamo=True, optimize=False, verbose=False, input_names=[i["name"] for i in bundle["inputs"]],
+                                 output_names=[o["name"] for o in bundle["outputs"]])
+    except ConversionError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise UnsupportedError(f"the ONNX exporter of torch {torch.__version__} cannot translate the network: {' '.join(str(cause).split())[:300]}",
+                               "a newer PyTorch may translate it") from error
+
+
+def weights_in_use(program: torch.export.ExportedProgram) -> set[str]:
+    """The parameters and persistent buffers that an operation of the graph reads."""
+    signature = program.graph_signature
+    names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    used = {names[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names and node.users}
+    return used - set(signature.non_persistent_buffers)
