@@ -53,7 +53,9 @@ std::string level_name(const Json& row) {
   return variant.empty() || variant == "default" ? text(row, "level") : text(row, "level") + "@" + variant;
 }
 
-bool is_measured(const Json& row) { return text(row, "state") == "measured"; }
+bool is_measured(const Json& row) {
+  return text(row, "state") == "measured";
+}
 
 std::vector<const Json*> sorted_rows(const Json& one_case) {
   std::vector<const Json*> rows;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a result object (docs/results_schema.md) without surprises: what is missing, null or of another type reads as absent.
+// Reading a result object (docs/results_schema.md) without surprises: what is missing, null or of another type reads as
+// absent.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -17,7 +17,9 @@ std::string verdict_line(const Json& row) {
                     : verdict == "mistrusted"   ? "mistrusted: no number"
                                                 : "no proof";
   if (flag(row, "proof.weak")) out += ", weak";
-  const auto part = [&](const char* key) { return static_cast<long long>(number(row, std::string("proof.") + key).value_or(0)); };
+  const auto part = [&](const char* key) {
+    return static_cast<long long>(number(row, std::string("proof.") + key).value_or(0));
+  };
   out += fmt::format(" ({} observed, {} reported, {} assumed)", part("observed"), part("reported"), part("assumed"));
   const auto first = text(row, "proof.first_difference");
   return first.empty() ? out : out + "\n  first difference at " + printable(first);
@@ -34,9 +36,11 @@ std::string row_certificate(const Json& row) {
   for (const auto& line : list(row, "proof.lines")) {
     auto result = text(line, "result");
     if (result == "not_checked") result = "not checked";
-    cells.push_back({"  " + result, text(line, "how"), text(line, "check"), text(line, "value"), text(line, "bound"), text(line, "detail")});
+    cells.push_back({"  " + result, text(line, "how"), text(line, "check"), text(line, "value"), text(line, "bound"),
+                     text(line, "detail")});
   }
-  return cells.empty() ? out : out + table({"  result", "how", "check", "value", "bound", "detail"}, cells, Format::text);
+  return cells.empty() ? out
+                       : out + table({"  result", "how", "check", "value", "bound", "detail"}, cells, Format::text);
 }
 
 }  // namespace
@@ -47,10 +51,12 @@ std::string certificate_text(const Json& run, const std::optional<std::string>& 
     std::string rows;
     for (const Json* row : sorted_rows(one_case))
       if (!level || level_name(*row) == *level || text(*row, "level") == *level) rows += "\n" + row_certificate(*row);
-    if (!rows.empty()) out += (out.empty() ? "" : "\n") + ("Certificate of " + printable(text(one_case, "id"))) + "\n" + rows;
+    if (!rows.empty())
+      out += (out.empty() ? "" : "\n") + ("Certificate of " + printable(text(one_case, "id"))) + "\n" + rows;
   }
   if (!out.empty()) return out;
-  return level ? "This run has no level named " + printable(*level) + ".\n" : "This run has no case: there is no certificate.\n";
+  return level ? "This run has no level named " + printable(*level) + ".\n"
+               : "This run has no case: there is no certificate.\n";
 }
 
 }  // namespace strata::report

@@ -38,7 +38,8 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
   }
   const auto verdict = text(row, "ratio.verdict");
   line.verdict = verdict_words(verdict);
-  line.ratio = flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
+  line.ratio =
+      flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
   return line;
 }
 
@@ -92,7 +93,8 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   const Json& trust = at(one_case, "trust");
   std::vector<std::string> parts;
-  if (const auto restarts = number(trust, "restarts")) parts.push_back(count(*restarts) + (*restarts == 1 ? " restart" : " restarts"));
+  if (const auto restarts = number(trust, "restarts"))
+    parts.push_back(count(*restarts) + (*restarts == 1 ? " restart" : " restarts"));
   if (const auto effect = number(trust, "process_effect_percent"))
     parts.push_back(fmt::format("process effect {} ({})", percent(*effect), text(trust, "process_effect_source")));
   if (const auto visible = number(trust, "smallest_visible_percent"))
@@ -101,8 +103,9 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
   if (blocks && disturbed) parts.push_back(fmt::format("{} of {} blocks disturbed", count(*disturbed), count(*blocks)));
   if (const auto comparisons = number(one_case, "aa.comparisons")) {
     const auto bound = number(one_case, "aa.bound_percent");
-    parts.push_back(fmt::format("against itself: {} of {} false alarms{}", count(number(one_case, "aa.false_alarms").value_or(0)),
-                                count(*comparisons), bound ? " (at most " + percent(*bound) + ")" : ""));
+    parts.push_back(fmt::format("against itself: {} of {} false alarms{}",
+                                count(number(one_case, "aa.false_alarms").value_or(0)), count(*comparisons),
+                                bound ? " (at most " + percent(*bound) + ")" : ""));
   }
   std::string ids;
   for (const auto& warning : list(run, "warnings")) ids += (ids.empty() ? "" : ", ") + text(warning, "id");

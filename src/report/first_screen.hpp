@@ -22,12 +22,12 @@ struct EmptyLine {
 
 struct FirstScreen {
   std::string id, verdict, sentence;
-  std::string what;   // what was run beside the id, parts separated by the glyphs' dot
+  std::string what;  // what was run beside the id, parts separated by the glyphs' dot
   std::vector<LevelLine> levels;
   std::vector<EmptyLine> without;
   std::string limit;  // distance to the machine's limit; never empty
   std::string trust;
-  std::string next;   // a command, may be empty
+  std::string next;  // a command, may be empty
   bool has_device_memory = false;
 };
 

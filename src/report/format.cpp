@@ -13,8 +13,8 @@ namespace strata::report {
 namespace {
 
 struct Unit {
-  double scale;     // how many of the base unit
-  double below;     // used for values that round to less than this
+  double scale;  // how many of the base unit
+  double below;  // used for values that round to less than this
   const char* name;
 };
 
@@ -43,7 +43,9 @@ const Glyphs& glyphs(bool unicode) {
   return unicode ? rich : plain;
 }
 
-std::string duration(double ms) { return ms == 0 ? "0 ms" : with_unit(ms, kTimes); }
+std::string duration(double ms) {
+  return ms == 0 ? "0 ms" : with_unit(ms, kTimes);
+}
 
 std::string duration_change(double ms, std::optional<double> low, std::optional<double> high) {
   const double largest = std::max({std::abs(ms), std::abs(low.value_or(0)), std::abs(high.value_or(0))});
@@ -80,7 +82,8 @@ std::string percent(double value) {
 
 std::string count(double value) {
   if (std::abs(value) >= 999'999.5) {
-    static constexpr std::array<Unit, 3> kUnits{{{1e6, 1000, "million"}, {1e9, 1000, "billion"}, {1e12, 1e9, "trillion"}}};
+    static constexpr std::array<Unit, 3> kUnits{
+        {{1e6, 1000, "million"}, {1e9, 1000, "billion"}, {1e12, 1e9, "trillion"}}};
     return with_unit(value, kUnits);
   }
   auto digits = fmt::format("{:.0f}", std::abs(value));
@@ -89,7 +92,8 @@ std::string count(double value) {
 }
 
 std::string scaled(double value) {
-  static constexpr std::array<Unit, 5> kUnits{{{1, 1000, ""}, {1e3, 1000, "k"}, {1e6, 1000, "M"}, {1e9, 1000, "G"}, {1e12, 1e9, "T"}}};
+  static constexpr std::array<Unit, 5> kUnits{
+      {{1, 1000, ""}, {1e3, 1000, "k"}, {1e6, 1000, "M"}, {1e9, 1000, "G"}, {1e12, 1e9, "T"}}};
   return with_unit(value, kUnits);
 }
 
@@ -120,8 +124,8 @@ std::string printable(std::string_view utf8) {
 namespace {
 
 bool is_unit(std::string_view word) {
-  static constexpr std::array<std::string_view, 16> kNames{"ns", "us", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB",
-                                                           "million", "billion", "GFLOP", "GFLOP/s", "GB/s"};
+  static constexpr std::array<std::string_view, 16> kNames{
+      "ns", "us", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "million", "billion", "GFLOP", "GFLOP/s", "GB/s"};
   while (!word.empty() && std::string_view(",;:.)").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
   return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
 }

@@ -18,7 +18,8 @@ const Glyphs& glyphs(bool unicode);
 // 0.092 -> "92.0 us", 36.94 -> "36.9 ms", 1500 -> "1.50 s", 7200000 -> "120 min".
 std::string duration(double ms);
 
-// A change with its interval, all in the unit of the largest: "-6.97 ms (-8.07 to -5.87)". Without bounds, the change alone.
+// A change with its interval, all in the unit of the largest: "-6.97 ms (-8.07 to -5.87)". Without bounds, the change
+// alone.
 std::string duration_change(double ms, std::optional<double> low, std::optional<double> high);
 
 // Powers of 1000: 310e6 -> "310 MB".

@@ -7,12 +7,14 @@ namespace strata::report {
 namespace {
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
 }
 
 std::string cell_markup(const Cell& cell) {
   if (cell.is_markup) return cell.text;
-  if (cell.text.empty() || cell.text == "–") return R"(<span class="none" title="unknown" aria-label="unknown">–</span>)";
+  if (cell.text.empty() || cell.text == "–")
+    return R"(<span class="none" title="unknown" aria-label="unknown">–</span>)";
   return escape_html(cell.text);
 }
 
@@ -22,11 +24,21 @@ std::string escape_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
       default:
         if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
     }
@@ -51,14 +63,21 @@ std::string script_text(std::string code) {
   return code;
 }
 
-Cell words(std::string text) { return {std::move(text), false, false}; }
-Cell number_cell(std::string text) { return {std::move(text), false, true}; }
-Cell markup(std::string safe) { return {std::move(safe), true, false}; }
+Cell words(std::string text) {
+  return {std::move(text), false, false};
+}
+Cell number_cell(std::string text) {
+  return {std::move(text), false, true};
+}
+Cell markup(std::string safe) {
+  return {std::move(safe), true, false};
+}
 
-std::string html_table(const std::string& caption, const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows,
-                       const std::string& css_class) {
-  std::string out = fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table class="{}"><caption><span>{}</span></caption><thead><tr>)",
-                                escape_html(caption), css_class, escape_html(caption));
+std::string html_table(const std::string& caption, const std::vector<std::string>& header,
+                       const std::vector<std::vector<Cell>>& rows, const std::string& css_class) {
+  std::string out = fmt::format(
+      R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table class="{}"><caption><span>{}</span></caption><thead><tr>)",
+      escape_html(caption), css_class, escape_html(caption));
   for (std::size_t c = 0; c < header.size(); ++c) {
     const bool right = !rows.empty() && c < rows[0].size() && rows[0][c].is_number;
     out += fmt::format(R"(<th scope="col"{}>{}</th>)", right ? R"( class="n")" : "", escape_html(header[c]));
@@ -80,8 +99,8 @@ std::string html_details(const std::string& summary, const std::string& body, bo
   return fmt::format("<details{}><summary>{}</summary>{}</details>\n", open ? " open" : "", escape_html(summary), body);
 }
 
-std::string html_figure(const std::string& kind, const std::string& run_case, const std::string& title, const std::string& description,
-                        const std::string& table) {
+std::string html_figure(const std::string& kind, const std::string& run_case, const std::string& title,
+                        const std::string& description, const std::string& table) {
   return fmt::format(
       R"(<figure class="plot"><figcaption id="{0}-{1}-title">{2}</figcaption><div class="canvas" data-figure="{1}" data-case="{0}" role="img" aria-labelledby="{0}-{1}-title" aria-describedby="{0}-{1}-text"></div><p class="note" id="{0}-{1}-text">{3}</p>{4}</figure>
 )",

@@ -31,15 +31,15 @@ Cell number_cell(std::string text);  // right-aligned; "" shows as an en dash th
 Cell markup(std::string safe);
 
 // A table in a container that scrolls by itself and takes the keyboard's focus; the first cell of a row is its header.
-std::string html_table(const std::string& caption, const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows,
-                       const std::string& css_class = "");
+std::string html_table(const std::string& caption, const std::vector<std::string>& header,
+                       const std::vector<std::vector<Cell>>& rows, const std::string& css_class = "");
 
 // <details> with a summary of text and a body of markup.
 std::string html_details(const std::string& summary, const std::string& body, bool open = false);
 
 // A figure that report.js fills, with a sentence for screen readers and the same numbers as a table.
-std::string html_figure(const std::string& kind, const std::string& run_case, const std::string& title, const std::string& description,
-                        const std::string& table);
+std::string html_figure(const std::string& kind, const std::string& run_case, const std::string& title,
+                        const std::string& description, const std::string& table);
 
 // The sections of one case; `where` is "r0c1", the prefix of every id in them.
 std::string html_first_screen(const Json& run, const Json& one_case, const std::string& where);

@@ -13,7 +13,7 @@ namespace strata::report {
 namespace {
 
 constexpr int kIndent = 26, kLeft = 2, kLine = 17, kBarHeight = 8;
-constexpr double kCharacter = 6.7;  // pixels of an average one in the size that report.css gives
+constexpr double kCharacter = 7.4;  // pixels of an average one in the size that report.css gives
 
 // Wide: name, time, bar and words side by side. Narrow: below each other.
 struct Geometry {
@@ -36,9 +36,11 @@ std::vector<std::string> effects_of(const Json& edge, bool one_line) {
   const auto kind = text(edge, "kind");
   if (kind == "differs") return {};
   std::vector<std::string> parts;
-  if (const auto difference = kind == "peer" ? "" : edge_difference(edge); !difference.empty()) parts.push_back(difference);
+  if (const auto difference = kind == "peer" ? "" : edge_difference(edge); !difference.empty())
+    parts.push_back(difference);
   auto ratios = at(edge, "ratio").is_object() ? ratio_with_interval(at(edge, "ratio"), glyphs(true)) : "";
-  if (const auto verdict = verdict_words(text(edge, "verdict")); !verdict.empty()) ratios += (ratios.empty() ? "" : " ") + verdict;
+  if (const auto verdict = verdict_words(text(edge, "verdict")); !verdict.empty())
+    ratios += (ratios.empty() ? "" : " ") + verdict;
   if (!ratios.empty()) parts.push_back(ratios);
   if (one_line && parts.size() == 2) parts = {parts[0] + " · " + parts[1]};
   return parts;
@@ -62,7 +64,8 @@ std::string clipped(const std::string& name, std::size_t most) {
 }
 
 std::string text_at(int x, int y, const std::string& css, const std::string& words, bool at_end = false) {
-  return fmt::format(R"(<text x="{}" y="{}" class="{}"{}>{}</text>)", x, y, css, at_end ? R"( text-anchor="end")" : "", escape_html(words));
+  return fmt::format(R"(<text x="{}" y="{}" class="{}"{}>{}</text>)", x, y, css, at_end ? R"( text-anchor="end")" : "",
+                     escape_html(words));
 }
 
 double time_of(const LedgerNode& node) {
@@ -72,13 +75,16 @@ double time_of(const LedgerNode& node) {
 // The bar and, across it, a tick where the machine's limit lies.
 std::string bar_markup(const Geometry& shape, int y, double ms, double longest, double limit) {
   if (ms < 0 || longest <= 0) return "";
-  auto out = fmt::format(R"(<rect x="{}" y="{}" width="{:.1f}" height="{}" class="time-bar"/>)", shape.bar_at, y, shape.bar_width * ms / longest, kBarHeight);
+  auto out = fmt::format(R"(<rect x="{}" y="{}" width="{:.1f}" height="{}" class="time-bar"/>)", shape.bar_at, y,
+                         shape.bar_width * ms / longest, kBarHeight);
   if (limit > 0 && limit <= longest)
-    out += fmt::format(R"(<path class="limit" d="M{:.1f} {}v{}"/>)", shape.bar_at + shape.bar_width * limit / longest, y - 3, kBarHeight + 6);
+    out += fmt::format(R"(<path class="limit" d="M{:.1f} {}v{}"/>)", shape.bar_at + shape.bar_width * limit / longest,
+                       y - 3, kBarHeight + 6);
   return out;
 }
 
-std::string node_markup(const Geometry& shape, const LedgerNode& node, const Placed& place, double longest, double limit) {
+std::string node_markup(const Geometry& shape, const LedgerNode& node, const Placed& place, double longest,
+                        double limit) {
   const double ms = time_of(node);
   const int y = place.top + 13;
   auto out = text_at(place.x, y, "name", clipped(node.name, shape.wide ? 24 : 22));
@@ -100,7 +106,8 @@ std::string edge_markup(const Json& edge, const Placed& from, const Placed& to) 
   const auto kind = text(edge, "kind");
   const char* css = kind == "differs" ? "edge differs" : kind == "peer" ? "edge peer" : "edge";
   // The trunk is shared by edges of all kinds, so only the branch shows this edge's kind.
-  return fmt::format(R"(<path class="trunk" d="M{0} {1}V{2}"/><path class="{3}" d="M{0} {2}H{4}"/>)", from.x + 6, from.top + 18, to.top + 9, css, to.x - 4);
+  return fmt::format(R"(<path class="trunk" d="M{0} {1}V{2}"/><path class="{3}" d="M{0} {2}H{4}"/>)", from.x + 6,
+                     from.top + 18, to.top + 9, css, to.x - 4);
 }
 
 int height_of(const Geometry& shape, const Placed& place) {
@@ -133,14 +140,17 @@ std::string drawing(const Json& one_case, const std::string& where, bool wide) {
   const bool has_limit = limit > 0 && limit <= longest;
   const int height = top + (has_limit ? 18 : 0);
   const auto id = where + (wide ? "-wide" : "-narrow");
-  auto out = fmt::format(R"(<svg class="graph {4}" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-labelledby="{2}-title {2}-desc"><title id="{2}-title">Ledger of {3}</title><desc id="{2}-desc">Each level below the one it comes from, with a bar of its time from zero and what the step changes. The table below says the same.</desc>)",
-                         shape.width, height, id, escape_html(text(one_case, "id")), wide ? "wide" : "narrow");
+  auto out = fmt::format(
+      R"(<svg class="graph {4}" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-labelledby="{2}-title {2}-desc"><title id="{2}-title">Ledger of {3}</title><desc id="{2}-desc">Each level below the one it comes from, with a bar of its time from zero and what the step changes. The table below says the same.</desc>)",
+      shape.width, height, id, escape_html(text(one_case, "id")), wide ? "wide" : "narrow");
   for (std::size_t i = 0; i < nodes.size(); ++i)  // edges first, so that words lie above lines
-    if (nodes[i].edge && nodes[i].parent >= 0) out += edge_markup(*nodes[i].edge, places[static_cast<std::size_t>(nodes[i].parent)], places[i]);
+    if (nodes[i].edge && nodes[i].parent >= 0)
+      out += edge_markup(*nodes[i].edge, places[static_cast<std::size_t>(nodes[i].parent)], places[i]);
   for (std::size_t i = 0; i < nodes.size(); ++i) out += node_markup(shape, nodes[i], places[i], longest, limit);
   if (has_limit) {
     const int x = shape.bar_at + static_cast<int>(shape.bar_width * limit / longest);
-    out += fmt::format(R"(<path class="limit" d="M{} {}v12"/>)", x, top + 2) + text_at(x - 6, top + 12, "words", "machine's limit " + duration(limit), true);
+    out += fmt::format(R"(<path class="limit" d="M{} {}v12"/>)", x, top + 2) +
+           text_at(x - 6, top + 12, "words", "machine's limit " + duration(limit), true);
   }
   return out + "</svg>\n";
 }

@@ -19,7 +19,8 @@ std::string outline_of(const std::vector<LedgerNode>& nodes, std::size_t here, c
   const auto& node = nodes[here];
   if (node.parent < 0) return node.name;
   std::string out = node.last ? marks.last : marks.branch;
-  for (int up = node.parent; nodes[static_cast<std::size_t>(up)].parent >= 0; up = nodes[static_cast<std::size_t>(up)].parent)
+  for (int up = node.parent; nodes[static_cast<std::size_t>(up)].parent >= 0;
+       up = nodes[static_cast<std::size_t>(up)].parent)
     out = (nodes[static_cast<std::size_t>(up)].last ? std::string(width_of(marks.pipe), ' ') : marks.pipe) + out;
   return out + node.name;
 }
@@ -60,8 +61,9 @@ std::string case_ledger(const Json& one_case, const TerminalStyle& style) {
   }
   const auto pad = [](const std::string& s, std::size_t width) { return s + std::string(width - width_of(s), ' '); };
   for (const auto& entry : entries) {
-    std::string line = fmt::format("{}  {}{}  {}  {}  ", pad(entry.outline, outline), std::string(time - width_of(entry.time), ' '),
-                                   entry.time, pad(entry.change, change), pad(entry.ratio, ratios));
+    std::string line =
+        fmt::format("{}  {}{}  {}  {}  ", pad(entry.outline, outline), std::string(time - width_of(entry.time), ' '),
+                    entry.time, pad(entry.change, change), pad(entry.ratio, ratios));
     const auto indent = width_of(line);
     const auto room = static_cast<std::size_t>(std::max(style.width, 40));
     if (indent + 16 > room || entry.words.empty()) {
@@ -74,8 +76,10 @@ std::string case_ledger(const Json& one_case, const TerminalStyle& style) {
     out += line + "\n";
   }
   for (const Json* edge : others)
-    out += fmt::format("also {} {} {}: {}  {}\n", text(*edge, "from"), marks.arrow, text(*edge, "to"), edge_words(*edge), edge_difference(*edge));
-  if (const auto limit = number(one_case, "limits.limit_ms")) out += "machine's measured limit: " + duration(*limit) + "\n";
+    out += fmt::format("also {} {} {}: {}  {}\n", text(*edge, "from"), marks.arrow, text(*edge, "to"),
+                       edge_words(*edge), edge_difference(*edge));
+  if (const auto limit = number(one_case, "limits.limit_ms"))
+    out += "machine's measured limit: " + duration(*limit) + "\n";
   return out;
 }
 

@@ -13,10 +13,11 @@ struct LedgerNode {
   const Json* edge = nullptr;  // the edge into this node; nullptr for a root
   int parent = -1;             // index of the node above, -1 for a root
   int depth = 0;
-  bool last = true;            // the last child of its parent
+  bool last = true;  // the last child of its parent
 };
 
-// Depth first from the reference; every level of an edge appears once. Further edges into a placed level come back in `others`.
+// Depth first from the reference; every level of an edge appears once. Further edges into a placed level come back in
+// `others`.
 std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Json*>& others);
 
 // What an edge says: "-8.30 ms (-9.00 to -7.60)" or "" where it has no difference.

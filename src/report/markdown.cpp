@@ -16,7 +16,12 @@ std::string levels_table(const FirstScreen& screen) {
   if (screen.has_device_memory) header.push_back("GPU memory");
   header.insert(header.end(), {"start again", "proof"});
   for (const auto& level : screen.levels) {
-    Cells row{level.name + (level.recommended ? " (recommended)" : ""), level.time, level.ratio, level.verdict, level.p99, level.memory};
+    Cells row{level.name + (level.recommended ? " (recommended)" : ""),
+              level.time,
+              level.ratio,
+              level.verdict,
+              level.p99,
+              level.memory};
     if (screen.has_device_memory) row.push_back(level.device_memory);
     row.insert(row.end(), {level.start_again, level.proof});
     rows.push_back(row);
@@ -32,19 +37,22 @@ std::string ledger_table(const Json& one_case, const Glyphs& marks) {
     const bool attributed = kind == "step";
     rows.push_back({text(edge, "from") + " " + marks.arrow + " " + text(edge, "to"), edge_words(edge),
                     attributed ? edge_difference(edge) : "",
-                    kind == "differs" ? "" : ratio_with_interval(at(edge, "ratio"), marks), verdict_words(text(edge, "verdict"))});
+                    kind == "differs" ? "" : ratio_with_interval(at(edge, "ratio"), marks),
+                    verdict_words(text(edge, "verdict"))});
   };
   for (const auto& node : ledger_nodes(one_case, others))
     if (node.edge) add(*node.edge);
   for (const Json* edge : others) add(*edge);
   if (rows.empty()) return "";
-  return "\n**Ledger**\n\n" + table({"step", "what changes", "difference", "times as fast", "verdict"}, rows, Format::md);
+  return "\n**Ledger**\n\n" +
+         table({"step", "what changes", "difference", "times as fast", "verdict"}, rows, Format::md);
 }
 
 std::string case_section(const Json& run, const Json& one_case) {
   const auto& marks = glyphs(true);
   const auto screen = first_screen(run, one_case, marks);
-  std::string out = fmt::format("## {}\n\n**{}**\n\n{}\n", markdown_code(screen.id), markdown_text(screen.sentence), markdown_text(screen.what));
+  std::string out = fmt::format("## {}\n\n**{}**\n\n{}\n", markdown_code(screen.id), markdown_text(screen.sentence),
+                                markdown_text(screen.what));
   if (!screen.levels.empty()) out += "\n" + levels_table(screen);
   if (!screen.without.empty()) {
     out += "\nWithout a number:\n\n";
@@ -61,14 +69,15 @@ std::string case_section(const Json& run, const Json& one_case) {
 
 std::string markdown(const Json& run) {
   std::string out = fmt::format("# strata: run {}\n\n", markdown_text(text(run, "run.id")));
-  out += fmt::format("{}, started {}, strata {}\n", markdown_code(text(run, "run.command")), markdown_text(text(run, "run.started")),
-                     markdown_text(text(run, "run.version")));
+  out += fmt::format("{}, started {}, strata {}\n", markdown_code(text(run, "run.command")),
+                     markdown_text(text(run, "run.started")), markdown_text(text(run, "run.version")));
   for (const auto& one_case : list(run, "cases")) out += "\n" + case_section(run, one_case);
   if (list(run, "cases").empty()) out += "\nThis run has no case: nothing was measured.\n";
   if (!list(run, "warnings").empty()) {
     out += "\n## Warnings\n\n";
     for (const auto& warning : list(run, "warnings"))
-      out += fmt::format("- {}: {} {}\n", markdown_text(text(warning, "id")), markdown_text(text(warning, "what")), markdown_text(text(warning, "advice")));
+      out += fmt::format("- {}: {} {}\n", markdown_text(text(warning, "id")), markdown_text(text(warning, "what")),
+                         markdown_text(text(warning, "advice")));
   }
   return out;
 }

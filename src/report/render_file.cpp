@@ -2,10 +2,10 @@
 #include "report/render_file.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
-#include <unistd.h>
 
 #include "report/html.hpp"
 #include "report/markdown.hpp"
@@ -28,9 +28,12 @@ std::string csv_of_all(const std::vector<Json>& runs) {
 
 Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot open {}", path.string()), "name a file that `strata show RUN --format json` wrote", Exit::usage);
+  if (!in)
+    return fail(fmt::format("cannot open {}", path.string()), "name a file that `strata show RUN --format json` wrote",
+                Exit::usage);
   const auto parsed = Json::parse(in, nullptr, false);
-  if (parsed.is_discarded()) return fail(fmt::format("{} is not JSON", path.string()), "write it again with --format json", Exit::usage);
+  if (parsed.is_discarded())
+    return fail(fmt::format("{} is not JSON", path.string()), "write it again with --format json", Exit::usage);
   std::vector<Json> runs;
   if (parsed.is_array())
     runs.assign(parsed.begin(), parsed.end());
@@ -39,16 +42,18 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
   if (runs.empty()) return fail(fmt::format("{} holds no run: an empty array", path.string()), "", Exit::usage);
   for (const auto& run : runs)
     if (text(run, "schema") != kSchema)
-      return fail(fmt::format("{}: schema is \"{}\", this strata reads \"{}\"", path.string(), text(run, "schema"), kSchema),
-                  "write it again with --format json of this version", Exit::usage);
+      return fail(
+          fmt::format("{}: schema is \"{}\", this strata reads \"{}\"", path.string(), text(run, "schema"), kSchema),
+          "write it again with --format json of this version", Exit::usage);
   return runs;
 }
 
-Result<std::string> render(const std::vector<Json>& runs, const std::string& format, const std::filesystem::path& plotly_js,
-                           const TerminalStyle& style) {
+Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
+                           const std::filesystem::path& plotly_js, const TerminalStyle& style) {
   if (format == "html") return html(runs, plotly_js);
   if (format == "csv") return csv_of_all(runs);
-  if (format == "json") return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (format == "json")
+    return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   std::string out;
   for (const auto& run : runs) {
     std::string one;
@@ -61,7 +66,8 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
     else if (format == "md")
       one = markdown(run);
     else
-      return fail(fmt::format("no format \"{}\"", format), "choose text, ledger, certificate, html, md, csv or json", Exit::usage);
+      return fail(fmt::format("no format \"{}\"", format), "choose text, ledger, certificate, html, md, csv or json",
+                  Exit::usage);
     out += (out.empty() ? "" : "\n") + one;
   }
   return out;
@@ -78,8 +84,9 @@ Result<void> write_whole(const std::filesystem::path& path, const std::string& c
   if (out && !code) return {};
   std::error_code ignored;
   std::filesystem::remove(part, ignored);
-  return fail(fmt::format("cannot write {} ({} bytes){}", path.string(), content.size(), code ? ": " + code.message() : ""),
-              "choose another place with -o, or free some space");
+  return fail(
+      fmt::format("cannot write {} ({} bytes){}", path.string(), content.size(), code ? ": " + code.message() : ""),
+      "choose another place with -o, or free some space");
 }
 
 int render_file(const std::filesystem::path& in, const std::string& format, const std::filesystem::path& out,

@@ -17,8 +17,8 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path);
 
 // format: text, ledger, certificate, html, md, csv, json. Several runs are joined, except that html makes one page and
 // json one array.
-Result<std::string> render(const std::vector<Json>& runs, const std::string& format, const std::filesystem::path& plotly_js,
-                           const TerminalStyle& style);
+Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
+                           const std::filesystem::path& plotly_js, const TerminalStyle& style);
 
 // Writes by a temporary file beside it, so that a reader never sees half a report.
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content);

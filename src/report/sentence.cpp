@@ -16,14 +16,18 @@ std::string time_of(const Json& row) {
   return ms ? duration(*ms) : "unknown time";
 }
 
-double ratio_of(const Json& row) { return number(row, "ratio.value").value_or(0); }
+double ratio_of(const Json& row) {
+  return number(row, "ratio.value").value_or(0);
+}
 
 bool is_proven(const Json& row) {
   const auto verdict = text(row, "proof.verdict");
   return verdict == "equal" || verdict == "equal_looser";
 }
 
-bool is_faster(const Json& row) { return text(row, "ratio.verdict") == "faster" && is_proven(row); }
+bool is_faster(const Json& row) {
+  return text(row, "ratio.verdict") == "faster" && is_proven(row);
+}
 
 // "0.95 to 1.03", or "" where the row has no interval.
 std::string interval_of(const Json& row) {
@@ -35,7 +39,8 @@ std::string memory_clause(const Json& row, const Json& reference) {
   const auto here = number(row, "memory.peak_private_bytes"), there = number(reference, "memory.peak_private_bytes");
   if (!here || !there) return "";
   const double change = *here - *there;
-  if (std::abs(change) < std::max(1e6, 0.02 * *there)) return fmt::format(", with about the same memory ({})", size(*here));
+  if (std::abs(change) < std::max(1e6, 0.02 * *there))
+    return fmt::format(", with about the same memory ({})", size(*here));
   return fmt::format(", with {} {} memory ({})", size(std::abs(change)), change < 0 ? "less" : "more", size(*here));
 }
 
@@ -65,8 +70,10 @@ std::string stay_sentence(const std::vector<const Json*>& others, const Json& ne
   const auto name = level_name(reference);
   const auto memory = number(reference, "memory.peak_private_bytes");
   const auto costs = time_of(reference) + (memory ? ", " + size(*memory) : "");
-  const auto who = others.size() == 1 ? level_name(nearest) + " is not" : fmt::format("none of {} levels is", others.size());
-  auto sentence = fmt::format("Stay {}: {} faster than {} ({})", python ? "in Python" : "with " + name, who, name, costs);
+  const auto who =
+      others.size() == 1 ? level_name(nearest) + " is not" : fmt::format("none of {} levels is", others.size());
+  auto sentence =
+      fmt::format("Stay {}: {} faster than {} ({})", python ? "in Python" : "with " + name, who, name, costs);
   const auto subject = others.size() == 1 ? std::string("it") : "the nearest, " + level_name(nearest) + ",";
   const auto within = number(nearest, "ratio.same_within_percent");
   if (text(nearest, "ratio.verdict") == "same" && within)
@@ -97,7 +104,8 @@ Json result(const char* verdict, const Json* row, std::string sentence) {
 Json no_data(const Json& one_case, const Json* reference, std::size_t others_asked) {
   if (!reference) {
     const auto name = text(one_case, "reference_level");
-    return result("no_data", nullptr, fmt::format("No comparison: {}, the reference, was not run.", name.empty() ? "eager" : name));
+    return result("no_data", nullptr,
+                  fmt::format("No comparison: {}, the reference, was not run.", name.empty() ? "eager" : name));
   }
   if (!is_measured(*reference)) {
     auto reason = text(*reference, "reason_short");

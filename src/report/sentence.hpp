@@ -6,8 +6,8 @@
 
 namespace strata::report {
 
-// {"verdict":"move|stay|undecided|no_data","level":name|null,"sentence":"..."} from a case's rows, reference_level and trust.
-// Recommends the fastest level that is resolved as faster than the reference and proven; never a harness level.
+// {"verdict":"move|stay|undecided|no_data","level":name|null,"sentence":"..."} from a case's rows, reference_level and
+// trust. Recommends the fastest level that is resolved as faster than the reference and proven; never a harness level.
 Json headline(const Json& one_case);
 
 }  // namespace strata::report

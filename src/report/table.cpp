@@ -132,10 +132,14 @@ std::string markdown_code(std::string_view value) {
 
 std::string table(const Cells& header, const std::vector<Cells>& rows, Format format) {
   switch (format) {
-    case Format::json: return json_table(header, rows);
-    case Format::csv: return csv_table(header, rows);
-    case Format::md: return markdown_table(header, rows);
-    case Format::text: break;
+    case Format::json:
+      return json_table(header, rows);
+    case Format::csv:
+      return csv_table(header, rows);
+    case Format::md:
+      return markdown_table(header, rows);
+    case Format::text:
+      break;
   }
   return text_table(header, rows);
 }

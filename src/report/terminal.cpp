@@ -54,9 +54,8 @@ struct Column {
 };
 
 std::vector<Column> columns(Fit fit, bool device_memory) {
-  std::vector<Column> all{
-      {"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
-      {"time", true, [](const LevelLine& l) { return l.time; }}};
+  std::vector<Column> all{{"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
+                          {"time", true, [](const LevelLine& l) { return l.time; }}};
   if (fit >= Fit::narrow) {
     all.push_back({"times as fast", true, [](const LevelLine& l) {
                      return (l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
@@ -74,7 +73,9 @@ std::vector<Column> columns(Fit fit, bool device_memory) {
   else if (fit != Fit::tight)
     all.push_back({"proof", false, [](const LevelLine& l) { return l.proof_short; }});
   else
-    all.push_back({"obs + rep", false, [](const LevelLine& l) { return std::regex_replace(l.proof_short, std::regex(" obs, ([0-9]+) rep"), " + $1"); }});
+    all.push_back({"obs + rep", false, [](const LevelLine& l) {
+                     return std::regex_replace(l.proof_short, std::regex(" obs, ([0-9]+) rep"), " + $1");
+                   }});
   return all;
 }
 
@@ -141,7 +142,8 @@ std::string legend(const FirstScreen& screen, Fit fit) {
   if (fit < Fit::narrow) return "";
   std::string out;
   const auto has = [&](const char* verdict) {
-    return std::any_of(screen.levels.begin(), screen.levels.end(), [&](const LevelLine& l) { return l.verdict == verdict; });
+    return std::any_of(screen.levels.begin(), screen.levels.end(),
+                       [&](const LevelLine& l) { return l.verdict == verdict; });
   };
   if (has("not resolved")) out += "; ~ not resolved";
   if (has("same")) out += "; = the same";
@@ -152,7 +154,8 @@ std::string legend(const FirstScreen& screen, Fit fit) {
 std::string stack(const std::vector<Lines>& groups, std::size_t width) {
   std::size_t used = 0;
   for (const auto& group : groups)
-    for (const auto& line : group) used += 1 + (line.find('\x1b') == std::string::npos ? (width_of(line) - !line.empty()) / width : 0);
+    for (const auto& line : group)
+      used += 1 + (line.find('\x1b') == std::string::npos ? (width_of(line) - !line.empty()) / width : 0);
   std::string out;
   bool first = true;
   for (const auto& group : groups) {
@@ -181,7 +184,9 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
-  return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels, without_number(screen, width, paint), foot}, width);
+  return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
+                without_number(screen, width, paint), foot},
+               width);
 }
 
 std::string summary(const Json& run, const TerminalStyle& style) {
@@ -191,7 +196,8 @@ std::string summary(const Json& run, const TerminalStyle& style) {
     const auto screen = first_screen(run, one_case, marks);
     const Json* reference = reference_row(one_case);
     const auto time = reference ? number(*reference, "end_to_end_ms.estimate") : std::nullopt;
-    Cells cells{screen.id, screen.verdict, marks.missing, marks.missing, marks.missing, time ? duration(*time) : marks.missing};
+    Cells cells{screen.id,     screen.verdict, marks.missing,
+                marks.missing, marks.missing,  time ? duration(*time) : marks.missing};
     for (const auto& level : screen.levels)
       if (level.recommended) std::tie(cells[2], cells[3], cells[4]) = std::tie(level.name, level.ratio, level.time);
     rows.push_back(cells);
@@ -207,7 +213,8 @@ std::string terminal(const Json& run, const TerminalStyle& style) {
   if (cases.size() == 1) return one_screen(run, cases[0], style);
   std::string out = summary(run, style), rule;
   for (int i = 0; i < std::max(style.width, 40); ++i) rule += glyphs(style.unicode).rule;
-  for (const auto& one_case : cases) out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
+  for (const auto& one_case : cases)
+    out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
   return out;
 }
 

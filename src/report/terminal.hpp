@@ -15,7 +15,8 @@ struct TerminalStyle {
   bool unicode = true;
 };
 
-// One first screen a case, at most 24 lines for up to nine levels from 80 columns on; several cases get a summary first.
+// One first screen a case, at most 24 lines for up to nine levels from 80 columns on; several cases get a summary
+// first.
 std::string terminal(const Json& run, const TerminalStyle& style);
 
 // The ledger of every case as an outline: what each step changes, costs or saves.

@@ -93,7 +93,7 @@ def blocks(rng: random.Random, ms: float, position: int) -> tuple[list[Json], li
     for restart in range(2):
         effect = rng.gauss(1, 0.006)
         for round_ in range(24):
-            time_s = 9 + restart * 38 + round_ * 1.1 + position * 0.12
+            time_s = round_ * 1.1 + position * 0.12
             disturbed = round_ in (7, 8) and restart == 0 and position < 6
             here = [ms * effect * (1 + abs(rng.gauss(0, 0.012)) + (rng.expovariate(12) if rng.random() < 0.06 else 0)) for _ in range(9)]
             if disturbed:
@@ -136,8 +136,8 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
         },
         "disk_bytes": (artefact + 540) * MB, "artefact_bytes": artefact * MB,
         "break_even": None if level == "eager" or harness else {
-            "iterations": round(max(0, ever - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, ever - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
-            "high": round(max(0, ever - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
+            "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
+            "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
         },
         "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),

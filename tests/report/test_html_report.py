@@ -207,6 +207,15 @@ def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
     assert longest / shortest == pytest.approx(times[0] / times[1], rel=0.01)
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_cuts_off_no_word_of_the_ledger(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width=width)
+    cut = browser.evaluate("""[...document.querySelectorAll('svg.graph')].filter(s => s.getBoundingClientRect().width).flatMap(s => [...s.querySelectorAll('text')].filter(t => {
+        const box = t.getBBox(); return box.x < 0 || box.x + box.width > s.viewBox.baseVal.width || box.y + box.height > s.viewBox.baseVal.height; }).map(t => t.textContent))""")
+    assert cut == []
+    assert browser.evaluate("[...document.querySelectorAll('#r0c0 svg.graph')].filter(s => s.getBoundingClientRect().width).length") == 1
+
+
 def test_shades_each_disturbed_block(browser: Browser, page: Path, example: Json) -> None:
     browser.open(page)
     disturbed = sum(block["disturbed"] for row in example["cases"][0]["rows"] if not row["harness"] for block in row["blocks"])

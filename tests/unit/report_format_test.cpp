@@ -48,7 +48,9 @@ TEST(report_format, writes_ratios_percentages_and_counts_as_people_do) {
 TEST(report_format, takes_control_characters_out_of_names) {
   EXPECT_EQ(printable("a\x1b[31mb\x7f"), "a?[31mb?");
   EXPECT_EQ(printable("a\nb\tc"), "a b c");
-  EXPECT_EQ(printable("\xC2\x9B" "31m"), "?31m");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m"),
+            "?31m");
   EXPECT_EQ(printable("größe – 5"), "größe – 5");
 }
 
@@ -60,7 +62,8 @@ TEST(report_format, wraps_at_spaces_and_keeps_a_number_with_its_unit) {
 
 TEST(report_format, cuts_a_reason_to_eight_words) {
   EXPECT_EQ(first_words("one two three four five six seven eight", 8), "one two three four five six seven eight");
-  EXPECT_EQ(first_words("one two three four five six seven eight nine", 8), "one two three four five six seven eight ...");
+  EXPECT_EQ(first_words("one two three four five six seven eight nine", 8),
+            "one two three four five six seven eight ...");
 }
 
 TEST(report_table, aligns_numbers_to_the_right_and_leaves_no_trailing_space) {
@@ -71,7 +74,8 @@ TEST(report_table, aligns_numbers_to_the_right_and_leaves_no_trailing_space) {
 }
 
 TEST(report_table, quotes_csv_fields_as_rfc_4180_wants) {
-  EXPECT_EQ(table({"a", "b"}, {{"x,y", "say \"hi\"\nthere"}, {"plain"}}, Format::csv), "a,b\n\"x,y\",\"say \"\"hi\"\"\nthere\"\nplain,\n");
+  EXPECT_EQ(table({"a", "b"}, {{"x,y", "say \"hi\"\nthere"}, {"plain"}}, Format::csv),
+            "a,b\n\"x,y\",\"say \"\"hi\"\"\nthere\"\nplain,\n");
 }
 
 TEST(report_table, writes_json_that_reads_back_even_from_broken_utf8) {

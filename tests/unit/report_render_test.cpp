@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <regex>
-#include <unistd.h>
 
 #include "report/first_screen.hpp"
 #include "report/html.hpp"
@@ -23,7 +23,9 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-Json example() { return read_results(fs::path(STRATA_SOURCE_DIR) / "tests/report/example_run.json").value().at(0); }
+Json example() {
+  return read_results(fs::path(STRATA_SOURCE_DIR) / "tests/report/example_run.json").value().at(0);
+}
 
 Json first_case_alone() {
   auto run = example();
@@ -40,7 +42,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 class Scratch {
  public:
-  Scratch() : path(fs::temp_directory_path() / ("strata_report_test_" + std::to_string(getpid()))) { fs::create_directories(path); }
+  Scratch() : path(fs::temp_directory_path() / ("strata_report_test_" + std::to_string(getpid()))) {
+    fs::create_directories(path);
+  }
   ~Scratch() { fs::remove_all(path); }
   fs::path file(const std::string& name, const std::string& content) const {
     std::ofstream(path / name) << content;
@@ -71,8 +75,9 @@ TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {
 
 TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
   const auto shown = terminal(first_case_alone(), {120, false, true});
-  for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again", "9 observed, 3 reported", "not resolved",
-                           "Limit", "341 GFLOP/s", "process effect 3% (assumed)", "smallest visible effect 5.5%", "12 of 432 blocks disturbed",
+  for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again",
+                           "9 observed, 3 reported", "not resolved", "Limit", "341 GFLOP/s",
+                           "process effect 3% (assumed)", "smallest visible effect 5.5%", "12 of 432 blocks disturbed",
                            "0 of 7 false alarms", "Next", "--preset thorough"})
     EXPECT_THAT(shown, HasSubstr(part));
 }
@@ -85,7 +90,8 @@ TEST(report_terminal, marks_verdicts_by_signs_where_words_do_not_fit) {
 
 TEST(report_terminal, writes_ascii_alone_when_asked_and_escape_codes_only_in_colour) {
   const auto plain = terminal(example(), {100, false, false}) + terminal_ledger(example(), {100, false, false});
-  EXPECT_TRUE(std::all_of(plain.begin(), plain.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80 && c != '\x1b'; }));
+  EXPECT_TRUE(std::all_of(plain.begin(), plain.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < 0x80 && c != '\x1b'; }));
   EXPECT_THAT(terminal(example(), {100, true, true}), HasSubstr("\x1b["));
 }
 
@@ -99,13 +105,15 @@ TEST(report_terminal, does_not_let_a_name_steer_the_terminal) {
 TEST(report_terminal, gives_each_row_without_a_number_its_state_and_at_most_eight_words) {
   const auto screen = first_screen(example(), example()["cases"][1], glyphs(true));
   ASSERT_EQ(screen.without.size(), 8U);
-  for (const auto& empty : screen.without) EXPECT_LE(std::count(empty.reason.begin(), empty.reason.end(), ' '), 7) << empty.reason;
+  for (const auto& empty : screen.without)
+    EXPECT_LE(std::count(empty.reason.begin(), empty.reason.end(), ' '), 7) << empty.reason;
   EXPECT_EQ(screen.without[0].state, "out of memory");
 }
 
 TEST(report_terminal, survives_results_in_which_everything_is_missing) {
   const TerminalStyle style;
-  for (const auto& run : {Json::object(), Json{{"cases", {Json::object()}}}, Json{{"cases", {{{"rows", {Json::object(), 3, nullptr}}}}}}}) {
+  for (const auto& run : {Json::object(), Json{{"cases", {Json::object()}}},
+                          Json{{"cases", {{{"rows", {Json::object(), 3, nullptr}}}}}}}) {
     EXPECT_FALSE(terminal(run, style).empty());
     EXPECT_FALSE(terminal_ledger(run, style).empty());
     EXPECT_FALSE(certificate_text(run).empty());
@@ -121,12 +129,15 @@ TEST(report_ledger, hangs_each_level_below_the_one_it_comes_from) {
   const auto nodes = ledger_nodes(run["cases"][0], others);
   std::vector<std::string> order;
   for (const auto& node : nodes) order.push_back(std::to_string(node.depth) + node.name);
-  EXPECT_EQ(order, (std::vector<std::string>{"0eager", "1compile", "2aoti", "1torchscript", "1libtorch", "1onnxruntime", "1openvino"}));
+  EXPECT_EQ(order, (std::vector<std::string>{"0eager", "1compile", "2aoti", "1torchscript", "1libtorch", "1onnxruntime",
+                                             "1openvino"}));
   EXPECT_TRUE(others.empty());
 }
 
 TEST(report_ledger, places_a_cycle_and_a_second_way_in_once) {
-  const Json tangled{{"ledger", {{"edges", {{{"from", "a"}, {"to", "b"}}, {{"from", "b"}, {"to", "a"}}, {{"from", "c"}, {"to", "b"}}}}}}};
+  const Json tangled{
+      {"ledger",
+       {{"edges", {{{"from", "a"}, {"to", "b"}}, {{"from", "b"}, {"to", "a"}}, {{"from", "c"}, {"to", "b"}}}}}}};
   std::vector<const Json*> others;
   EXPECT_EQ(ledger_nodes(tangled, others).size(), 3U);
   EXPECT_EQ(others.size(), 1U);
@@ -139,8 +150,12 @@ TEST(report_ledger, attributes_nothing_to_peers_and_to_edges_that_differ_in_more
       EXPECT_THAT(line, HasSubstr("differs in freezing"));
       EXPECT_THAT(line, Not(HasSubstr(" to ")));
     }
-    if (line.find("onnxruntime") != std::string::npos) { EXPECT_THAT(line, Not(HasSubstr("ms ("))); }
-    if (line.find("compile") != std::string::npos) { EXPECT_THAT(line, HasSubstr("ms (")); }
+    if (line.find("onnxruntime") != std::string::npos) {
+      EXPECT_THAT(line, Not(HasSubstr("ms (")));
+    }
+    if (line.find("compile") != std::string::npos) {
+      EXPECT_THAT(line, HasSubstr("ms ("));
+    }
   }
 }
 
@@ -180,7 +195,8 @@ TEST(report_html, escapes_every_string_of_the_result_wherever_it_stands) {
   const std::function<void(Json&)> poison = [&](Json& node) {
     if (node.is_structured())
       for (auto& child : node) poison(child);
-    else if (node.is_string() && node != "measured" && node != "equal" && node != "step" && node != "peer" && node != "differs")
+    else if (node.is_string() && node != "measured" && node != "equal" && node != "step" && node != "peer" &&
+             node != "differs")
       node = evil;
   };
   auto run = example();
@@ -204,7 +220,8 @@ TEST(report_html, refuses_without_a_run_or_without_plotly) {
 TEST(report_file, refuses_what_is_not_a_result_and_says_what_it_read) {
   const Scratch scratch;
   EXPECT_THAT(read_results(scratch.file("a.json", "{")).error().what, HasSubstr("is not JSON"));
-  EXPECT_THAT(read_results(scratch.file("b.json", R"({"schema":"strata.run/9"})")).error().what, HasSubstr("strata.run/9"));
+  EXPECT_THAT(read_results(scratch.file("b.json", R"({"schema":"strata.run/9"})")).error().what,
+              HasSubstr("strata.run/9"));
   EXPECT_THAT(read_results(scratch.file("c.json", "[]")).error().what, HasSubstr("no run"));
   EXPECT_EQ(read_results(scratch.path / "none.json").error().exit, Exit::usage);
   EXPECT_THAT(render({example()}, "xml", "", {}).error().hint, HasSubstr("html"));

@@ -11,27 +11,48 @@ using testing::HasSubstr;
 using testing::Not;
 
 Json reference(double ms = 40) {
-  return {{"level", "eager"}, {"variant", "default"}, {"language", "python"}, {"reference", true}, {"state", "measured"},
-          {"end_to_end_ms", {{"estimate", ms}}}, {"ratio", {{"value", 1.0}, {"verdict", "reference"}}}, {"memory", {{"peak_private_bytes", 490e6}}}};
+  return {{"level", "eager"},
+          {"variant", "default"},
+          {"language", "python"},
+          {"reference", true},
+          {"state", "measured"},
+          {"end_to_end_ms", {{"estimate", ms}}},
+          {"ratio", {{"value", 1.0}, {"verdict", "reference"}}},
+          {"memory", {{"peak_private_bytes", 490e6}}}};
 }
 
 Json row(const std::string& level, double ratio_value, const std::string& verdict) {
-  return {{"level", level}, {"variant", "default"}, {"language", "c++"}, {"reference", false}, {"peer", false}, {"harness", false}, {"state", "measured"},
-          {"end_to_end_ms", {{"estimate", 40 / ratio_value}}}, {"memory", {{"peak_private_bytes", 310e6}}},
-          {"ratio", {{"value", ratio_value}, {"low", ratio_value * 0.96}, {"high", ratio_value * 1.04}, {"verdict", verdict}}},
-          {"proof", {{"verdict", "equal"}, {"weak", false}}}, {"break_even", {{"iterations", 1127.2}, {"never", false}}}};
+  return {{"level", level},
+          {"variant", "default"},
+          {"language", "c++"},
+          {"reference", false},
+          {"peer", false},
+          {"harness", false},
+          {"state", "measured"},
+          {"end_to_end_ms", {{"estimate", 40 / ratio_value}}},
+          {"memory", {{"peak_private_bytes", 310e6}}},
+          {"ratio",
+           {{"value", ratio_value}, {"low", ratio_value * 0.96}, {"high", ratio_value * 1.04}, {"verdict", verdict}}},
+          {"proof", {{"verdict", "equal"}, {"weak", false}}},
+          {"break_even", {{"iterations", 1127.2}, {"never", false}}}};
 }
 
-Json one_case(const std::vector<Json>& rows) { return {{"reference_level", "eager"}, {"trust", {{"smallest_visible_percent", 5.5}}}, {"rows", rows}}; }
+Json one_case(const std::vector<Json>& rows) {
+  return {{"reference_level", "eager"}, {"trust", {{"smallest_visible_percent", 5.5}}}, {"rows", rows}};
+}
 
-std::string sentence(const std::vector<Json>& rows) { return headline(one_case(rows)).at("sentence"); }
+std::string sentence(const std::vector<Json>& rows) {
+  return headline(one_case(rows)).at("sentence");
+}
 
 TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) {
-  const auto said = headline(one_case({reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "not_resolved")}));
+  const auto said = headline(one_case(
+      {reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "not_resolved")}));
   EXPECT_EQ(said["verdict"], "move");
   EXPECT_EQ(said["level"], "aoti");
   EXPECT_EQ(said["sentence"],
-            "Move to aoti: 1.60 times as fast as eager (1.54 to 1.66), 25.0 ms instead of 40.0 ms, with 180 MB less memory (310 MB); "
+            "Move to aoti: 1.60 times as fast as eager (1.54 to 1.66), 25.0 ms instead of 40.0 ms, with 180 MB less "
+            "memory (310 MB); "
             "its start pays back after 1,128 iterations (28.2 s).");
 }
 
@@ -70,7 +91,9 @@ TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is
   const auto said = headline(one_case({reference(), same, row("openvino", 0.8, "slower")}));
   EXPECT_EQ(said["verdict"], "stay");
   EXPECT_EQ(said["level"], "eager");
-  EXPECT_EQ(said["sentence"], "Stay in Python: none of 2 levels is faster than eager (40.0 ms, 490 MB); the nearest, aoti, is the same within 2.1%.");
+  EXPECT_EQ(said["sentence"],
+            "Stay in Python: none of 2 levels is faster than eager (40.0 ms, 490 MB); the nearest, aoti, is the same "
+            "within 2.1%.");
 }
 
 TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take) {
@@ -79,7 +102,8 @@ TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take
   const auto said = headline(one_case({reference(), open, row("openvino", 0.8, "slower")}));
   EXPECT_EQ(said["verdict"], "undecided");
   EXPECT_TRUE(said["level"].is_null());
-  EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("libtorch is 1.03 times as fast, anything from 0.99 to 1.07"));
+  EXPECT_THAT(said["sentence"].get<std::string>(),
+              HasSubstr("libtorch is 1.03 times as fast, anything from 0.99 to 1.07"));
   EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("below 5.5%"));
   EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("9.00 min of measuring would resolve it"));
 }

@@ -86,44 +86,56 @@
     return [traces, layout(shown.length * 52 + 60, { ...extra, annotations })];
   }
 
-  // All blocks of all levels in the order of time, for the width of a disturbed block's shade.
-  function shades(rows) {
-    const starts = rows.flatMap((row) => (row.blocks ?? []).map((block) => block.time_s)).filter(finite).sort((a, b) => a - b);
+  // Where each restart begins on a common axis: a block's time counts from the first one of its restart.
+  function restartStarts(rows) {
+    const lengths = new Map();
+    for (const row of rows)
+      for (const block of row.blocks ?? [])
+        if (finite(block.time_s)) lengths.set(block.restart, Math.max(lengths.get(block.restart) ?? 0, block.time_s));
+    const starts = new Map();
+    let at = 0;
+    const gap = 0.03 * [...lengths.values()].reduce((sum, length) => sum + length, 0);
+    for (const restart of [...lengths.keys()].sort((a, b) => a - b)) {
+      starts.set(restart, at);
+      at += lengths.get(restart) + gap;
+    }
+    return { gap, at: (block) => starts.get(block.restart) + block.time_s, starts: [...starts.values()] };
+  }
+  // A disturbed block is shaded until the next block of any level.
+  function shades(rows, time) {
+    const begun = rows.flatMap((row) => (row.blocks ?? []).filter((b) => finite(b.time_s)).map(time.at)).sort((a, b) => a - b);
     const shapes = [];
     for (const row of rows)
       for (const block of row.blocks ?? []) {
         if (!block.disturbed || !finite(block.time_s)) continue;
-        const next = starts.find((start) => start > block.time_s) ?? block.time_s + 0.1;
-        const most = block.time_s + Math.max(1, (block.median_ms ?? 0) / 100);
-        shapes.push({ type: "rect", xref: "x", yref: "paper", x0: block.time_s, x1: Math.min(next, most), y0: 0, y1: 1, line: { width: 0 }, fillcolor: css("--slower"), opacity: 0.22, layer: "below" });
+        const from = time.at(block), most = from + Math.max(1, (block.median_ms ?? 0) / 100);
+        const next = begun.find((start) => start > from) ?? most;
+        shapes.push({ type: "rect", xref: "x", yref: "paper", x0: from, x1: Math.min(next, most), y0: 0, y1: 1, line: { width: 0 }, fillcolor: css("--slower"), opacity: 0.22, layer: "below" });
       }
     return shapes;
   }
-  function restarts(rows) {
-    const first = new Map();
-    for (const row of rows)
-      for (const block of row.blocks ?? [])
-        if (finite(block.time_s)) first.set(block.restart, Math.min(first.get(block.restart) ?? Infinity, block.time_s));
-    return [...first.values()].sort((a, b) => a - b).slice(1).map((at) => (
-      { type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { width: 1, dash: "dot", color: css("--soft") }, layer: "below" }));
+  function restarts(time) {
+    return time.starts.slice(1).map((start) => (
+      { type: "line", xref: "x", yref: "paper", x0: start - time.gap / 2, x1: start - time.gap / 2, y0: 0, y1: 1, line: { width: 1, dash: "dot", color: css("--soft") }, layer: "below" }));
   }
   function blocks(rows) {
     const all = rows.flatMap((row) => (row.blocks ?? []).map((block) => block.median_ms)).filter((ms) => finite(ms) && ms > 0);
     if (!all.length) return null;
     const [scale, unit] = timeUnit(Math.max(...all));
     const log = Math.max(...all) / Math.min(...all) > 6;
+    const time = restartStarts(rows);
     const traces = rows.filter((row) => row.blocks?.length).map((row) => {
       const index = rows.indexOf(row);
       return {
-        type: "scatter", mode: "markers", name: safe(nameOf(row)), x: row.blocks.map((b) => b.time_s), y: row.blocks.map((b) => (finite(b.median_ms) ? b.median_ms / scale : null)),
+        type: "scatter", mode: "markers", name: safe(nameOf(row)), x: row.blocks.map((b) => (finite(b.time_s) ? time.at(b) : null)), y: row.blocks.map((b) => (finite(b.median_ms) ? b.median_ms / scale : null)),
         text: row.blocks.map((b) => safe(`${duration(b.median_ms)}, restart ${b.restart + 1}, round ${b.round + 1}${b.disturbed ? `; disturbed: ${b.why}` : ""}`)),
         marker: { size: 6, color: hue(index), symbol: row.blocks.map((b) => MARKS[index % 10] + (b.disturbed ? "-open" : "")) }, hovertemplate: "%{text}<extra>%{fullData.name}</extra>",
       };
     });
     const legendRows = Math.ceil(traces.length / (narrow() ? 2 : 8));
     return [traces, layout(narrow() ? 400 : 380, {
-      showlegend: true, shapes: [...shades(rows), ...restarts(rows)], margin: { l: 8, r: 8, t: 24 * legendRows + 10, b: 40 },
-      xaxis: axis({ title: { text: "seconds since measuring began", font: { size: 12 } }, showgrid: false, zeroline: false }),
+      showlegend: true, shapes: [...shades(rows, time), ...restarts(time)], margin: { l: 8, r: 8, t: 24 * legendRows + 10, b: 40 },
+      xaxis: axis({ title: { text: "seconds of measuring, restart after restart", font: { size: 12 } }, showgrid: false, zeroline: false }),
       yaxis: axis({ title: { text: `${unit}${log ? " (logarithmic)" : ""}`, font: { size: 12 } }, type: log ? "log" : "linear", ...(log ? { dtick: "D2" } : {}), zeroline: false }),
     })];
   }
