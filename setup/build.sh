@@ -38,7 +38,6 @@ build_levels() {
   local python=$1 folder=$2 name status=0
   name=levels-$(basename "$folder")
   [[ -f $root/levels/CMakeLists.txt ]] || return 0
-  drop_foreign_build "$folder" "$root/levels"
   mkdir -p "$folder"
   if [[ ! -f $folder/build.ninja ]]; then
     need_disk levels "$root" 1000

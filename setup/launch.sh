@@ -21,7 +21,7 @@ is_ready() {
   local paths=("$root/src" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/setup")
   if [[ $1 != program ]]; then
     [[ -x $STRATA_PYTHON && -x $STRATA_TOOLS_PYTHON && -e $torch_witness ]] || return 1
-    [[ ! $STRATA_PYTHON -nt $ready ]] || return 1
+    [[ ! $STRATA_PYTHON -nt $ready && -d $STRATA_LEVEL_BUILD ]] || return 1
     paths+=("$root/requirements" "$root/cmake")
     newer=$(find "$root/levels" "$root/sdk/cpp" -newer "$ready" \( -name CMakeLists.txt -o -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' \) -print -quit)
     [[ -z $newer ]] || return 1

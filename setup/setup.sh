@@ -48,6 +48,7 @@ if [[ $need != program ]]; then
   fi
   key="$torch_version-$(printf '%s' "$python" | sha256sum | cut -c1-8)"
   level_build="$root/build/env-${key//[^A-Za-z0-9._-]/-}"
+  drop_foreign_build "$level_build" "$root/levels"
   if [[ -z ${own:-} ]]; then
     overlay="$level_build/overlay"
     set_up_overlay "$python" "$overlay"

@@ -45,7 +45,7 @@ def tree(tmp_path):
     executable(root / "setup/setup.sh", """#!/usr/bin/env bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 printf '%s|' "$@" >>"$root/asked"; echo >>"$root/asked"
-mkdir -p "$root/build/setup" "$root/build/release"
+mkdir -p "$root/build/setup" "$root/build/release" "$root/build/env-x"
 printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_\\n' >"$root/build/release/strata"
 chmod +x "$root/build/release/strata"
 ready="$root/build/setup/ready-$1-${2//\\//%}"
@@ -107,9 +107,10 @@ def test_does_not_set_up_again_for_python_sources_or_their_caches(tree):
     assert len(asked(tree)) == 1
 
 
-def test_sets_up_again_when_the_environments_pytorch_is_gone(tree):
+@pytest.mark.parametrize("folder", [".venv/lib", "build/env-x"])
+def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder):
     run([tree / "strata", "compare", "x"])
-    shutil.rmtree(tree / ".venv/lib")
+    shutil.rmtree(tree / folder)
     run([tree / "strata", "compare", "x"])
     assert len(asked(tree)) == 2
 
