@@ -6,6 +6,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
 
   name, api, language, build      what hello says ("fake", 1, "python", "release")
   extra_hello                     fields that replace or join those of hello
+  unsupported                     every load is answered so, with this reason
   start_s                         sleeps before it reads its first request
   ops: {OP: {...}}                what goes wrong in OP, by any of
       hang: true | seconds          sleeps (true: for ever) before it answers
@@ -150,6 +151,12 @@ class Fake:
         bundle = request["bundle"]
         if not os.path.exists(os.path.join(bundle, "bundle.json")):
             raise Refusal("failed", f"{bundle} holds no bundle.json")
+        told = self.hello(request)
+        for field, allowed in (("mode", told["modes"]), ("maths", told["maths"]), ("device", told["devices"])):
+            if request["case"].get(field) not in (None, *allowed):
+                raise Refusal("unsupported", f"no {field} {request['case'][field]}")
+        if self.script.get("unsupported"):
+            raise Refusal("unsupported", self.script["unsupported"])
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             parameters = json.load(file).get("parameters", 0)
         self.bundle = bundle
@@ -182,9 +189,10 @@ class Fake:
     def warm_up(self, request: Json) -> Json:
         self.need_index(0)
         first = self.script.get("first_ns", 10 * self.script.get("samples", {}).get("median_ns", 1_000_000))
-        walls = [first]
-        while len(walls) < request["iterations"] or sum(walls) < request["min_ns"]:
+        walls, total = [first], first
+        while len(walls) < request["iterations"] or total < request["min_ns"]:
             walls += self.draw(1)
+            total += walls[-1]
         return {"iterations": len(walls), "first_ns": first, "wall_ns": walls}
 
     def measure(self, request: Json) -> Json:
@@ -271,7 +279,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         try:
             request = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             request = None
         op = request.get("op") if isinstance(request, dict) else None
         trouble = fake.trouble(op) if isinstance(op, str) else {}
