@@ -240,7 +240,7 @@ def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_
     assert result.returncode == 0 and "went on" in result.stdout, result.stderr
     assert "unavailable" in result.stderr
     assert (folder / "good_built").exists()
-    assert (folder / "FAILED").read_text() == "fatal error: no such header\n"
+    assert "fatal error: no such header" in (folder / "FAILED").read_text()
     (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n")
     assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'").returncode == 0
     assert not (folder / "FAILED").exists()
