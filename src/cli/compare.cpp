@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata compare MODEL`: options, then cases one after the other, then the first screen and the report.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <regex>
@@ -17,8 +15,7 @@
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 #include "report/html.hpp"
-#include "report/markdown.hpp"
-#include "report/terminal.hpp"
+#include "report/render_file.hpp"
 #include "report/view.hpp"
 #include "stats/compare.hpp"
 
@@ -171,16 +168,11 @@ int show_result(const Arguments& a, const store::Store& store, const measure::Se
   const auto run = store.load_run(setting.run_id);
   if (!run) return complain(run.error());
   const Json result = report::view(*run);
-  const auto format = format_option(a.format).value_or(report::Format::text);
-  if (format == report::Format::json) fmt::print("{}\n", result.dump(1));
-  if (format == report::Format::csv) fmt::print("{}", report::csv(result));
-  if (format == report::Format::md) fmt::print("{}", report::markdown(result));
-  if (format == report::Format::text) fmt::print("{}", report::terminal(result, terminal_style()));
-  std::fflush(stdout);
+  if (const int code = print_result(result, a.format); code != 0) return code;
   const auto script = plotly_js(setting.place);
   const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
   const fs::path path = a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
-  const auto written = page ? write_file(path, *page) : Result<void>(tl::unexpected(page.error()));
+  const auto written = page ? report::write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
   if (!written) return complain(written.error());
   fmt::print(stderr, "report: {}\n", path.string());
   return 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/calibrate.hpp"
 #include "cli/say.hpp"
 #include "level/level.hpp"
 #include "plan/environment.hpp"
@@ -163,16 +164,19 @@ int doctor(const std::string& format_name) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   struct Arguments {
-    std::string format = "text", python;
+    std::string format = "text", python, store;
+    bool calibrate = false;
   };
   auto arguments = std::make_shared<Arguments>();
   auto* verb = app.add_subcommand("doctor", "what this machine can measure and what not, each with reason and remedy");
   verb->add_option("--format", arguments->format, "text, json, csv or md");
   verb->add_option("--python", arguments->python, "the interpreter whose PyTorch is measured (default: strata's own)");
+  verb->add_flag("--calibrate", arguments->calibrate, "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
+  verb->add_option("--store", arguments->store, "the store's file, for --calibrate");
   verb->callback([arguments, &exit_code] {
     // the launcher has resolved it already
     if (!arguments->python.empty() && !std::getenv("STRATA_ROOT")) setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
-    exit_code = doctor(arguments->format);
+    exit_code = arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
   });
 }
 

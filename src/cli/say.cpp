@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "common/nearest.hpp"
+#include "report/render_file.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -85,14 +85,11 @@ Result<report::Format> format_option(const std::string& name) {
   return fail(fmt::format("--format {}: unknown{}; allowed: text, json, csv, md", name, near ? fmt::format(" (did you mean '{}'?)", *near) : ""), "", Exit::usage);
 }
 
-Result<void> write_file(const fs::path& path, const std::string& content) {
-  std::error_code ec;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
-  std::ofstream out(path, std::ios::binary);
-  out << content;
-  out.close();
-  if (!out) return fail(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)), "check the folder and its free space, or name another file");
-  return {};
+int print_result(const nlohmann::json& result, const std::string& format) {
+  const auto text = report::render({result}, format, {}, terminal_style());
+  if (!text) return complain(text.error());
+  fmt::print("{}", *text);
+  return std::fflush(stdout) == 0 ? 0 : complain({fmt::format("cannot write the result: {}", std::strerror(errno)), "check where standard output goes"});
 }
 
 }  // namespace strata::cli

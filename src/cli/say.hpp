@@ -42,6 +42,7 @@ Result<std::filesystem::path> plotly_js(const Installation& place);
 // text, json, csv or md. Error: another word, with the nearest.
 Result<report::Format> format_option(const std::string& name);
 
-Result<void> write_file(const std::filesystem::path& path, const std::string& content);
+// The result in the wanted format on standard output. Returns the exit code.
+int print_result(const nlohmann::json& result, const std::string& format);
 
 }  // namespace strata::cli

@@ -2,13 +2,12 @@
 // `strata show RUN`, `strata report [RUN...]`, `strata export-data RUN`: a stored run as text, HTML, or raw samples.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "report/html.hpp"
-#include "report/markdown.hpp"
+#include "report/render_file.hpp"
 #include "report/terminal.hpp"
 #include "report/view.hpp"
 #include "store/store.hpp"
@@ -38,36 +37,23 @@ int show(const Arguments& a) {
   const auto run = load(a, a.runs.empty() ? "last" : a.runs.front());
   if (!run) return complain(run.error());
   const Json result = report::view(*run);
-  const auto style = terminal_style();
-  if (*format == report::Format::json) fmt::print("{}\n", result.dump(1));
-  if (*format == report::Format::csv) fmt::print("{}", report::csv(result));
-  if (*format == report::Format::md) fmt::print("{}", report::markdown(result));
-  if (*format != report::Format::text) return 0;
+  if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
     fmt::print("{}", report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
   else if (a.ledger)
-    fmt::print("{}", report::terminal_ledger(result, style));
+    print_result(result, "ledger");
   else
-    fmt::print("{}\n{}", report::terminal(result, style), report::terminal_ledger(result, style));
+    fmt::print("{}\n{}", report::terminal(result, terminal_style()), report::terminal_ledger(result, terminal_style()));
   return 0;
-}
-
-Result<Json> read_result(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return fail(fmt::format("cannot read {}", path), "check the path", Exit::usage);
-  auto result = Json::parse(in, nullptr, false);
-  if (!result.is_object() || result.value("schema", "") != "strata.run/1")
-    return fail(fmt::format("{} is not a result of schema strata.run/1", path), "write one with `strata show RUN --format json`", Exit::usage);
-  return result;
 }
 
 int write_report(const Arguments& a) {
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
-    auto result = read_result(a.from_json);
-    if (!result) return complain(result.error());
-    results.push_back(std::move(*result));
+    auto read = report::read_results(a.from_json);
+    if (!read) return complain(read.error());
+    results = std::move(*read);
   } else {
     for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
       const auto run = load(a, which);
@@ -81,7 +67,7 @@ int write_report(const Arguments& a) {
   const auto page = report::html(results, *script);
   if (!page) return complain(page.error());
   const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
-  if (auto written = write_file(path, *page); !written) return complain(written.error());
+  if (auto written = report::write_whole(path, *page); !written) return complain(written.error());
   fmt::print("{}\n", path.string());
   return 0;
 }
@@ -112,7 +98,7 @@ int export_data(const Arguments& a) {
     fmt::print("{}", text);
     return 0;
   }
-  if (auto written = write_file(a.output, text); !written) return complain(written.error());
+  if (auto written = report::write_whole(a.output, text); !written) return complain(written.error());
   return 0;
 }
 

@@ -74,38 +74,23 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
 }
 
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content) {
+  std::error_code code;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
+  // A device or a pipe is written to; only a file may be replaced by another.
+  const bool beside = !code && (!std::filesystem::exists(path, code) || std::filesystem::is_regular_file(path, code));
   auto part = path;
-  part += fmt::format(".part{}", getpid());
+  if (beside) part += fmt::format(".part{}", getpid());
   std::ofstream out(part, std::ios::binary);
   out << content;
   out.close();
-  std::error_code code;
-  if (out) std::filesystem::rename(part, path, code);
+  code.clear();
+  if (out && beside) std::filesystem::rename(part, path, code);
   if (out && !code) return {};
   std::error_code ignored;
-  std::filesystem::remove(part, ignored);
+  if (beside) std::filesystem::remove(part, ignored);
   return fail(
       fmt::format("cannot write {} ({} bytes){}", path.string(), content.size(), code ? ": " + code.message() : ""),
       "choose another place with -o, or free some space");
-}
-
-int render_file(const std::filesystem::path& in, const std::string& format, const std::filesystem::path& out,
-                const std::filesystem::path& plotly_js, const TerminalStyle& style) {
-  const auto told = [](const Error& error) {
-    fmt::print(stderr, "error: {}\n", error.what);
-    if (!error.hint.empty()) fmt::print(stderr, "  {}\n", error.hint);
-    return static_cast<int>(error.exit);
-  };
-  const auto runs = read_results(in);
-  if (!runs) return told(runs.error());
-  const auto content = render(*runs, format, plotly_js, style);
-  if (!content) return told(content.error());
-  if (out.empty()) {
-    fmt::print("{}", *content);
-    return 0;
-  }
-  const auto written = write_whole(out, *content);
-  return written ? 0 : told(written.error());
 }
 
 }  // namespace strata::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From result objects to any format, and to a file: what `strata report --from-json FILE -o OUT` and `--format` do.
+// From result objects to any format, and to a file: what `strata report` and `--format` do.
 #pragma once
 
 #include <filesystem>
@@ -20,11 +20,7 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path);
 Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style);
 
-// Writes by a temporary file beside it, so that a reader never sees half a report.
+// Writes by a temporary file beside it, so that a reader never sees half a report; makes the folder. Devices are written to as they are.
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
-
-// The above together; `out` empty: standard output. Returns the exit code, with the message on standard error.
-int render_file(const std::filesystem::path& in, const std::string& format, const std::filesystem::path& out,
-                const std::filesystem::path& plotly_js, const TerminalStyle& style);
 
 }  // namespace strata::report

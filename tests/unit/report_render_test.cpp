@@ -230,7 +230,9 @@ TEST(report_file, refuses_what_is_not_a_result_and_says_what_it_read) {
 TEST(report_file, leaves_no_half_report_when_it_cannot_write) {
   const Scratch scratch;
   EXPECT_TRUE(write_whole(scratch.path / "out.txt", "whole").has_value());
-  EXPECT_FALSE(write_whole(scratch.path / "none" / "out.txt", "whole").has_value());
+  EXPECT_TRUE(write_whole(scratch.path / "new" / "out.txt", "whole").has_value());
+  EXPECT_FALSE(write_whole("/dev/full", "whole").has_value());
+  EXPECT_FALSE(write_whole("/proc/none/out.txt", "whole").has_value());
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()), 1);
 }
 

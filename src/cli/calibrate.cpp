@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/say.hpp"
+#include "measure/calibrate.hpp"
+#include "plan/jobs.hpp"
+#include "probe/machine.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kModel = "resnet18";  // about 6 ms at 64 pixels: several iterations a block, kernels that use all threads
+constexpr const char* kInput = "1x3x64x64";
+constexpr double kSeconds = 35;
+
+Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json& machine, ProgressLine& line) {
+  const auto place = installation();
+  const auto found = level::discover(level::search_path(place.root));
+  const auto levels = plan::choose_levels(found, {"eager"});
+  if (!levels) return tl::unexpected(levels.error());
+  const auto environment = plan::ask_environment(place.python, place, levels->front().needs);
+  if (!environment) return tl::unexpected(environment.error());
+  plan::Options options;
+  options.model = kModel;
+  options.inputs = {kInput};
+  options.threads = threads;
+  const auto specs = plan::specs_of(options);
+  if (!specs) return tl::unexpected(specs.error());
+  const auto bundle = plan::get_bundle(specs->front(), place, *environment, [&](const std::string& what) { line.status("capturing: " + what, -1); });
+  if (!bundle) return tl::unexpected(bundle.error());
+  const auto logs = place.cache / "logs" / "calibration";
+  std::error_code ec;
+  fs::create_directories(logs, ec);
+  const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);
+  fs::create_directories(job.cache, ec);
+  return measure::calibrate(job, threads, kSeconds, machine, line.callbacks());
+}
+
+}  // namespace
+
+int run_calibration(const std::string& store_path) {
+  auto store = store::Store::open(store_path.empty() ? store::Store::default_path() : fs::path(store_path));
+  if (!store) return complain(store.error());
+  const auto machine = probe::machine();
+  const double load = probe::other_load(std::chrono::milliseconds(500));
+  if (load > 0.1)
+    return complain({fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise", load * 100), "end them and run it again", Exit::environment});
+  std::vector<int> wanted{1};
+  if (probe::physical_cores() > 1) wanted.push_back(probe::physical_cores());
+  for (const int threads : wanted) {
+    ProgressLine line;
+    const auto effect = calibrate_threads(threads, machine, line);
+    line.clear();
+    if (!effect) return complain(effect.error());
+    if (auto saved = store->save_effect(*effect); !saved) return complain(saved.error());
+    fmt::print("process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals use it from now on\n", threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100,
+               effect->high * 100);
+  }
+  return 0;
+}
+
+}  // namespace strata::cli
