@@ -5,7 +5,10 @@
 
 void Taps::keep(const std::string& path, const at::Tensor& value) {
   const int call = ++calls_[path];
-  kept_["tap:" + path + (call > 1 ? "#" + std::to_string(call) : "")] = value.clone();
+  std::string name = "tap:";
+  name += path;
+  if (call > 1) name.append("#").append(std::to_string(call));
+  kept_[name] = value.clone();
 }
 
 std::vector<std::string> network_names() {
