@@ -98,6 +98,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
     launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
                   {"STRATA_OVERLAY", place.overlay},
                   {"STRATA_ROOT", place.root.string()},
+                  {"PYTHONSAFEPATH", "1"},  // a json.py in the folder where strata is started is not the library's
                   {"OMP_NUM_THREADS", std::to_string(spec.value("threads", 1))}};
     launch.log_path = log.string();
     const auto ran = worker::run_to_end(launch, std::chrono::minutes(60), [&](std::string_view line) {

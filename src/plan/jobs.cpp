@@ -93,6 +93,7 @@ measure::Job make_job(const level::Level& level, const Bundle& bundle, const Ins
   job.launch.env = level::environment(level, places, job.variant, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;
   job.launch.env["STRATA_ROOT"] = place.root.string();
+  job.launch.env["PYTHONSAFEPATH"] = "1";  // a json.py in the folder where strata is started is not the library's
   job.launch.log_path = (log_folder / (level.id + ".log")).string();
   if (options.memory_limit_gib) job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
