@@ -3,35 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
+
+#include "worker/answers.hpp"
 
 namespace strata::measure {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
 
-constexpr int kApi = 1;
-
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
-
-// A list of `count` non-negative integers, or nullopt.
-std::optional<std::vector<std::int64_t>> times(const Json& answer, const char* name, std::size_t count) {
-  const auto found = answer.find(name);
-  if (found == answer.end() || !found->is_array() || found->size() != count) return std::nullopt;
-  std::vector<std::int64_t> values;
-  for (const auto& value : *found) {
-    if (!value.is_number_integer() || value.get<std::int64_t>() < 0) return std::nullopt;
-    values.push_back(value.get<std::int64_t>());
-  }
-  return values;
-}
-
-std::optional<std::int64_t> optional_integer(const Json& answer, const char* name) {
-  const auto found = answer.find(name);
-  if (found == answer.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<std::int64_t>();
-}
 
 }  // namespace
 
@@ -40,13 +23,7 @@ Failure Session::bad_answer(std::string_view op, std::string_view why) const {
           fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
 }
 
-bool Session::offers(std::string_view op) const {
-  const auto ops = hello_.find("ops");
-  if (ops == hello_.end() || !ops->is_array()) return false;
-  for (const auto& one : *ops)
-    if (one == op) return true;
-  return false;
-}
+bool Session::offers(std::string_view op) const { return std::find(ops_.begin(), ops_.end(), op) != ops_.end(); }
 
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
   static std::atomic<int> count{0};
@@ -58,19 +35,14 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   auto process = worker::Worker::start(launch);
   if (!process) return tl::unexpected(process.error());
   session->worker_ = std::move(*process);
-  auto hello = session->call("hello", {{"api", kApi}});
+  auto hello = session->call("hello", {{"api", worker::protocol_api}});
   if (!hello) return tl::unexpected(hello.error());
   session->hello_ = std::move(*hello);
-  const Json& said = session->hello_;
-  if (!said.contains("api") || said["api"] != kApi)
-    return tl::unexpected(Failure{State::failed, fmt::format("level {} speaks protocol version {}, this strata speaks {}", job.level.id, said.value("api", Json()).dump(), kApi),
-                                  "build the level against this strata's SDK", {}});
-  const std::string build = said.contains("build") && said["build"].is_object() ? said["build"].value("type", "") : "";
-  if (build != "release" && !build.empty() && !job.allow_debug)
-    return tl::unexpected(Failure{State::failed, fmt::format("level {} is a {} build: its times would mislead", job.level.id, build),
-                                  "build it in release mode, or pass --allow-debug", {}});
+  const auto said = worker::read_hello(session->hello_, job.allow_debug);
+  if (!said) return tl::unexpected(said.error());
+  session->ops_ = said->ops;
   const double total = ms_since(start);
-  session->start_up_.library_ms = std::min(total, static_cast<double>(optional_integer(said, "library_ns").value_or(0)) * 1e-6);
+  session->start_up_.library_ms = std::min(total, static_cast<double>(said->library_ns) * 1e-6);
   session->start_up_.process_ms = total - session->start_up_.library_ms;
   return session;
 }
@@ -116,9 +88,12 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   auto answer = call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}});
   if (!answer) return tl::unexpected(answer.error());
   const auto wall = answer->find("wall_ns");
-  const auto found = wall != answer->end() && wall->is_array() ? times(*answer, "wall_ns", wall->size()) : std::nullopt;
-  if (!found || found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is not a list of whole numbers"));
-  if (start_up_.first_iteration_ms == 0) start_up_.first_iteration_ms = static_cast<double>(optional_integer(*answer, "first_ns").value_or(found->front())) * 1e-6;
+  const auto found = worker::read_integers(*answer, "wall_ns", wall != answer->end() && wall->is_array() ? wall->size() : 0);
+  if (!found) return tl::unexpected(found.error());
+  if (found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
+  const auto first = worker::read_optional_integer(*answer, "first_ns");
+  if (!first) return tl::unexpected(first.error());
+  if (start_up_.first_iteration_ms == 0) start_up_.first_iteration_ms = static_cast<double>(first->value_or(found->front())) * 1e-6;
   return *found;
 }
 
@@ -130,15 +105,22 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
                                  {"out", out_.string()},
                                  {"region", "end_to_end"}});
   if (!answer) return tl::unexpected(answer.error());
-  const auto wall = times(*answer, "wall_ns", plan.indices.size());
-  const auto latency = times(*answer, "latency_ns", plan.indices.size());
-  if (!wall || !latency) return tl::unexpected(bad_answer("measure", fmt::format("wall_ns and latency_ns are not lists of {} whole numbers", plan.indices.size())));
+  const auto wall = worker::read_integers(*answer, "wall_ns", plan.indices.size());
+  const auto latency = worker::read_integers(*answer, "latency_ns", plan.indices.size());
+  const auto cpu = worker::read_optional_integer(*answer, "cpu_ns");
+  const auto runq = worker::read_optional_integer(*answer, "runq_ns");
+  const auto began = worker::read_optional_integer(*answer, "start_ns");
+  if (!wall) return tl::unexpected(wall.error());
+  if (!latency) return tl::unexpected(latency.error());
+  if (!cpu) return tl::unexpected(cpu.error());
+  if (!runq) return tl::unexpected(runq.error());
+  if (!began) return tl::unexpected(began.error());
   store::Block block;
   block.wall_ns = *wall;
   block.latency_ns = *latency;
-  block.cpu_ns = optional_integer(*answer, "cpu_ns");
-  block.runq_ns = optional_integer(*answer, "runq_ns");
-  block.start_ns = optional_integer(*answer, "start_ns").value_or(0);
+  block.cpu_ns = *cpu;
+  block.runq_ns = *runq;
+  block.start_ns = began->value_or(0);
   return block;
 }
 

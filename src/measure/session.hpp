@@ -74,6 +74,7 @@ class Session {
   const Job& job_;
   std::unique_ptr<worker::Worker> worker_;
   Json hello_, loaded_;
+  std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;
   std::filesystem::path out_;  // where the worker writes tensors
 };
