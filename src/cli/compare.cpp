@@ -2,10 +2,12 @@
 // `strata compare MODEL`: options, then cases one after the other, then the first screen and the report.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <random>
-#include <regex>
+#include <sstream>
 
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -30,21 +32,26 @@ struct Arguments {
   std::string command;
 };
 
+// A number that is not negative, and what stands behind it; nullopt: no number.
+std::optional<std::pair<double, std::string>> number_and_unit(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || text.starts_with('-')) return std::nullopt;
+  return std::pair(value, std::string(end, text.data() + text.size()));
+}
+
 // "60s", "2m", "1h" or seconds; nullopt: something else.
 std::optional<double> seconds(const std::string& text) {
-  static const std::regex form(R"(^([0-9]+(?:\.[0-9]+)?)(ms|s|m|min|h)?$)");
-  std::smatch found;
-  if (!std::regex_match(text, found, form)) return std::nullopt;
-  const double value = std::stod(found[1]);
-  const std::string unit = found[2];
-  return unit == "ms" ? value / 1000 : unit == "m" || unit == "min" ? value * 60 : unit == "h" ? value * 3600 : value;
+  static const std::map<std::string, double> units{{"", 1}, {"ms", 0.001}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  const auto found = number_and_unit(text);
+  if (!found || !units.contains(found->second)) return std::nullopt;
+  return found->first * units.at(found->second);
 }
 
 std::optional<double> share(const std::string& text) {
-  static const std::regex form(R"(^([0-9]+(?:\.[0-9]+)?)(%?)$)");
-  std::smatch found;
-  if (!std::regex_match(text, found, form)) return std::nullopt;
-  return std::stod(found[1]) / (found[2].length() ? 100.0 : 1.0);
+  const auto found = number_and_unit(text);
+  if (!found || (!found->second.empty() && found->second != "%")) return std::nullopt;
+  return found->second.empty() ? found->first : found->first / 100;
 }
 
 std::vector<std::string> split(const std::string& text) {
