@@ -32,6 +32,14 @@ void note_memory(Player& player, Session& session, std::uint64_t idle, probe::Pe
                        {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
 }
 
+// Whether a level left anything in its cache that makes its next start another one.
+bool keeps_artefacts(const std::filesystem::path& cache) {
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache, ec))
+    if (entry.is_regular_file(ec) && entry.path().filename() != "warm.json") return true;
+  return false;
+}
+
 // Loads and runs once; memory is watched. The first time ever (an empty cache) it starts again, so that memory and start-up from caches are seen too.
 Try<std::unique_ptr<Session>> start_and_watch(Player& player, double prepare_ms) {
   for (;;) {
@@ -45,10 +53,11 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player, double prepare_ms)
     if (auto done = session->warm_up(1, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
     auto walls = session->warm_up(5, std::chrono::milliseconds(200));
     if (!walls) return tl::unexpected(walls.error());
-    const StartUp& start = session->start_up();
+    StartUp start = session->start_up();
+    if (start.cold) std::ofstream(player.job.cache / "warm.json") << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
+    start.cold = start.cold && keeps_artefacts(player.job.cache);
     player.add_start(start, -1);
     if (start.cold) {
-      std::ofstream(player.job.cache / "warm.json") << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
       session->end();
       continue;
     }

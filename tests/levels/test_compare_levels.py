@@ -19,7 +19,7 @@ LEVEL_FAULTS = ["stale_input", "memo", "un_normalised_input", "baked_weights", "
 
 def compare(folder: Path, *arguments: str, levels: Path | None = None) -> dict[str, dict]:
     """The rows of one comparison by level."""
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable)}
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable), "OMP_WAIT_POLICY": "PASSIVE"}
     if levels:
         environment["STRATA_LEVEL_PATH"] = str(levels)
     done = subprocess.run([str(PROGRAM), "compare", *arguments, "--format", "json"], env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
@@ -37,7 +37,7 @@ def faulty_rows(tmp_path_factory):
         folder.mkdir()
         start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(FAULTY)]
         (folder / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
-    return compare(tmp_path_factory.mktemp("store"), "resnet18", "--batch", "2", "--input", "2x3x64x64", "--restarts", "1", "--budget", "8s", "--order-seed", "1",
+    return compare(tmp_path_factory.mktemp("store"), "resnet18", "--batch", "2", "--input", "2x3x64x64", "--threads", "1", "--restarts", "1", "--budget", "8s", "--order-seed", "1",
                    "--levels", ",".join(["eager", *NETWORK_FAULTS, *LEVEL_FAULTS]), levels=levels)
 
 

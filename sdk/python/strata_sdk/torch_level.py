@@ -74,7 +74,8 @@ class TorchLevel(Level):
         return [name for name, value in self.module.state_dict().items() if isinstance(value, Tensor)]
 
     def weight(self, name: str) -> np.ndarray:
-        return self.module.state_dict()[name].detach().cpu().contiguous().numpy()
+        value = self.module.state_dict()[name].detach().cpu().contiguous()
+        return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()  # NumPy has no bfloat16; the bytes are what is compared
 
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.module.parameters())
