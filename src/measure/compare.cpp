@@ -124,6 +124,7 @@ void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
   const auto certificate = proof::certificate(*reference_, power_, player.evidence);
   player.row.proof = certificate.proof;
+  if (player.deep && !player.deep->first_difference.empty()) player.row.proof["first_difference"] = player.deep->first_difference;
   if (player.playing && !certificate.may_have_numbers()) {
     const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
     player.drop({certificate.none ? State::failed : mistrusted ? State::mistrusted : State::unequal, certificate.none ? "nothing could be proven" : certificate.reason,
@@ -179,7 +180,7 @@ Result<void> CaseRun::look_closer() {
     player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference}, {"worst_ratio", player.deep->worst_ratio}, {"reason", player.deep->reason}}
                                           : Json{{"note", player.deep_note}};
     if (player.deep && !player.deep->first_difference.empty()) {
-      player.row.proof["first_difference"] = player.deep->first_difference;
+      certify(player);
       if (!player.playing) player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
       progress_.note(fmt::format("{}: the first layer that differs is {}", player.row.level, player.deep->first_difference));
     }
