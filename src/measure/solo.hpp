@@ -7,7 +7,7 @@
 namespace strata::measure {
 
 // Fills the player's start-up, memory, settings and evidence; drops it with its state when it fails or is not equal.
-// `prepare_ms`: what making its artefact took in this run, 0 = it was there. `deep`: the tapped bundle's reference, or null.
+// `prepare_ms`: what making its artefact took in this run, 0 = it was there.
 void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress);
 
 // The same network with every leaf module's output shown: proves layer by layer. Drops nothing: what it finds goes into the evidence.

@@ -47,13 +47,6 @@ def test_a_level_with_other_outputs_is_unequal_and_has_no_number(strata):
     assert "output" in row["reason"]
 
 
-def test_a_level_that_is_wrong_only_while_timing_is_caught(strata):
-    strata.level("right", rank=1)
-    strata.level("later", rank=2, ops={"measure": {"after": 3, "answer": {}}}, same_output=True)
-    _, result = strata.compare("right", "later")
-    assert rows_of(result)["later"]["state"] in ("unequal", "mistrusted")
-
-
 def test_a_level_that_answers_every_input_alike_is_mistrusted(strata):
     strata.level("right", rank=1)
     strata.level("stale", rank=2, same_output=True)
