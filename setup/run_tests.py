@@ -73,12 +73,10 @@ def gtest(program: pathlib.Path, reports: pathlib.Path, **environment: str) -> C
     return settle(counts, exit_code, str(program.relative_to(ROOT)))
 
 
-def pytest(folder: pathlib.Path, reports: pathlib.Path) -> Counts:
-    if not any(folder.rglob("test_*.py")):
-        print(f"{folder.relative_to(ROOT)}: no tests", flush=True)
-        return Counts()
+def pytest(folder: pathlib.Path, reports: pathlib.Path, *options: str) -> Counts:
     report = reports / f"{folder.name}.xml"
-    exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", str(folder)])
+    report.unlink(missing_ok=True)
+    exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", *options, str(folder)])
     counts = Counts()
     if report.exists():
         for suite in xml.etree.ElementTree.parse(report).getroot().iter("testsuite"):
@@ -108,10 +106,19 @@ def unit(reports: pathlib.Path) -> Counts:
     return counts + fuzz()
 
 
+def levels(reports: pathlib.Path) -> Counts:
+    """Files beside each other, since much of it is Python that imports and compiles; then alone what compares times."""
+    folder = ROOT / "tests/levels"
+    processes = min(4, len(os.sched_getaffinity(0)))
+    return pytest(folder, reports, "-m", "not alone", "-n", str(processes), "--dist", "loadgroup") + pytest(folder, reports, "-m", "alone")
+
+
 def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "unit":
         return unit(reports)
-    return pytest(ROOT / "tests" / ("levels" if part == "compat" else part), reports)
+    if part in ("levels", "compat"):
+        return levels(reports)
+    return pytest(ROOT / "tests" / part, reports)
 
 
 def main() -> int:

@@ -220,6 +220,11 @@ Result<void> CaseRun::take_turns() {
   auto done = measure::take_turns(players_, *reference_, store_, plan, progress_);
   if (!done) return tl::unexpected(done.error());
   case_.trust["restarts"] = done->restarts;
+  if (!done->too_busy.empty()) {
+    const auto warning = warnings::restarts_part(case_.id, done->too_busy);
+    progress_.note("warning: " + warning.what);
+    if (auto warned = warn(warning); !warned) return warned;
+  }
   return store_.add_case(setting_.run_id, case_);
 }
 

@@ -160,22 +160,39 @@ Result<void> Restart::run(double seconds, double seconds_after) {
   return {};
 }
 
-// Whether every ratio's interval is as narrow as asked for.
-bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
+// Each measured level against the reference, in the order of the players.
+struct Compared {
+  const Player* player;
+  stats::Comparison comparison;
+};
+
+std::vector<Compared> compare_with_reference(const std::vector<Player>& players, const TurnsPlan& plan) {
+  std::vector<const Player*> who;
   std::vector<const store::Row*> rows;
-  std::size_t reference = 0;
+  std::optional<std::size_t> reference;
   for (std::size_t i = 0; i < players.size(); ++i)
     if (players[i].playing && !players[i].job.level.harness) {
       if (i == plan.reference) reference = rows.size();
+      who.push_back(&players[i]);
       rows.push_back(&players[i].row);
     }
+  std::vector<Compared> all;
+  if (!reference) return all;
   const auto blocks = medians(rows, plan.threads, 0);
-  for (std::size_t level = 0; level < rows.size(); ++level) {
-    if (level == reference) continue;
-    const auto comparison = stats::compare(stats::log_differences(blocks, reference, level), plan.process_sigma);
-    if (!(stats::z99 * comparison.standard_error <= plan.effort.precision)) return false;
-  }
-  return true;
+  for (std::size_t level = 0; level < rows.size(); ++level)
+    if (level != *reference) all.push_back({who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma)});
+  return all;
+}
+
+// Whether every ratio's interval is as narrow as asked for.
+bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
+  const auto all = compare_with_reference(players, plan);
+  return std::all_of(all.begin(), all.end(), [&](const Compared& one) { return stats::z99 * one.comparison.standard_error <= plan.effort.precision; });
+}
+
+double disturbed_share(const store::Row& row, int threads) {
+  const auto why = disturbances(row, threads);
+  return why.empty() ? 0 : static_cast<double>(std::count_if(why.begin(), why.end(), [](const auto& text) { return !text.empty(); })) / static_cast<double>(why.size());
 }
 
 void note_first_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
@@ -220,6 +237,8 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Refere
     }
     std::erase_if(everybody, [&](std::size_t i) { return !players[i].playing; });
   }
+  for (const auto& [player, comparison] : compare_with_reference(players, plan))
+    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads))) result.too_busy.push_back(player->row.level);
   return result;
 }
 

@@ -22,6 +22,7 @@ struct TurnsPlan {
 struct TurnsResult {
   int restarts = 0;  // that were begun
   bool precision_reached = false;
+  std::vector<std::string> too_busy;  // levels whose restarts part by more than noise and the process effect explain, or lost most blocks
 };
 
 // Runs all players that are still playing. A player that fails is dropped with its state; an error is the store's.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "store/record.hpp"
 
@@ -26,6 +27,11 @@ inline store::Warning interrupted_run() {
 }
 inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "mend its level.json; `strata level check` tests a level"};
+}
+
+inline store::Warning restarts_part(const std::string& what, const std::vector<std::string>& levels) {
+  return {"W007", fmt::format("{}: the restarts of {} part by more than noise explains, or most of their blocks were disturbed", what, fmt::join(levels, ", ")),
+          "repeat on a quieter machine, or with more --restarts; these ratios are not to be trusted further than their intervals"};
 }
 
 }  // namespace strata::measure::warnings

@@ -157,7 +157,6 @@ Json CaseView::ratio(std::size_t i) const {
   out["same_within_percent"] = finite(verdict.same_within * 100);
   out["smallest_visible_percent"] = finite(stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_) * 100);
   out["resolve"] = verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
-  out["too_busy"] = stats::too_busy(comparison, 0);
   return out;
 }
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from conftest import MODEL, rows_of
+from conftest import MODEL, PROGRAM, rows_of
 
 
 def samples(median_ns: int, **more) -> dict:
@@ -54,6 +56,17 @@ def test_a_level_that_answers_every_input_alike_is_mistrusted(strata):
     row = rows_of(result)["stale"]
     assert row["state"] in ("mistrusted", "unequal") and row["end_to_end_ms"] is None
     assert "input" in row["reason"]
+
+
+def test_a_level_that_is_right_before_it_is_timed_and_wrong_while_it_is_gets_no_number(strata):
+    strata.level("right", rank=1)
+    strata.level("wrong", rank=2, outputs={"scale": 1.01, "only_in": "measure"})
+    done, result = strata.compare("right", "wrong")
+    row = rows_of(result)["wrong"]
+    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (1, "unequal", None, None)
+    assert row["reason"].startswith("while timing: ")
+    with sqlite3.connect(strata.store) as store:  # the block that gave it away is kept, with why
+        assert [check for (check,) in store.execute("SELECT check_result FROM blocks WHERE check_result LIKE 'while timing%'")] == [row["reason"]]
 
 
 def test_weights_that_are_baked_in_are_named(strata):
@@ -114,6 +127,14 @@ def test_a_program_that_does_not_exist_is_unavailable_and_a_named_level_makes_ex
     strata.level("gone", rank=2, json_fields={"start": ["/nowhere/level"]})
     done, result = strata.compare("right", "gone")
     assert (rows_of(result)["gone"]["state"], done.returncode) == ("unavailable", 3)
+
+
+def test_restarts_that_do_not_agree_are_warned_of(strata):
+    strata.level("steady", rank=1)
+    strata.level("moody", rank=2, **samples(1_000_000, restart=0.4))
+    _, result = strata.compare("steady", "moody", restarts=3)
+    (warning,) = [warning for warning in result["warnings"] if warning["id"] == "W007"]
+    assert "moody" in warning["what"] and "steady" not in warning["what"]
 
 
 def test_aa_runs_every_level_against_itself(strata):
@@ -263,6 +284,31 @@ def test_a_store_of_a_newer_strata_is_refused(strata):
         connection.execute("PRAGMA user_version=999")
     done = strata.run("list", "runs", "--store", str(strata.store))
     assert done.returncode == 3 and "999" in done.stderr
+
+
+def small_disk(folder: Path, kilobytes: int) -> list[str]:
+    """The words before a command that gives it a file system of that size at `folder`, seen by no other process."""
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount -t tmpfs -o size={kilobytes}k none "$0" && exec "$@"', str(folder)]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here without rights")
+    return words
+
+
+def test_a_full_disk_under_the_store_ends_the_run_with_a_reason_and_no_worker_left(strata):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2)
+    disk = strata.folder / "disk"
+    disk.mkdir()
+    words = small_disk(disk, 700)
+    arguments = strata.arguments("one", "two", restarts=1, budget="600s")
+    arguments[arguments.index("--store") + 1] = str(disk / "strata.db")
+    # what is left of the disk is looked at before the file system goes with its last process
+    script = '"$@"; code=$?; "$1" list runs --store "$0/strata.db"; exit $code'
+    done = subprocess.run([*words, "sh", "-c", script, str(disk), str(PROGRAM), *arguments], env=strata.environment, cwd=strata.folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode not in (0, 2) and done.returncode > 0, done.stderr
+    assert "full" in done.stderr and str(disk) in done.stderr
+    assert "unfinished" in done.stdout  # the store opens, with what was committed
+    assert workers_of(strata) == []
 
 
 def test_a_report_that_cannot_be_written_says_so_and_keeps_the_run(strata):

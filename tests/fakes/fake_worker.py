@@ -27,11 +27,13 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
   samples: {"median_ns":1000000,"jitter":0.02,"seed":1,"restart":0.01,"slow_every":0,"slow_by":2.0}
-                                  wall_ns of measure and warm_up, drawn from the seed and the position; nothing sleeps
+                                  wall_ns of measure and warm_up, drawn from the seed and the position; nothing sleeps;
+                                  restart: spread between processes, drawn from how often this script (a file) was started before
   first_ns                        first iteration of warm_up (10 x median)
-  outputs: {"scale":1.0,"add":0.0,"from":"timed"|null}
+  outputs: {"scale":1.0,"add":0.0,"from":"timed"|null,"only_in":"measure"|null}
                                   outputs are the bundle's reference as float32, times scale plus add;
-                                  "from": always this weight set's reference, whatever is loaded (null: what is loaded)
+                                  "from": always this weight set's reference, whatever is loaded (null: what is loaded);
+                                  "only_in": all this in that operation only, and right in every other
   same_output: true               every index answers with the output of index 0
 """
 from __future__ import annotations
@@ -91,11 +93,16 @@ class Fake:
         self.weight_set = "timed"
         self.ring: set[int] | None = None
         self.drawn = 0
+        self.starts = 0
+        if script.get("samples", {}).get("restart") and os.path.exists(sys.argv[1]):
+            with open(sys.argv[1] + ".starts", "a+", encoding="utf-8") as file:
+                file.write("+")
+                self.starts = file.tell()
 
     # Samples: a pure function of the script, so that a test can compute them again.
     def draw(self, count: int) -> list[int]:
         told = {"median_ns": 1_000_000, "jitter": 0.02, "seed": 1, "restart": 0.0, "slow_every": 0, "slow_by": 2.0, **self.script.get("samples", {})}
-        run = int(os.environ.get("STRATA_RESTART", "0"))
+        run = self.starts
         level = random.Random(f"{told['seed']}/{run}").gauss(0.0, 1.0) * told["restart"]
         out = []
         for _ in range(count):
@@ -117,8 +124,10 @@ class Fake:
             raise Refusal("bad_request", f"index {index} is not in the ring of {len(self.ring)}")
         return index
 
-    def outputs(self, indices: list[int], path: str) -> list[str]:
-        told = {"scale": 1.0, "add": 0.0, "from": None, **self.script.get("outputs", {})}
+    def outputs(self, op: str, indices: list[int], path: str) -> list[str]:
+        told = {"scale": 1.0, "add": 0.0, "from": None, "only_in": None}
+        if self.script.get("outputs", {}).get("only_in") in (None, op):
+            told |= self.script.get("outputs", {})
         reference = read_tensors(os.path.join(self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
         out: dict[str, tuple[str, list[int], bytes]] = {}
         names: list[str] = []
@@ -184,7 +193,7 @@ class Fake:
 
     def prove(self, request: Json) -> Json:
         indices = [self.need_index(index) for index in request["indices"]]
-        return {"outputs": self.outputs(indices, request["out"])}
+        return {"outputs": self.outputs("prove", indices, request["out"])}
 
     def warm_up(self, request: Json) -> Json:
         self.need_index(0)
@@ -202,7 +211,7 @@ class Fake:
         self.draw(request["head"])
         started = time.monotonic_ns()
         walls = self.draw(request["iterations"])
-        self.outputs([indices[request["check"]]], request["out"])
+        self.outputs("measure", [indices[request["check"]]], request["out"])
         return {"wall_ns": walls, "latency_ns": [max(1, wall - wall // 20) for wall in walls], "cpu_ns": sum(walls), "start_ns": started, "runq_ns": 0}
 
     def memory(self, request: Json) -> Json:

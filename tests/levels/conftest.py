@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles for the tests of levels, captured once a session by the real capture."""
+"""Bundles for the tests of levels, captured once by the real capture; which tests stay together when they run in several processes."""
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -17,26 +18,43 @@ SPECS = {
     "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
     "mnist": {"model": "mnist_convnet", "batch": 4},
     "mnist_deep": {"model": "mnist_convnet", "batch": 2, "deep": True},
-    "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
+    "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network", "threads": 1},
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: compares times, so nothing may run beside it (setup/run_tests.py)")
+
+
+def pytest_collection_modifyitems(items):
+    """The tests of a file share workers and bundles, so they stay in one process unless they say otherwise."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+
+
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory):
-    """bundles(name) -> folder, captured on first use."""
-    made: dict[str, Path] = {}
+    """bundles(name) -> folder, captured on first use, by one process for all."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "bundles"
 
     def get(name: str) -> Path:
-        if name not in made:
-            folder = tmp_path_factory.mktemp("bundle") / name
-            spec = folder.parent / "spec.json"
-            spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | SPECS[name]), encoding="utf-8")
-            done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"}, timeout=300)
-            assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-            made[name] = folder
-        return made[name]
+        folder = place / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "bundle" / "bundle.json").exists():
+                capture(folder / "spec.json", folder / "bundle", SPECS[name])
+        return folder / "bundle"
 
     return get
+
+
+def capture(spec: Path, bundle: Path, fields: dict) -> None:
+    spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"}, timeout=300)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]

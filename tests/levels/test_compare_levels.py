@@ -57,8 +57,8 @@ def test_the_reason_names_the_cause(faulty_rows, fault, word):
     assert word in faulty_rows[fault]["reason"]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("case", [("mnist_convnet",), ("resnet18", "--input", "1x3x64x64")], ids=["mnist_convnet", "resnet18"])
+@pytest.mark.parametrize(("case", "seed"), [pytest.param(case, seed, id=f"{case[0]}-{seed}", marks=pytest.mark.xdist_group(f"sound {case[0]} {seed}"))
+                                            for seed in (0, 1) for case in (("resnet18", "--input", "1x3x64x64"), ("mnist_convnet",))])
 def test_no_sound_level_is_accused(tmp_path, case, seed):
     rows = compare(tmp_path, *case, "--seed", str(seed), "--restarts", "1", "--budget", "1s")
     assert {name: (row["state"], row["reason"]) for name, row in rows.items() if row["state"] != "measured"} == {}
@@ -93,6 +93,7 @@ with torch.inference_mode():
 """
 
 
+@pytest.mark.alone
 def test_eagers_time_agrees_with_pytorchs_own_timer(tmp_path, bundles):
     """Both are medians of one-thread runs of the same network; the process effect (1.5% each) and 3% for the copies around a call are allowed."""
     differences = []

@@ -132,6 +132,17 @@ def test_a_second_load_needs_unload_first(sample):
     assert worker.prove([0])["0/output"][0, 0] == 10
 
 
+@pytest.mark.parametrize("changed", [{"case": None}, {"case": []}, {"case": {}}, {"case": {"mode": 3}}, {"bundle": 3}, {"weights": None}, {"cache": ["x"]}])
+def test_wrong_fields_of_load_are_bad_requests_that_name_them(changed, sample, bundle):
+    worker = sample()
+    case = json.loads((bundle / "bundle.json").read_text())["case"]
+    fields = {"case": case, "bundle": str(bundle), "weights": "timed", "cache": str(bundle)}
+    with pytest.raises(Failed, match=f"`{next(iter(changed))}") as failure:
+        worker.ask("load", **(fields | changed))
+    assert failure.value.code == "bad_request"
+    worker.load()
+
+
 def test_inputs_come_before_iterations(sample, bundle):
     worker = sample()
     case = json.loads((bundle / "bundle.json").read_text())["case"]

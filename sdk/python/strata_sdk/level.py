@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .errors import BadRequest
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -156,7 +158,16 @@ class Level:
 
 
 def read_job(request: dict) -> Job:
-    """The Job of a `load` request. Raises KeyError, OSError or ValueError."""
+    """The Job of a `load` request. Raises BadRequest for fields of a wrong type, OSError or ValueError for a bundle that cannot be read."""
+    for name in ("bundle", "weights", "cache"):
+        if not isinstance(request[name], str):
+            raise BadRequest(f"`{name}` is {request[name]!r}", "allowed: text")
+    case = request["case"]
+    if not isinstance(case, dict):
+        raise BadRequest(f"`case` is {case!r}", "allowed: an object, the bundle's case")
+    for name, kind in (("mode", str), ("maths", str), ("device", str), ("model", str), ("threads", int)):
+        if not isinstance(case.get(name), kind) or isinstance(case[name], bool):
+            raise BadRequest(f"`case.{name}` is {case.get(name)!r}", f"allowed: {'text' if kind is str else 'a whole number'}")
     bundle = Path(request["bundle"])
     about = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
-    return Job(case=request["case"], bundle=bundle, cache=Path(request["cache"]), weights=request["weights"], about=about)
+    return Job(case=case, bundle=bundle, cache=Path(request["cache"]), weights=request["weights"], about=about)
