@@ -106,19 +106,16 @@ def unit(reports: pathlib.Path) -> Counts:
     return counts + fuzz()
 
 
-def levels(reports: pathlib.Path) -> Counts:
-    """Files beside each other, since much of it is Python that imports and compiles; then alone what compares times."""
-    folder = ROOT / "tests/levels"
-    processes = min(4, len(os.sched_getaffinity(0)))
-    return pytest(folder, reports, "-m", "not alone", "-n", str(processes), "--dist", "loadgroup") + pytest(folder, reports, "-m", "alone")
-
-
 def run_part(part: str, reports: pathlib.Path) -> Counts:
+    """Tests in several processes, since much of it is starting and waiting; then by themselves those that compare times (marker `alone`)."""
     if part == "unit":
         return unit(reports)
-    if part in ("levels", "compat"):
-        return levels(reports)
-    return pytest(ROOT / "tests" / part, reports)
+    folder = ROOT / "tests" / ("levels" if part == "compat" else part)
+    processes = str(min(4, len(os.sched_getaffinity(0))))
+    together = ["-n", processes, "--dist", "loadgroup", "--max-worker-restart=0"]
+    if folder.name != "levels":
+        return pytest(folder, reports, *together)
+    return pytest(folder, reports, "-m", "not alone", *together) + pytest(folder, reports, "-m", "alone")
 
 
 def main() -> int:

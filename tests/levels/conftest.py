@@ -18,16 +18,14 @@ SPECS = {
     "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
     "mnist": {"model": "mnist_convnet", "batch": 4},
     "mnist_deep": {"model": "mnist_convnet", "batch": 2, "deep": True},
-    "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network", "threads": 1},
+    "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
+    "one_thread": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network", "threads": 1},
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "alone: compares times, so nothing may run beside it (setup/run_tests.py)")
-
-
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """The tests of a file share workers and bundles, so they stay in one process unless they say otherwise."""
     for item in items:

@@ -50,7 +50,7 @@ def test_the_level_in_perl_keeps_the_protocol():
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
 def test_the_level_in_perl_refuses_another_network(bundles):
-    done = strata("level", "check", ROOT / "examples/perl_level", "--bundle", bundles("keywords"))
+    done = strata("level", "check", ROOT / "examples/perl_level", "--bundle", bundles("one_thread"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert any("unsupported: only the network of examples/tiny_mlp.py" in line for line in lines(done, "skip"))
 
