@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.case import Input, case_id, check_spec, resolve_inputs
-from capture.export import count_work, export
+from capture.export import constants_digest, count_work, export
 from capture.inputs import make_ring
 from capture.problem import Problem, is_out_of_memory
 from capture.weights import make_generic, prepare_timed, state_of
@@ -193,7 +193,7 @@ class _Capture:
                                        + (f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / self.e0:.0f} times the envelope" if worst else integers[0])}
                 return
         torch.export.save(program, str(self.folder / "model.pt2"))
-        (self.folder / "graph.txt").write_text(str(program.graph_module.print_readable(print_output=False)), encoding="utf-8")
+        (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
 
     def _faults(self, module: nn.Module, wanted: dict[str, Tensor]) -> None:
         self.say("planting faults")

@@ -2,6 +2,7 @@
 """Exports the network with torch.export and says where it fails; counts FLOPs and activation bytes."""
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import traceback
@@ -49,6 +50,15 @@ def where_of(error: BaseException, module: nn.Module) -> str:
         if chosen:
             return f"{chosen[-1][0]}:{chosen[-1][1]}"
     return ""
+
+
+def constants_digest(program: torch.export.ExportedProgram) -> str:
+    """One SHA-256 of the tensors that no weight set replaces (constants, non-persistent buffers): with the printed graph it says what a compiled artefact holds."""
+    digest = hashlib.sha256()
+    for name, value in sorted(program.constants.items()):
+        if isinstance(value, Tensor):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode() + value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[int, int]:

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <fstream>
 
+#include "common/file_lock.hpp"
 #include "worker/answers.hpp"
 
 namespace strata::measure {
@@ -138,6 +139,8 @@ Try<Json> Session::memory() {
 Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   if (command.empty()) return 0.0;
   const fs::path mark = job.cache / "prepared.json";
+  if (fs::exists(mark)) return 0.0;
+  const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
   if (fs::exists(mark)) return 0.0;
   worker::Launch launch = job.launch;
   launch.argv = command;

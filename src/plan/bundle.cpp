@@ -42,12 +42,27 @@ std::string hash_listing(const fs::path& folder) {
   return sha256_hex(fmt::format("{}", fmt::join(lines, "\n")));
 }
 
-Result<std::string> key_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
-  std::string text = spec.dump() + environment.torch_version + environment.python_version;
+// The code that makes and captures the network.
+std::string code_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
+  std::string text = environment.torch_version + environment.python_version;
   text += hash_sources(place.root / "src/capture", true) + hash_sources(place.root / "models", true) + hash_sources(place.root / "sdk/python", true);
   const std::string model = spec.value("model", "");
   // A user's model may import its neighbours, so all of the folder's sources count.
   if (const auto colon = model.rfind(':'); colon != std::string::npos) text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
+  return text;
+}
+
+// Content of everything but weights and inputs. A network that did not export may be built differently from each seed: its key is the whole.
+std::string structure_of(const Bundle& bundle, const std::string& code) {
+  const auto graph = sha256_of_file(bundle.folder / "graph.txt");
+  if (!graph) return bundle.key;
+  auto fixed = bundle.info["case"];
+  for (const char* free : {"seed", "weights", "weights_label", "input_from", "synthetic"}) fixed.erase(free);
+  return sha256_hex(code + *graph + fixed.dump()).substr(0, 24);
+}
+
+Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) {
+  std::string text = spec.dump() + code;
   if (spec.value("weights", nlohmann::json()).is_string()) {
     const auto hash = sha256_of_file(spec["weights"].get<std::string>());
     if (!hash) return tl::unexpected(hash.error());
@@ -82,9 +97,10 @@ Error capture_error(const worker::Finished& ran, const fs::path& log) {
 }  // namespace
 
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress) {
-  const auto key = key_of(spec, place, environment);
+  const auto code = code_of(spec, place, environment);
+  const auto key = key_of(spec, code);
   if (!key) return tl::unexpected(key.error());
-  Bundle bundle{place.cache / "bundles" / *key, *key, {}, true};
+  Bundle bundle{place.cache / "bundles" / *key, *key, {}, {}, true};
   std::error_code ec;
   if (!fs::exists(bundle.folder / "bundle.json", ec)) {
     bundle.cached = false;
@@ -113,6 +129,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   auto info = read_info(bundle.folder);
   if (!info) return tl::unexpected(info.error());
   bundle.info = std::move(*info);
+  bundle.structure = structure_of(bundle, code);
   return bundle;
 }
 

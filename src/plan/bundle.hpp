@@ -13,7 +13,8 @@ namespace strata::plan {
 
 struct Bundle {
   std::filesystem::path folder;
-  std::string key;      // content hash: two bundles with one key are the same
+  std::string key;        // content hash: two bundles with one key are the same
+  std::string structure;  // the same without weights and inputs: artefacts that hold no weights may be shared
   nlohmann::json info;  // bundle.json
   bool cached = false;
   std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }

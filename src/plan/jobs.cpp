@@ -85,7 +85,7 @@ measure::Job make_job(const level::Level& level, const Bundle& bundle, const Ins
   job.level = level;
   job.bundle = &bundle;
   const auto versions = sha256_hex(environment.python + environment.torch_version).substr(0, 8);
-  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", level.id, bundle.key, hash_folder(level.folder), versions);
+  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", level.id, level.bakes_weights ? bundle.key : bundle.structure, hash_folder(level.folder), versions);
   job.scratch = log_folder;
   const int threads = bundle.info["case"].value("threads", 1);
   const auto places = places_of(place);

@@ -57,7 +57,7 @@ def test_the_reason_names_the_cause(faulty_rows, fault, word):
     assert word in faulty_rows[fault]["reason"]
 
 
-@pytest.mark.parametrize(("case", "seed"), [pytest.param(case, seed, id=f"{case[0]}-{seed}", marks=pytest.mark.xdist_group(f"sound {case[0]} {seed}"))
+@pytest.mark.parametrize(("case", "seed"), [pytest.param(case, seed, id=f"{case[0]}-{seed}", marks=pytest.mark.xdist_group(f"sound {case[0]}"))  # the seeds share artefacts
                                             for seed in (0, 1) for case in (("resnet18", "--input", "1x3x64x64"), ("mnist_convnet",))])
 def test_no_sound_level_is_accused(tmp_path, case, seed):
     rows = compare(tmp_path, *case, "--seed", str(seed), "--restarts", "1", "--budget", "1s")
