@@ -107,12 +107,12 @@ def unit(reports: pathlib.Path) -> Counts:
 
 
 def run_part(part: str, reports: pathlib.Path) -> Counts:
-    """Tests in several processes, since much of it is starting and waiting; then by themselves those that compare times (marker `alone`)."""
+    """Files in several processes, since much of it is starting and waiting; then by themselves the tests that compare times (marker `alone`)."""
     if part == "unit":
         return unit(reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
     processes = str(min(4, len(os.sched_getaffinity(0))))
-    together = ["-n", processes, "--dist", "loadgroup", "--max-worker-restart=0"]
+    together = ["-n", processes, "--dist", "loadscope", "--max-worker-restart=0"]
     if folder.name != "levels":
         return pytest(folder, reports, *together)
     return pytest(folder, reports, "-m", "not alone", *together) + pytest(folder, reports, "-m", "alone")

@@ -16,7 +16,6 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.xdist_group("set-up")
 
 
 def run(command, cwd=None, **environment):

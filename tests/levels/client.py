@@ -15,6 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
 WAIT_S = 240  # compile on a loaded machine; a test never gets near it
 
 
@@ -152,3 +153,13 @@ def error(outputs: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> f
             return float("inf")
         worst = max(worst, float(np.linalg.norm(value.astype(np.float64) - truth) / max(np.linalg.norm(truth), 1e-30)))
     return worst
+
+
+def compare(folder: Path, *arguments: str, levels: Path | None = None) -> dict[str, dict]:
+    """The rows of one comparison by level."""
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable), "OMP_WAIT_POLICY": "PASSIVE"}
+    if levels:
+        environment["STRATA_LEVEL_PATH"] = str(levels)
+    done = subprocess.run([str(PROGRAM), "compare", *arguments, "--format", "json"], env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert done.stdout, done.stderr[-3000:]
+    return {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles for the tests of levels, captured once by the real capture; which tests stay together when they run in several processes."""
+"""Bundles for the tests of levels, captured once by the real capture."""
 from __future__ import annotations
 
 import fcntl
@@ -23,12 +23,6 @@ SPECS = {
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
-
-
-def pytest_itemcollected(item):
-    """The tests of a file share workers and bundles, so they stay in one process unless they say otherwise."""
-    if item.get_closest_marker("xdist_group") is None:
-        item.add_marker(pytest.mark.xdist_group(item.module.__name__))
 
 
 @pytest.fixture(scope="session")
