@@ -165,7 +165,7 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
-  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep},
+  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
                   {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
@@ -272,6 +272,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--budget", a->budget, "measured time of a case, all levels together, as 60s");
   verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
   verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
+  verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
   verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");

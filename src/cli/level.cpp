@@ -98,7 +98,7 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   const level::Level& known = *level ? **level : bare;
   subject.launch.argv = *level ? level::expand(known.start, known, places) : std::vector<std::string>{fs::absolute(options.path).string()};
   subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
-  subject.launch.env = level::environment(known, places, "default", 1, scratch / "cache");
+  subject.launch.env = level::environment(known, places, 1, scratch / "cache");
   subject.launch.env["STRATA_OVERLAY"] = place.overlay;
   subject.launch.env["STRATA_ROOT"] = place.root.string();
   subject.launch.log_path = (scratch / "log").string();

@@ -25,7 +25,8 @@ constexpr int search_depth = 4;
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
 const std::vector<std::string> known_keys = {"id",      "title",       "rank", "language", "api",     "devices",      "modes",         "maths", "models",  "start",
-                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default"};
+                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default", "variants"};
+const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights"};
 
 // Reads typed fields and keeps the first complaint, so that read() stays a plain list of fields.
 class Fields {
@@ -140,17 +141,53 @@ void check_placeholders(Fields& fields, const char* key, const std::vector<std::
 }
 
 // A key that is nearly a known one is a slip and refused; any other may belong to a later version and is only remembered.
-void check_keys(Fields& fields, const Json& object, Level& level) {
+void check_keys(Fields& fields, const Json& object, const std::vector<std::string>& known, std::vector<std::string>& ignored) {
   for (const auto& [key, value] : object.items()) {
-    if (std::find(known_keys.begin(), known_keys.end(), key) != known_keys.end()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) {
       continue;
     }
-    const auto meant = nearest(key, known_keys);
+    const auto meant = nearest(key, known);
     if (meant && edit_distance(key, *meant) <= 2) {
       fields.fail_with(fmt::format("{}: unknown field \"{}\"", fields.where(), key), fmt::format("did you mean \"{}\"?", *meant));
     }
-    level.ignored.push_back(key);
+    ignored.push_back(key);
   }
+}
+
+// A variant's name may hold what frameworks write in theirs, as max-autotune.
+bool good_variant(const std::string& name) {
+  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= 40 && name != "default" && std::all_of(name.begin(), name.end(), good);
+}
+
+std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vector<std::string>& ignored) {
+  std::vector<Variant> found;
+  const auto variants = object.find("variants");
+  if (variants == object.end()) {
+    return found;
+  }
+  if (!variants->is_object()) {
+    fields.fail_with(fmt::format("{}: \"variants\" is {}; allowed is an object, a name for each variant", fields.where(), variants->type_name()), "docs/protocol.md, section level.json, shows one");
+    return found;
+  }
+  for (const auto& [name, about] : variants->items()) {
+    const std::string where = fmt::format("{}: variant \"{}\"", fields.where(), name);
+    if (!good_variant(name) || !about.is_object()) {
+      fields.fail_with(where + (about.is_object() ? " has a name that is not allowed" : " is not an object"), "a name has up to 40 of a-z, 0-9, _ and -, and is not default");
+      continue;
+    }
+    Fields own(about, where);
+    check_keys(own, about, known_variant_keys, ignored);
+    Variant variant{name, own.text("title", true), own.list("modes", false, {"infer", "train"}), own.list("devices", false, {"cpu", "cuda"}), {}};
+    if (about.contains("bakes_weights")) {
+      variant.bakes_weights = own.flag("bakes_weights", false);
+    }
+    if (own.error()) {
+      fields.fail_with(own.error()->what, own.error()->hint);
+    }
+    found.push_back(std::move(variant));
+  }
+  return found;
 }
 
 Result<Json> parse_file(const fs::path& file) {
@@ -220,7 +257,7 @@ Result<Level> read(const fs::path& folder) {
   if (!level.folder.has_filename()) {
     level.folder = level.folder.parent_path();  // "levels/eager/" and "levels/eager" are one folder
   }
-  check_keys(fields, *object, level);
+  check_keys(fields, *object, known_keys, level.ignored);
   level.id = fields.text("id", true);
   level.title = fields.text("title", true);
   level.rank = fields.number("rank", true, 0, 0, 1000);
@@ -241,6 +278,7 @@ Result<Level> read(const fs::path& folder) {
   level.from = fields.text("from", false);
   level.changes = fields.text("changes", false);
   level.default_text = fields.text("default", false);
+  level.variants = read_variants(fields, *object, level.ignored);
   if (!fields.error() && !good_id(level.id)) {
     fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first", file.string(), level.id), "");
   }
@@ -253,6 +291,21 @@ Result<Level> read(const fs::path& folder) {
     return tl::unexpected<Error>(*fields.error());
   }
   return level;
+}
+
+Level as_variant(const Level& level, const Variant& variant) {
+  Level changed = level;
+  changed.variant = variant.name;
+  changed.variants.clear();
+  changed.default_text = variant.title;
+  if (!variant.modes.empty()) {
+    changed.modes = variant.modes;
+  }
+  if (!variant.devices.empty()) {
+    changed.devices = variant.devices;
+  }
+  changed.bakes_weights = variant.bakes_weights.value_or(level.bakes_weights);
+  return changed;
 }
 
 Found discover(const std::vector<fs::path>& roots) {
@@ -321,10 +374,10 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
   return out;
 }
 
-std::map<std::string, std::string> environment(const Level& level, const Places& places, const std::string& variant, int threads, const fs::path& cache) {
+std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const fs::path& cache) {
   std::map<std::string, std::string> env = {
       {"STRATA_LEVEL_DIR", level.folder.string()},
-      {"STRATA_VARIANT", variant.empty() ? "default" : variant},
+      {"STRATA_VARIANT", level.variant},
       {"OMP_NUM_THREADS", std::to_string(threads)},
       {"MKL_NUM_THREADS", std::to_string(threads)},
       {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},

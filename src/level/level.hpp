@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,29 @@
 
 namespace strata::level {
 
+// A level with one setting changed. What it does not say is the level's.
+struct Variant {
+  std::string name, title;
+  std::vector<std::string> modes, devices;  // empty: the level's
+  std::optional<bool> bakes_weights;
+};
+
 struct Level {
-  std::string id, title, language;
+  std::string id, title, language, variant = "default";
   int rank = 0;
   int api = 1;
   std::vector<std::string> devices, modes, maths, models, start, prepare, needs;
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false;
   std::string from, changes, default_text;
+  std::vector<Variant> variants;     // in the order of level.json's names; empty in a level that is one
   std::filesystem::path folder;      // absolute
   std::vector<std::string> ignored;  // keys of level.json that this version does not know
+
+  std::string name() const { return variant == "default" ? id : id + "@" + variant; }  // as --levels takes it
 };
+
+// The level with a variant's settings in place of its own.
+Level as_variant(const Level& level, const Variant& variant);
 
 struct Problem {
   std::filesystem::path where;
@@ -52,7 +66,6 @@ struct Places {
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places);
 
 // The variables that docs/protocol.md promises to a worker.
-std::map<std::string, std::string> environment(const Level& level, const Places& places, const std::string& variant, int threads,
-                                                const std::filesystem::path& cache);
+std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const std::filesystem::path& cache);
 
 }  // namespace strata::level

@@ -8,6 +8,7 @@
 
 #include "common/interrupt.hpp"
 #include "measure/solo.hpp"
+#include "measure/tune.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
@@ -28,11 +29,14 @@ class CaseRun {
 
   Result<void> begin(const std::vector<level::Level>& levels);
   Result<void> prove();
+  Result<void> tune();
   Result<void> look_closer();
   Result<void> take_turns();
   Result<Outcome> finish();
 
  private:
+  Result<Player> make_player(const level::Level& level);
+  Result<void> add_row(Player& player);
   std::optional<Failure> prepare_one(Player& player, double& prepare_ms);
   void prove_one(Player& player);
   void certify(Player& player);
@@ -50,7 +54,7 @@ class CaseRun {
   proof::Power power_;
   store::Case case_;
   std::vector<Player> players_;
-  std::vector<fs::path> scratch_;
+  fs::path logs_;
 };
 
 // Short enough to type again; options that only say how long are left out, since they change no result's meaning.
@@ -83,39 +87,52 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.trust = {{"process_sigma", sigma->value}, {"process_sigma_source", sigma->source}, {"minimum_effect", kMinimumEffect}, {"together", true}};
   const auto has_eager = std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
   for (const auto& level : levels)
-    if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.id;
+    if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.name();
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
-  const auto logs = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
+  logs_ = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
   std::error_code ec;
-  fs::create_directories(logs, ec);
-  if (ec) return fail(fmt::format("cannot make the folder for logs {}: {}", logs.string(), ec.message()), "free some space, or name another store with --store PATH");
-  players_.reserve(levels.size());
+  fs::create_directories(logs_, ec);
+  if (ec) return fail(fmt::format("cannot make the folder for logs {}: {}", logs_.string(), ec.message()), "free some space, or name another store with --store PATH");
   for (const auto& level : levels) {
-    Player player;
-    player.job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs);
-    fs::create_directories(player.job.cache, ec);
-    if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", player.job.cache.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
-    player.row.level = level.id;
-    player.row.reason = "the run ended before this level was measured";
-    player.row.repeat = repeat_command(setting_.options, level.id);
-    player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
-                       {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
-    const auto id = store_.add_row(setting_.run_id, case_.hash, player.row);
-    if (!id) return tl::unexpected(id.error());
-    player.row.row_id = *id;
-    players_.push_back(std::move(player));
+    auto player = make_player(level);
+    if (!player) return tl::unexpected(player.error());
+    if (auto added = add_row(*player); !added) return added;
+    players_.push_back(std::move(*player));
   }
   if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason));
   return {};
 }
 
+// Not in the store yet.
+Result<Player> CaseRun::make_player(const level::Level& level) {
+  Player player;
+  player.job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs_);
+  std::error_code ec;
+  fs::create_directories(player.job.cache, ec);
+  if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", player.job.cache.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
+  player.row.level = level.id;
+  player.row.variant = level.variant;
+  player.row.reason = "the run ended before this level was measured";
+  player.row.repeat = repeat_command(setting_.options, level.name());
+  player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
+                     {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+  return player;
+}
+
+Result<void> CaseRun::add_row(Player& player) {
+  const auto id = store_.add_row(setting_.run_id, case_.hash, player.row);
+  if (!id) return tl::unexpected(id.error());
+  player.row.row_id = *id;
+  return {};
+}
+
 std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) {
   if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place)) return why;
-  progress_.status(fmt::format("preparing {}", player.job.level.id), -1);
+  progress_.status(fmt::format("preparing {}", player.name()), -1);
   const auto prepared = prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
   if (!prepared) return prepared.error();
   prepare_ms = *prepared;
-  if (*prepared > 1000) progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.job.level.id, *prepared / 1000));
+  if (*prepared > 1000) progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.name(), *prepared / 1000));
   return std::nullopt;
 }
 
@@ -148,7 +165,7 @@ Result<void> CaseRun::prove() {
     if (interrupted()) break;
     prove_one(player);
     if (interrupted()) break;
-    if (!player.playing) progress_.note(fmt::format("{}: {}: {}", player.row.level, player.row.state, player.row.reason));
+    if (!player.playing) progress_.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));
     if (auto written = write(player); !written) return written;
     std::uintmax_t bytes = 0;
     std::error_code ec;
@@ -159,18 +176,53 @@ Result<void> CaseRun::prove() {
   return {};
 }
 
+// Gives every level the same measured seconds to find its best variant. The best is then measured afresh beside the default, since the least of
+// several noisy times is too low. What was tried and not chosen stays in the default row's `tuning`.
+Result<void> CaseRun::tune() {
+  if (!setting_.options.tuned) return {};
+  const std::size_t levels = players_.size();
+  for (std::size_t i = 0; i < levels && !interrupted(); ++i) {
+    if (!players_[i].playing || players_[i].job.level.variants.empty() || players_[i].job.level.harness) continue;
+    std::vector<Player> tried{players_[i]};
+    for (const auto& variant : players_[i].job.level.variants) {
+      const auto level = level::as_variant(players_[i].job.level, variant);
+      if (plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place)) continue;  // of another mode or device
+      auto candidate = make_player(level);
+      if (!candidate) return tl::unexpected(candidate.error());
+      prove_one(*candidate);
+      if (!candidate->playing) progress_.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
+      tried.push_back(std::move(*candidate));
+    }
+    progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
+    auto choice = choose_variant(tried, *reference_, store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
+    if (!choice) return tl::unexpected(choice.error());
+    players_[i].row.info["tuning"] = std::move(choice->record);
+    const auto named = std::find_if(players_.begin(), players_.end(), [&](const Player& player) { return player.name() == choice->best.name(); });
+    if (named != players_.end()) {
+      named->row.info["tuned"] = true;
+      if (auto written = write(*named); !written) return written;
+    } else {
+      choice->best.row.info["tuned"] = true;
+      if (auto added = add_row(choice->best); !added) return added;
+      if (auto written = write(choice->best); !written) return written;
+      players_.push_back(std::move(choice->best));
+    }
+    if (auto written = write(players_[i]); !written) return written;
+  }
+  return {};
+}
+
 Result<void> CaseRun::look_closer() {
   if (!deep_) return {};
   auto opened = proof::Reference::open(deep_->folder);
   if (!opened) return tl::unexpected(opened.error());
   deep_reference_ = std::move(*opened);
-  const auto logs = players_.empty() ? fs::path() : players_.front().job.scratch;
   for (auto& player : players_) {
     // A level that could not run at all has nothing to show layer by layer.
     const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
     if (!ran || player.job.level.harness || interrupted()) continue;
-    progress_.status(fmt::format("comparing {} layer by layer", player.row.level), -1);
-    auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs);
+    progress_.status(fmt::format("comparing {} layer by layer", player.name()), -1);
+    auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
     std::error_code ec;
     fs::create_directories(job.cache, ec);
     if (const auto prepared = prepare(job, level::expand(job.level.prepare, job.level, plan::places_of(setting_.place))); !prepared)
@@ -182,7 +234,7 @@ Result<void> CaseRun::look_closer() {
     if (player.deep && !player.deep->first_difference.empty()) {
       certify(player);
       if (!player.playing) player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
-      progress_.note(fmt::format("{}: the first layer that differs is {}", player.row.level, player.deep->first_difference));
+      progress_.note(fmt::format("{}: the first layer that differs is {}", player.name(), player.deep->first_difference));
     }
     if (auto written = write(player); !written) return written;
   }
@@ -200,12 +252,12 @@ bool CaseRun::fits_together(std::uint64_t& needed, std::uint64_t& available) con
 Result<void> CaseRun::take_turns() {
   TurnsPlan plan{setting_.effort, setting_.order_seed, threads(), setting_.options.aa, true, case_.trust["process_sigma"], 0};
   for (std::size_t i = 0; i < players_.size(); ++i)
-    if (players_[i].row.level == case_.reference_level) plan.reference = i;
+    if (players_[i].name() == case_.reference_level) plan.reference = i;
   // A reference that dropped out leaves the others to be compared with the most abstract level that is left.
   if (!players_.empty() && !players_[plan.reference].playing)
     for (std::size_t i = players_.size(); i-- > 0;)
       if (players_[i].playing && !players_[i].job.level.harness) plan.reference = i;
-  if (!players_.empty() && players_[plan.reference].playing) case_.reference_level = players_[plan.reference].row.level;
+  if (!players_.empty() && players_[plan.reference].playing) case_.reference_level = players_[plan.reference].name();
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(needed, available);
   case_.trust["together"] = plan.together;
@@ -248,7 +300,7 @@ Result<Outcome> CaseRun::finish() {
     const auto state = state_from(player.row.state).value_or(State::failed);
     const bool absent = state == State::unavailable || state == State::unsupported;
     const auto& wanted = setting_.options.levels;
-    if (absent && std::find(wanted.begin(), wanted.end(), player.row.level) != wanted.end()) outcome.missing = true;
+    if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
     if (!absent && state != State::measured) outcome.failed = true;
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
@@ -274,6 +326,8 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
   CaseRun run(setting, bundle, deep, store, progress);
   if (auto done = run.begin(levels); !done) return tl::unexpected(done.error());
   if (auto done = run.prove(); !done) return tl::unexpected(done.error());
+  if (!interrupted())
+    if (auto done = run.tune(); !done) return tl::unexpected(done.error());
   if (auto done = run.look_closer(); !done) return tl::unexpected(done.error());
   if (!interrupted())
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());

@@ -26,6 +26,7 @@ struct Player {
   double iteration_ns = 0;    // median while warming up, to size blocks
   std::uint64_t peak_bytes = 0;
 
+  std::string name() const { return job.level.name(); }
   void add_start(const StartUp& start, int restart) {
     row.start_up.push_back({{"restart", restart},
                             {"cold", start.cold},

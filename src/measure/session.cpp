@@ -20,7 +20,7 @@ double ms_since(Clock::time_point start) { return std::chrono::duration<double, 
 }  // namespace
 
 Failure Session::bad_answer(std::string_view op, std::string_view why) const {
-  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.id, op, why),
+  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.name(), op, why),
           fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
 }
 
@@ -29,7 +29,7 @@ bool Session::offers(std::string_view op) const { return std::find(ops_.begin(),
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
   static std::atomic<int> count{0};
   std::unique_ptr<Session> session(new Session(job));
-  session->out_ = job.scratch / fmt::format("{}-{}.safetensors", job.level.id, count++);
+  session->out_ = job.scratch / fmt::format("{}-{}.safetensors", job.level.name(), count++);
   worker::Launch launch = job.launch;
   launch.cpus = cpus;
   const auto start = Clock::now();
@@ -162,7 +162,7 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   }
   const auto how = ran->timed_out ? std::string("took too long") : ran->signal ? fmt::format("was killed by signal {}", *ran->signal) : fmt::format("ended with exit code {}", ran->exit_code);
   return tl::unexpected(Failure{ran->timed_out ? State::timeout : ran->signal ? State::crashed : State::failed,
-                                fmt::format("level {}: preparing its artefact {}", job.level.id, how), fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
+                                fmt::format("level {}: preparing its artefact {}", job.level.name(), how), fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
 }
 
 }  // namespace strata::measure

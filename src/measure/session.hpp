@@ -23,7 +23,6 @@ using Try = tl::expected<T, Failure>;
 // One level for one case: all that is needed to start a worker of it.
 struct Job {
   level::Level level;
-  std::string variant = "default";
   const plan::Bundle* bundle = nullptr;
   std::filesystem::path cache;    // of this level, network and environment; exists
   std::filesystem::path scratch;  // for the tensors of this worker; exists

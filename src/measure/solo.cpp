@@ -107,7 +107,7 @@ bool read_back(Player& player, Session& session, const std::string& set) {
 }  // namespace
 
 void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress) {
-  progress.status(fmt::format("proving {}", player.job.level.id), -1);
+  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
   auto opened = start_and_watch(player, prepare_ms);
   if (!opened) return player.drop(opened.error());
   Session& session = **opened;

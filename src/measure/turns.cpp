@@ -83,14 +83,14 @@ void Restart::start_workers(const std::vector<std::size_t>& who) {
   for (const auto& [index, instance] : order) {
     Player& player = players_[index];
     if (!player.playing || interrupted()) continue;
-    progress_.status(fmt::format("restart {} of {}: starting {}", number_ + 1, plan_.effort.restarts, player.job.level.id), -1);
+    progress_.status(fmt::format("{} {} of {}: starting {}", plan_.trial ? "trial" : "restart", number_ + 1, plan_.effort.restarts, player.job.level.name()), -1);
     if (const auto why = seat(player, instance, cpus); why && !interrupted()) leave(player, *why);
   }
 }
 
 void Restart::leave(Player& player, const Failure& why) {
   player.drop(why);
-  progress_.note(fmt::format("{}: {}: {}", player.job.level.id, player.row.state, why.what));
+  progress_.note(fmt::format("{}: {}: {}", player.job.level.name(), player.row.state, why.what));
   std::erase_if(seats_, [&](const Seat& seat) { return seat.player == &player; });
 }
 
@@ -131,7 +131,8 @@ Result<void> Restart::play(Seat& seat, int round, int position) {
     }
   }
   if (wrong) block->check = wrong->what;
-  if (auto written = store_.add_block(player.row.row_id, *block); !written) return written;
+  if (!plan_.trial)
+    if (auto written = store_.add_block(player.row.row_id, *block); !written) return written;
   player.row.blocks.push_back(std::move(*block));
   if (wrong) leave(player, *wrong);
   return {};
@@ -148,7 +149,7 @@ Result<void> Restart::run(double seconds, double seconds_after) {
       scheduled = seats_.size();
       schedule = stats::Schedule(static_cast<int>(scheduled), random_.next());
     }
-    progress_.status(fmt::format("restart {} of {}: measuring, round {}", number_ + 1, plan_.effort.restarts, round + 1), std::max(0.0, seconds - spent) + seconds_after);
+    progress_.status(fmt::format("{} {} of {}: measuring, round {}", plan_.trial ? "trial" : "restart", number_ + 1, plan_.effort.restarts, round + 1), std::max(0.0, seconds - spent) + seconds_after);
     int position = 0;
     for (const int index : schedule.next()) {
       if (seats_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
@@ -202,7 +203,7 @@ void note_first_results(const std::vector<Player>& players, int restart, int res
     std::vector<double> values;
     for (const auto& block : player.row.blocks)
       for (const auto ns : block.wall_ns) values.push_back(static_cast<double>(ns) * 1e-6);
-    line += fmt::format(" {} {:.3g} ms", player.job.level.id, stats::median(values));
+    line += fmt::format(" {} {:.3g} ms", player.job.level.name(), stats::median(values));
   }
   progress.note(line);
 }
@@ -230,15 +231,16 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Refere
       const double own = share / static_cast<double>(groups.size());
       if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran) return tl::unexpected(ran.error());
     }
-    if (!interrupted()) note_first_results(players, number + 1, plan.effort.restarts, progress);
+    if (!interrupted() && !plan.trial) note_first_results(players, number + 1, plan.effort.restarts, progress);
     if (plan.effort.precision > 0 && plan.together && number >= 1 && precise_enough(players, plan)) {
       result.precision_reached = true;
       break;
     }
     std::erase_if(everybody, [&](std::size_t i) { return !players[i].playing; });
   }
+  if (plan.trial) return result;
   for (const auto& [player, comparison] : compare_with_reference(players, plan))
-    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads))) result.too_busy.push_back(player->row.level);
+    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads))) result.too_busy.push_back(player->job.level.name());
   return result;
 }
 

@@ -17,6 +17,7 @@ struct TurnsPlan {
   bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
   std::size_t reference = 0;  // index of the reference level
+  bool trial = false;         // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
 };
 
 struct TurnsResult {

@@ -16,6 +16,9 @@ namespace {
 
 bool has(const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); }
 
+// A name for files: "eager", "eager-channels_last".
+std::string file_name_of(const level::Level& level) { return level.variant == "default" ? level.id : level.id + "-" + level.variant; }
+
 // What a level's own files are: an artefact made by other code must not be taken for this level's.
 std::string hash_folder(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -28,6 +31,20 @@ std::string hash_folder(const fs::path& folder) {
   return sha256_hex(all).substr(0, 12);
 }
 
+// `level@variant` of --levels.
+Result<level::Level> variant_of(const level::Found& found, const std::string& id, const std::string& name) {
+  const auto& level = *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& one) { return one.id == id; });
+  std::vector<std::string> known;
+  for (const auto& variant : level.variants) {
+    if (variant.name == name) return level::as_variant(level, variant);
+    known.push_back(variant.name);
+  }
+  const auto near = nearest(name, known);
+  return fail(known.empty() ? fmt::format("--levels {}@{}: {} has no variants", id, name, id)
+                            : fmt::format("--levels {}@{}: unknown variant{}; {} has: {}", id, name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", id, fmt::join(known, ", ")),
+              "`strata list levels` describes them", Exit::usage);
+}
+
 }  // namespace
 
 level::Places places_of(const Installation& place) { return {place.python, place.tools_python, place.level_build.string(), place.root.string()}; }
@@ -36,10 +53,15 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
   std::vector<std::string> known;
   for (const auto& level : found.levels) known.push_back(level.id);
   if (wanted.empty()) return found.levels;
-  std::vector<level::Level> chosen;
+  std::vector<level::Level> chosen;  // variants; the levels themselves go in front, in their own order
   for (const auto& name : wanted) {
-    if (name.find('@') != std::string::npos)
-      return fail(fmt::format("--levels {}: variants are not measured by this strata", name), fmt::format("write {}", name.substr(0, name.find('@'))), Exit::usage);
+    const auto at = name.find('@');
+    if (at != std::string::npos && has(known, name.substr(0, at))) {
+      auto variant = variant_of(found, name.substr(0, at), name.substr(at + 1));
+      if (!variant) return tl::unexpected(variant.error());
+      chosen.push_back(std::move(*variant));
+      continue;
+    }
     if (has(known, name)) continue;
     for (const auto& problem : found.problems)  // it is there, but cannot be read
       if (problem.where.parent_path().filename() == name || problem.where.filename() == name) return fail("--levels: " + problem.error.what, problem.error.hint, Exit::usage);
@@ -47,16 +69,18 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
     return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
                 "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);
   }
+  std::vector<level::Level> all;
   for (const auto& level : found.levels)
-    if (has(wanted, level.id)) chosen.push_back(level);
-  return chosen;
+    if (has(wanted, level.id)) all.push_back(level);
+  all.insert(all.end(), chosen.begin(), chosen.end());
+  return all;
 }
 
 std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment, const Environment& tools, const Installation& place) {
   const auto& c = bundle.info["case"];
   const std::string device = c.value("device", "cpu"), mode = c.value("mode", "infer"), maths = c.value("maths", "fp32");
   const auto model = bundle.info["model"].value("name", "");
-  if (!has(level.modes, mode)) return Failure{State::unsupported, fmt::format("no mode {}", mode), "", ""};
+  if (!has(level.modes, mode)) return Failure{State::unsupported, fmt::format("no mode {}", mode), fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
   if (!has(level.devices, device)) return Failure{State::unsupported, fmt::format("no device {}", device), fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
   if (!has(level.maths, maths)) return Failure{State::unsupported, fmt::format("no maths mode {}", maths), "", ""};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
@@ -85,16 +109,16 @@ measure::Job make_job(const level::Level& level, const Bundle& bundle, const Ins
   job.level = level;
   job.bundle = &bundle;
   const auto versions = sha256_hex(environment.python + environment.torch_version).substr(0, 8);
-  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", level.id, level.bakes_weights ? bundle.key : bundle.structure, hash_folder(level.folder), versions);
+  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", file_name_of(level), level.bakes_weights ? bundle.key : bundle.structure, hash_folder(level.folder), versions);
   job.scratch = log_folder;
   const int threads = bundle.info["case"].value("threads", 1);
   const auto places = places_of(place);
   job.launch.argv = level::expand(level.start, level, places);
-  job.launch.env = level::environment(level, places, job.variant, threads, job.cache);
+  job.launch.env = level::environment(level, places, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;
   job.launch.env["STRATA_ROOT"] = place.root.string();
   job.launch.env["PYTHONSAFEPATH"] = "1";  // a json.py in the folder where strata is started is not the library's
-  job.launch.log_path = (log_folder / (level.id + ".log")).string();
+  job.launch.log_path = (log_folder / (file_name_of(level) + ".log")).string();
   if (options.memory_limit_gib) job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
   job.allow_debug = options.allow_debug;

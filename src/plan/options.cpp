@@ -61,9 +61,9 @@ Result<void> check(const Options& options) {
 
 Result<Effort> effort_of(const Options& options) {
   if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok) return tl::unexpected(ok.error());
-  Effort effort{6, 180, 0, options.preset};
-  if (options.preset == "quick") effort = {2, 40, 0, options.preset};
-  if (options.preset == "thorough") effort = {8, 480, 0, options.preset};
+  Effort effort{6, 180, 15, 0, options.preset};
+  if (options.preset == "quick") effort = {2, 40, 8, 0, options.preset};
+  if (options.preset == "thorough") effort = {8, 480, 30, 0, options.preset};
   if (options.restarts) effort.restarts = *options.restarts;
   if (options.budget_s) effort.budget_s = *options.budget_s;
   if (options.precision) effort.precision = *options.precision;

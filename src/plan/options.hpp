@@ -16,6 +16,7 @@ namespace strata::plan {
 struct Effort {
   int restarts = 0;         // fresh processes per level
   double budget_s = 0;      // measured seconds of a case, all levels and restarts together
+  double tune_s = 0;        // measured seconds that each level gets to find its best variant
   double precision = 0;     // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
   std::string preset = "standard";
 };
@@ -25,7 +26,7 @@ struct Options {
   std::vector<int> batches;  // empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", name;
-  bool synthetic = false, aa = false, deep = false, allow_debug = false;
+  bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
   int threads = 0;  // 0: physical cores
   std::int64_t seed = 0;
   std::optional<std::int64_t> order_seed;  // of the order of blocks; drawn and stored if not given
@@ -34,7 +35,7 @@ struct Options {
   std::string preset = "standard";
 };
 
-// The presets: quick (2 restarts, 40 s), standard (6, 180 s), thorough (8, 480 s).
+// The presets: quick (2 restarts, 40 s, 8 s to tune a level), standard (6, 180 s, 15 s), thorough (8, 480 s, 30 s).
 Result<Effort> effort_of(const Options& options);
 
 // One spec.json (docs/bundle.md) for each batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.

@@ -9,7 +9,7 @@ namespace strata::report {
 namespace {
 
 // Paths inside a row, in the order of the columns; a dot becomes an underscore in the header.
-constexpr std::array<const char*, 60> kPaths{"level",
+constexpr std::array<const char*, 64> kPaths{"level",
                                              "variant",
                                              "title",
                                              "rank",
@@ -68,6 +68,10 @@ constexpr std::array<const char*, 60> kPaths{"level",
                                              "aa.ratio.value",
                                              "aa.ratio.low",
                                              "aa.ratio.high",
+                                             "tuned.ratio.value",
+                                             "tuned.ratio.low",
+                                             "tuned.ratio.high",
+                                             "tuned.ratio.verdict",
                                              "repeat"};
 
 std::string column_name(std::string path) {

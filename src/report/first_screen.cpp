@@ -23,7 +23,7 @@ std::string join(const std::vector<std::string>& parts, const std::string& betwe
 }
 
 LevelLine level_line(const Json& row, const Glyphs& glyphs) {
-  LevelLine line{&row, level_name(row), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  LevelLine line{&row, level_name(row), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   line.harness = flag(row, "harness");
   line.time = or_missing(number(row, "end_to_end_ms.estimate"), glyphs, duration);
   line.p99 = or_missing(number(row, "end_to_end_ms.p99"), glyphs, duration);
@@ -40,6 +40,12 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
   line.verdict = verdict_words(verdict);
   line.ratio =
       flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
+  if (const Json& tuned = at(row, "tuned.ratio"); tuned.is_object()) {
+    const bool reference = text(tuned, "verdict") == "reference";
+    const auto open = text(tuned, "verdict") == "not_resolved" ? "~" : "";
+    line.tuned = reference ? "reference" : open + ratio_with_interval(tuned, glyphs);
+    line.tuned_short = reference ? "ref" : open + or_missing(number(tuned, "value"), glyphs, ratio);
+  }
   return line;
 }
 
@@ -90,6 +96,14 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
                             time < *limit ? " (fewer operations than counted, or a rate measured too low)" : "");
 }
 
+// A warning that names another case of the run is not this one's.
+bool concerns(const Json& warning, const Json& run, const Json& one_case) {
+  const auto what = text(warning, "what");
+  const auto names = [&](const Json& other) { return what.find(text(other, "id")) != std::string::npos; };
+  const auto& cases = list(run, "cases");
+  return names(one_case) || std::none_of(cases.begin(), cases.end(), names);
+}
+
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   const Json& trust = at(one_case, "trust");
   std::vector<std::string> parts;
@@ -107,9 +121,11 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
                                 count(number(one_case, "aa.false_alarms").value_or(0)), count(*comparisons),
                                 bound ? " (at most " + percent(*bound) + ")" : ""));
   }
-  std::string ids;
-  for (const auto& warning : list(run, "warnings")) ids += (ids.empty() ? "" : ", ") + text(warning, "id");
-  if (!ids.empty()) parts.push_back("warnings " + ids);
+  std::vector<std::string> ids;
+  for (const auto& warning : list(run, "warnings"))
+    if (concerns(warning, run, one_case) && std::find(ids.begin(), ids.end(), text(warning, "id")) == ids.end())
+      ids.push_back(text(warning, "id"));
+  if (!ids.empty()) parts.push_back("warnings " + join(ids, ", "));
   if (flag(run, "run.interrupted")) parts.push_back("interrupted");
   return parts.empty() ? "nothing was measured" : join(parts, glyphs.dot);
 }
@@ -152,6 +168,7 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
     screen.levels.push_back(level_line(*row, glyphs));
     auto& line = screen.levels.back();
     line.recommended = screen.verdict == "move" && line.name == text(said, "level");
+    screen.has_tuned = screen.has_tuned || !line.tuned.empty();
     screen.has_device_memory = screen.has_device_memory || number(*row, "memory.device_peak_bytes").has_value();
   }
   screen.limit = limit_line(one_case, screen.levels);

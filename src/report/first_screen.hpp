@@ -7,10 +7,10 @@
 
 namespace strata::report {
 
-// One measured level. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
+// One measured level; `tuned`: its ratio to the tuned reference if it is its level's best variant, `tuned_short` without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
 struct LevelLine {
   const Json* row;
-  std::string name, time, ratio, verdict, p99, memory, device_memory, start_again, proof, proof_short;
+  std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, start_again, proof, proof_short;
   bool recommended = false, harness = false;
 };
 
@@ -28,7 +28,7 @@ struct FirstScreen {
   std::string limit;  // distance to the machine's limit; never empty
   std::string trust;
   std::string next;  // a command, may be empty
-  bool has_device_memory = false;
+  bool has_device_memory = false, has_tuned = false;
 };
 
 FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs);

@@ -33,7 +33,9 @@ std::string level_rows(const FirstScreen& screen) {
   double longest = 0;
   for (const auto& level : screen.levels)
     if (!level.harness) longest = std::max(longest, number(*level.row, "end_to_end_ms.estimate").value_or(0));
-  std::vector<std::string> header{"level", "time", "times as fast (99% interval)", "p99", "memory"};
+  std::vector<std::string> header{"level", "time", "times as fast (99% interval)"};
+  if (screen.has_tuned) header.push_back("tuned against tuned");
+  header.insert(header.end(), {"p99", "memory"});
   if (screen.has_device_memory) header.push_back("GPU memory");
   header.insert(header.end(), {"start again", "proof"});
   std::vector<std::vector<Cell>> rows;
@@ -44,7 +46,9 @@ std::string level_rows(const FirstScreen& screen) {
     time.is_number = true;
     std::vector<Cell> row{
         markup(level.recommended ? "<strong>" + name + R"(</strong> <span class="pick">recommended</span>)" : name),
-        time, markup(verdict_markup(level)), number_cell(level.p99), number_cell(level.memory)};
+        time, markup(verdict_markup(level))};
+    if (screen.has_tuned) row.push_back(number_cell(level.tuned));
+    row.insert(row.end(), {number_cell(level.p99), number_cell(level.memory)});
     if (screen.has_device_memory) row.push_back(number_cell(level.device_memory));
     row.insert(row.end(), {number_cell(level.start_again), words(level.proof)});
     rows.push_back(row);

@@ -12,16 +12,18 @@ namespace {
 
 std::string levels_table(const FirstScreen& screen) {
   std::vector<Cells> rows;
-  Cells header{"level", "time", "times as fast (99% interval)", "verdict", "p99", "memory"};
+  Cells header{"level", "time", "times as fast (99% interval)", "verdict"};
+  if (screen.has_tuned) header.push_back("tuned against tuned");
+  header.insert(header.end(), {"p99", "memory"});
   if (screen.has_device_memory) header.push_back("GPU memory");
   header.insert(header.end(), {"start again", "proof"});
   for (const auto& level : screen.levels) {
     Cells row{level.name + (level.recommended ? " (recommended)" : ""),
               level.time,
               level.ratio,
-              level.verdict,
-              level.p99,
-              level.memory};
+              level.verdict};
+    if (screen.has_tuned) row.push_back(level.tuned);
+    row.insert(row.end(), {level.p99, level.memory});
     if (screen.has_device_memory) row.push_back(level.device_memory);
     row.insert(row.end(), {level.start_again, level.proof});
     rows.push_back(row);
@@ -76,7 +78,7 @@ std::string markdown(const Json& run) {
   if (!list(run, "warnings").empty()) {
     out += "\n## Warnings\n\n";
     for (const auto& warning : list(run, "warnings"))
-      out += fmt::format("- {}: {} {}\n", markdown_text(text(warning, "id")), markdown_text(text(warning, "what")),
+      out += fmt::format("- {}: {}; {}\n", markdown_text(text(warning, "id")), markdown_text(text(warning, "what")),
                          markdown_text(text(warning, "advice")));
   }
   return out;

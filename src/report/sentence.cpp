@@ -151,4 +151,23 @@ Json headline(const Json& one_case) {
   return result("stay", reference, stay_sentence(others, *nearest, *reference));
 }
 
+Json tuned_headline(const Json& one_case) {
+  Json best = one_case;
+  best["rows"] = Json::array();
+  for (const auto& row : list(one_case, "rows")) {
+    const bool chosen = at(row, "tuned").is_object();
+    if (is_measured(row) && !chosen) continue;  // a default that its own variant beat, or a harness
+    best["rows"].push_back(row);
+    auto& kept = best["rows"].back();
+    kept["reference"] = chosen && text(row, "tuned.ratio.verdict") == "reference";
+    if (!chosen) continue;
+    kept["ratio"] = row["tuned"]["ratio"];
+    kept["break_even"] = row["tuned"]["break_even"];
+    if (flag(kept, "reference")) best["reference_level"] = level_name(row);
+  }
+  Json said = headline(best);
+  said["sentence"] = "Tuned against tuned: " + said.value("sentence", "");
+  return said;
+}
+
 }  // namespace strata::report

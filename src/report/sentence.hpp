@@ -10,4 +10,7 @@ namespace strata::report {
 // trust. Recommends the fastest level that is resolved as faster than the reference and proven; never a harness level.
 Json headline(const Json& one_case);
 
+// The same for a tuned run: each level at its best against the reference at its best.
+Json tuned_headline(const Json& one_case);
+
 }  // namespace strata::report

@@ -53,7 +53,7 @@ struct Column {
   std::string (*cell)(const LevelLine&);
 };
 
-std::vector<Column> columns(Fit fit, bool device_memory) {
+std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
   std::vector<Column> all{{"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
                           {"time", true, [](const LevelLine& l) { return l.time; }}};
   if (fit >= Fit::narrow) {
@@ -64,9 +64,11 @@ std::vector<Column> columns(Fit fit, bool device_memory) {
     all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
     all.push_back({"", false, [](const LevelLine& l) { return l.verdict; }});
   }
+  if (screen.has_tuned && fit == Fit::roomy) all.push_back({"tuned against tuned", true, [](const LevelLine& l) { return l.tuned; }});
+  if (screen.has_tuned && fit != Fit::roomy) all.push_back({"tuned", true, [](const LevelLine& l) { return l.tuned_short; }});
   all.push_back({"p99", true, [](const LevelLine& l) { return l.p99; }});
   all.push_back({"memory", true, [](const LevelLine& l) { return l.memory; }});
-  if (device_memory) all.push_back({"GPU mem", true, [](const LevelLine& l) { return l.device_memory; }});
+  if (screen.has_device_memory) all.push_back({"GPU mem", true, [](const LevelLine& l) { return l.device_memory; }});
   all.push_back({fit == Fit::roomy ? "start again" : "again", true, [](const LevelLine& l) { return l.start_again; }});
   if (fit == Fit::roomy)
     all.push_back({"proof", false, [](const LevelLine& l) { return l.proof; }});
@@ -98,7 +100,7 @@ Lines level_table(const FirstScreen& screen, std::size_t width, const Paint& pai
   std::size_t gap = 2;
   for (const Fit tried : {Fit::roomy, Fit::short_proof, Fit::narrow, Fit::tight}) {
     fit = tried;
-    all = columns(fit, screen.has_device_memory);
+    all = columns(fit, screen);
     widths = widths_of(all, screen.levels);
     gap = total(widths, 2) <= width || fit < Fit::narrow ? 2 : 1;
     if (total(widths, gap) <= width) break;

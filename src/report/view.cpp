@@ -46,23 +46,26 @@ class CaseView {
     together_ = one.trust.value("together", true);
     for (const auto& row : one.rows)
       if (row.state == "measured") {
-        if (row.level == one.reference_level) reference_ = measured_.size();
+        if (row.name() == one.reference_level) reference_ = measured_.size();
         measured_.push_back(&row);
       }
     blocks_ = measure::medians(measured_, threads_, 0);
     joint_ = stats::joint_estimates(blocks_).milliseconds;
+    if (run.settings.value("tuned", false)) find_tuned();
   }
   Json build();
 
  private:
   stats::Comparison compare(std::size_t reference, std::size_t level) const;
-  std::optional<std::size_t> index_of(const std::string& level) const;
+  std::optional<std::size_t> index_of(const std::string& name) const;
+  void find_tuned();
+  bool is_tuned(std::size_t i) const { return std::find(tuned_.begin(), tuned_.end(), i) != tuned_.end(); }
   double start_again_ms(const store::Row& row) const;
   stats::Interval start_range(const store::Row& row) const;
   Json startup(const store::Row& row) const;
-  Json ratio(std::size_t i) const;
+  Json ratio(std::optional<std::size_t> reference, std::size_t i) const;
   Json resolve(const stats::Comparison& comparison) const;
-  Json break_even(std::size_t i) const;
+  Json break_even(std::optional<std::size_t> reference, std::size_t i) const;
   Json row_json(const store::Row& row);
   void add_samples(Json& out, const store::Row& row, std::size_t i);
   Json blocks_json(const store::Row& row, const std::vector<std::string>& why) const;
@@ -79,16 +82,29 @@ class CaseView {
   double sigma_ = 0, minimum_ = 0.01;
   bool together_ = true;
   std::vector<const store::Row*> measured_;
-  std::optional<std::size_t> reference_;
+  std::optional<std::size_t> reference_, tuned_reference_;
+  std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned
   stats::Blocks blocks_;
   std::vector<double> joint_;
   int disturbed_ = 0, total_ = 0;
 };
 
-std::optional<std::size_t> CaseView::index_of(const std::string& level) const {
+std::optional<std::size_t> CaseView::index_of(const std::string& name) const {
   for (std::size_t i = 0; i < measured_.size(); ++i)
-    if (measured_[i]->level == level) return i;
+    if (measured_[i]->name() == name) return i;
   return std::nullopt;
+}
+
+// A level whose variants were tried is represented by the best of them, every other by its default.
+void CaseView::find_tuned() {
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    const auto* row = measured_[i];
+    const bool chosen = row->info.value("tuned", false);
+    const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) { return other->level == row->level && other->info.value("tuned", false); });
+    if (row->info.value("harness", false) || !(chosen || (!other_chosen && row->variant == "default"))) continue;
+    tuned_.push_back(i);
+    if (reference_ && row->level == measured_[*reference_]->level) tuned_reference_ = i;
+  }
 }
 
 stats::Comparison CaseView::compare(std::size_t reference, std::size_t level) const {
@@ -147,10 +163,10 @@ Json CaseView::resolve(const stats::Comparison& comparison) const {
   return {{"command", command}, {"minutes", minutes}};
 }
 
-Json CaseView::ratio(std::size_t i) const {
-  if (reference_ && i == *reference_) return {{"value", 1.0}, {"low", 1.0}, {"high", 1.0}, {"verdict", "reference"}, {"same_within_percent", nullptr}, {"smallest_visible_percent", nullptr}, {"resolve", nullptr}};
-  if (!reference_) return {};
-  const auto comparison = compare(*reference_, i);
+Json CaseView::ratio(std::optional<std::size_t> reference, std::size_t i) const {
+  if (reference && i == *reference) return {{"value", 1.0}, {"low", 1.0}, {"high", 1.0}, {"verdict", "reference"}, {"same_within_percent", nullptr}, {"smallest_visible_percent", nullptr}, {"resolve", nullptr}};
+  if (!reference) return {};
+  const auto comparison = compare(*reference, i);
   const auto verdict = stats::judge(comparison, minimum_);
   Json out = interval(comparison.ratio());
   out["verdict"] = std::string(stats::to_string(verdict.direction));
@@ -160,12 +176,12 @@ Json CaseView::ratio(std::size_t i) const {
   return out;
 }
 
-Json CaseView::break_even(std::size_t i) const {
-  if (!reference_ || i == *reference_) return {};
-  const auto comparison = compare(*reference_, i);
-  const auto own = start_range(*measured_[i]), theirs = start_range(*measured_[*reference_]);
+Json CaseView::break_even(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return {};
+  const auto comparison = compare(*reference, i);
+  const auto own = start_range(*measured_[i]), theirs = start_range(*measured_[*reference]);
   const stats::Interval extra{own.value - theirs.value, own.low - theirs.high, own.high - theirs.low};
-  const auto difference = stats::difference_ms(joint_[*reference_], joint_[i], comparison);
+  const auto difference = stats::difference_ms(joint_[*reference], joint_[i], comparison);
   const auto found = stats::break_even(extra, difference, stats::judge(comparison, minimum_).direction);
   return {{"iterations", finite(found.iterations.value)}, {"low", finite(found.iterations.low)}, {"high", finite(found.iterations.high)}, {"never", found.never}};
 }
@@ -225,8 +241,9 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["latency_ms"] = summary(latency, estimate * ratio_of_medians);
   out["throughput_per_s"] = finite(case_.canonical.value("batch", 1) * 1000.0 / estimate);
   out["cpu_ms"] = has_cpu && iterations > 0 ? finite(cpu_ns / iterations * 1e-6) : Json();
-  out["ratio"] = ratio(i);
-  out["break_even"] = break_even(i);
+  out["ratio"] = ratio(reference_, i);
+  out["break_even"] = break_even(reference_, i);
+  if (is_tuned(i)) out["tuned"] = {{"ratio", ratio(tuned_reference_, i)}, {"break_even", break_even(tuned_reference_, i)}};
   const auto bars = stats::histogram(wall);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
   const auto why = measure::disturbances(row, threads_);
@@ -241,15 +258,15 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
 
 Json CaseView::row_json(const store::Row& row) {
   Json out{{"level", row.level}, {"variant", row.variant}, {"title", row.info.value("title", "")}, {"rank", row.info.value("rank", 0)}, {"language", row.info.value("language", "")},
-           {"peer", row.info.value("peer", false)}, {"harness", row.info.value("harness", false)}, {"reference", row.level == case_.reference_level}, {"state", row.state},
+           {"peer", row.info.value("peer", false)}, {"harness", row.info.value("harness", false)}, {"reference", row.name() == case_.reference_level}, {"state", row.state},
            {"reason", row.reason}, {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))}, {"hint", row.hint}, {"log_tail", row.log_tail}, {"repeat", row.repeat},
            {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
-           {"deep", row.info.value("deep", Json())}};
+           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "break_even", "histogram", "aa"}) out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")
-    if (const auto i = index_of(row.level)) add_samples(out, row, *i);
+    if (const auto i = index_of(row.name())) add_samples(out, row, *i);
   return out;
 }
 
@@ -257,11 +274,11 @@ Json CaseView::row_json(const store::Row& row) {
 Json CaseView::ledger() const {
   Json edges = Json::array();
   for (const auto* row : measured_) {
-    if (row->info.value("harness", false)) continue;
+    if (row->info.value("harness", false) || row->variant != "default") continue;
     const bool peer = row->info.value("peer", false);
     const std::string from = peer ? case_.reference_level : row->info.value("from", "");
-    if (from.empty() || from == row->level) continue;
-    const auto a = index_of(from), b = index_of(row->level);
+    if (from.empty() || from == row->name()) continue;
+    const auto a = index_of(from), b = index_of(row->name());
     if (!a || !b) continue;
     const auto comparison = compare(*a, *b);
     const auto differs = peer ? std::vector<std::string>{} : setting_differences(measured_[*a]->settings, row->settings);
@@ -315,7 +332,7 @@ Json CaseView::build() {
            {"weight_source", b.value("weight_source", "")}, {"flops", b.value("flops", Json())}, {"parameters", b.value("parameters", Json())}, {"weight_bytes", b.value("weight_bytes", Json())},
            {"reference_level", case_.reference_level}, {"limits", limits()}, {"trust", trust()}, {"ledger", ledger()}, {"aa", aa_total()}, {"next_command", next_command(rows)}};
   out["rows"] = std::move(rows);
-  out["headline"] = headline(out);
+  out["headline"] = tuned_.empty() ? headline(out) : tuned_headline(out);
   return out;
 }
 
@@ -330,7 +347,7 @@ Json view(const store::Run& run) {
            {{"id", run.run_id}, {"name", run.name.empty() ? Json() : Json(run.name)}, {"started", run.started}, {"command", run.command}, {"version", run.version}, {"finished", !run.finished.empty()},
             {"interrupted", run.interrupted}, {"seed", run.seed}, {"preset", run.settings.value("preset", "")}, {"wall_s", run.settings.value("wall_s", Json())},
             {"restarts", run.settings.value("restarts", Json())}, {"budget_s", run.settings.value("budget_s", Json())}, {"precision", run.settings.value("precision", Json())},
-            {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}}},
+            {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)}}},
           {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
 }
 

@@ -28,6 +28,8 @@ struct Row {
   Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
   std::vector<Block> blocks;
+
+  std::string name() const { return variant == "default" ? level : level + "@" + variant; }
 };
 
 struct Case {

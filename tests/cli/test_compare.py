@@ -228,7 +228,7 @@ def workers_of(strata) -> list[str]:
     (["compare"], ["model"]),
     (["compar", "resnet50"], ["unknown verb", "compare"]),
     (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
-    (["compare", MODEL, "--levels", "one@fast"], ["variants"]),
+    (["compare", MODEL, "--levels", "one@fast"], ["one has no variants"]),
     (["compare", MODEL, "--batch", "many"], ["--batch many"]),
     (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
     (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),

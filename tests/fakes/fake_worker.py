@@ -30,6 +30,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   wall_ns of measure and warm_up, drawn from the seed and the position; nothing sleeps;
                                   restart: spread between processes, drawn from how often this script (a file) was started before
   first_ns                        first iteration of warm_up (10 x median)
+  variants: {NAME: {...}}         fields that replace those above when STRATA_VARIANT is NAME
   outputs: {"scale":1.0,"add":0.0,"from":"timed"|null,"only_in":"measure"|null}
                                   outputs are the bundle's reference as float32, times scale plus add;
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
@@ -279,6 +280,7 @@ def misbehave(trouble: Json, protocol: Any) -> bytes | None:
 def main() -> None:
     told = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("STRATA_FAKE", "{}")
     script: Json = json.loads(told) if told.lstrip().startswith("{") else json.load(open(told, encoding="utf-8"))
+    script |= script.get("variants", {}).get(os.environ.get("STRATA_VARIANT"), {})
     protocol = os.fdopen(os.dup(1), "wb", buffering=0)
     if not script.get("leave_stdout"):
         os.dup2(2, 1)

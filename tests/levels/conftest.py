@@ -26,10 +26,22 @@ SPECS = {
 
 
 @pytest.fixture(scope="session")
-def bundles(tmp_path_factory):
-    """bundles(name) -> folder, captured on first use, by one process for all."""
+def shared(tmp_path_factory):
+    """A folder that all processes of this test session share."""
     base = tmp_path_factory.getbasetemp()
-    place = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "bundles"
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(shared):
+    """Comparisons keep their artefacts here: the user's cache is neither used nor filled."""
+    os.environ.setdefault("STRATA_CACHE", str(shared / "cache"))
+
+
+@pytest.fixture(scope="session")
+def bundles(shared):
+    """bundles(name) -> folder, captured on first use, by one process for all."""
+    place = shared / "bundles"
 
     def get(name: str) -> Path:
         folder = place / name

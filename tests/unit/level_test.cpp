@@ -161,7 +161,7 @@ TEST_F(LevelTest, searches_the_own_levels_first_and_then_the_level_path) {
 TEST_F(LevelTest, gives_a_worker_the_promised_variables) {
   const auto level = read(write("x", good("x")));
   ASSERT_TRUE(level);
-  const auto env = environment(*level, {"", "", "", "/r"}, "", 2, "/cache");
+  const auto env = environment(*level, {"", "", "", "/r"}, 2, "/cache");
   EXPECT_EQ(env.at("STRATA_LEVEL_DIR"), (root_ / "x").string());
   EXPECT_EQ(env.at("STRATA_VARIANT"), "default");
   EXPECT_EQ(env.at("OMP_NUM_THREADS"), "2");
