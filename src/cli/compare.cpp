@@ -197,7 +197,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, P
     const auto bundle = capture(spec);
     if (!bundle) return tl::unexpected(bundle.error());
     std::optional<plan::Bundle> deep;
-    if (s.options.deep) {
+    if (s.options.deep && spec.value("mode", "infer") == "infer") {
       auto tapped = spec;
       tapped["deep"] = true;
       auto captured = capture(tapped);
@@ -263,7 +263,9 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
   verb->add_option("--threads", o.threads, "threads of every level (default: physical cores)");
   verb->add_option("--device", o.device, "cpu or cuda");
-  verb->add_option("--mode", o.mode, "infer");
+  verb->add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both");
+  verb->add_option("--optimiser", o.optimiser, "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1");
+  verb->add_option("--loss", o.loss, "of training: cross_entropy (of logits) or nll (of log-probabilities)");
   verb->add_option("--maths", o.maths, "fp32: strict float32 at every level");
   verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
   verb->add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)");

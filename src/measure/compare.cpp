@@ -50,7 +50,11 @@ class CaseRun {
   const plan::Bundle* deep_;
   store::Store& store_;
   const Progress& progress_;
+  Judge judge() const { return {reference_ ? &*reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  Result<void> open_reference();
+  void store_phases(Player& player);
   std::optional<proof::Reference> reference_, deep_reference_;
+  std::optional<proof::TrainReference> training_;  // in place of reference_ in mode train
   proof::Power power_;
   store::Case case_;
   std::vector<Player> players_;
@@ -58,7 +62,7 @@ class CaseRun {
 };
 
 // Short enough to type again; options that only say how long are left out, since they change no result's meaning.
-std::string repeat_command(const plan::Options& options, const std::string& level) {
+std::string repeat_command(const plan::Options& options, const std::string& mode, const std::string& level) {
   std::string text = "./strata compare " + options.model;
   for (const int batch : options.batches) text += fmt::format(" --batch {}", batch);
   for (const auto& input : options.inputs) text += fmt::format(" --input {}", input);
@@ -67,15 +71,42 @@ std::string repeat_command(const plan::Options& options, const std::string& leve
   if (options.synthetic) text += " --synthetic";
   if (options.threads) text += fmt::format(" --threads {}", options.threads);
   if (options.device != "cpu") text += " --device " + options.device;
+  if (mode == "train") text += " --mode train" + (options.optimiser.empty() ? "" : " --optimiser " + options.optimiser) + (options.loss.empty() ? "" : " --loss " + options.loss);
   if (options.seed) text += fmt::format(" --seed {}", options.seed);
   return text + " --levels " + (level == "eager" ? level : "eager," + level);
 }
 
-Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
+Result<void> CaseRun::open_reference() {
+  if (bundle_.info["case"].value("mode", "infer") == "train") {
+    auto reference = proof::TrainReference::open(bundle_.folder);
+    if (!reference) return tl::unexpected(reference.error());
+    training_ = std::move(*reference);
+    const auto strength = proof::train_power(*training_);
+    power_.weak = strength.weak;
+    power_.reason = strength.reason;
+    return {};
+  }
   auto reference = proof::Reference::open(bundle_.folder);
   if (!reference) return tl::unexpected(reference.error());
   reference_ = std::move(*reference);
   power_ = proof::power(*reference_);
+  return {};
+}
+
+// Medians of a training step's phases, for the report.
+void CaseRun::store_phases(Player& player) {
+  if (!training_) return;
+  Json ms = Json::object();
+  std::size_t iterations = 0;
+  for (const auto& [phase, times] : player.phases) {
+    ms[phase] = stats::median(times);
+    iterations = times.size();
+  }
+  player.row.info["phases"] = {{"ms", ms}, {"joined", player.joined}, {"iterations", iterations}, {"note", player.phases_note}};
+}
+
+Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
+  if (auto opened = open_reference(); !opened) return opened;
   case_.canonical = bundle_.info["case"];
   case_.id = bundle_.info.value("id", "");
   case_.hash = bundle_.key;
@@ -113,7 +144,7 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
   player.row.level = level.id;
   player.row.variant = level.variant;
   player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = repeat_command(setting_.options, level.name());
+  player.row.repeat = repeat_command(setting_.options, bundle_.info["case"].value("mode", "infer"), level.name());
   player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                      {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
   return player;
@@ -139,13 +170,13 @@ std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) 
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
-  const auto certificate = proof::certificate(*reference_, power_, player.evidence);
+  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : proof::certificate(*reference_, power_, player.evidence);
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty()) player.row.proof["first_difference"] = player.deep->first_difference;
   if (player.playing && !certificate.may_have_numbers()) {
     const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
     player.drop({certificate.none ? State::failed : mistrusted ? State::mistrusted : State::unequal, certificate.none ? "nothing could be proven" : certificate.reason,
-                 deep_ ? "" : "--deep shows the first layer that differs", ""});
+                 deep_ || training_ ? "" : "--deep shows the first layer that differs", ""});
     player.row.info["reason_short"] = certificate.reason_short;
   }
 }
@@ -153,7 +184,7 @@ void CaseRun::certify(Player& player) {
 void CaseRun::prove_one(Player& player) {
   double prepare_ms = 0;
   if (const auto why = prepare_one(player, prepare_ms)) return player.drop(*why);
-  run_alone(player, *reference_, prepare_ms, progress_);
+  run_alone(player, judge(), prepare_ms, progress_);
   std::ifstream warm(player.job.cache / "warm.json");
   const auto first = Json::parse(warm, nullptr, false);
   if (first.is_object()) player.row.info["first_ever"] = first;
@@ -194,7 +225,7 @@ Result<void> CaseRun::tune() {
       tried.push_back(std::move(*candidate));
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
-    auto choice = choose_variant(tried, *reference_, store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
+    auto choice = choose_variant(tried, judge(), store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
     if (!choice) return tl::unexpected(choice.error());
     players_[i].row.info["tuning"] = std::move(choice->record);
     const auto named = std::find_if(players_.begin(), players_.end(), [&](const Player& player) { return player.name() == choice->best.name(); });
@@ -269,7 +300,7 @@ Result<void> CaseRun::take_turns() {
     progress_.note(fmt::format("warning: other programs use {:.0f}% of this machine", load * 100));
     if (auto warned = warn(warnings::busy(load)); !warned) return warned;
   }
-  auto done = measure::take_turns(players_, *reference_, store_, plan, progress_);
+  auto done = measure::take_turns(players_, judge(), store_, plan, progress_);
   if (!done) return tl::unexpected(done.error());
   case_.trust["restarts"] = done->restarts;
   if (!done->too_busy.empty()) {
@@ -285,6 +316,7 @@ Result<Outcome> CaseRun::finish() {
   const double compute_ms = case_.limits.value("gflops", 0.0) > 0 ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6 : 0;
   for (auto& player : players_) {
     if (player.playing && !player.row.blocks.empty()) {
+      store_phases(player);
       std::vector<double> walls;
       for (const auto& block : player.row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
       player.evidence.iteration_ms = stats::median(walls) * 1e-6;

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "measure/session.hpp"
-#include "proof/certificate.hpp"
+#include "proof/train_certificate.hpp"
 #include "store/store.hpp"
 
 namespace strata::measure {
@@ -16,12 +16,22 @@ struct Progress {
   std::function<void(const std::string& doing, double seconds_left)> status;  // replaced by the next; negative: unknown
 };
 
+// What levels are judged against: the one that the case's mode has.
+struct Judge {
+  const proof::Reference* outputs = nullptr;
+  const proof::TrainReference* training = nullptr;
+};
+
 struct Player {
   Job job;
   store::Row row;
   proof::Evidence evidence;
+  proof::TrainEvidence training;
   std::optional<proof::OutputVerdict> deep;  // layer by layer, if asked for
   std::string deep_note;                     // why not, if it could not be done
+  std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together
+  std::map<std::string, std::vector<std::string>> joined;
+  std::string phases_note;    // why there are none
   bool playing = true;        // false: its row has its final state
   double iteration_ns = 0;    // median while warming up, to size blocks
   std::uint64_t peak_bytes = 0;

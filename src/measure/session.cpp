@@ -59,12 +59,18 @@ Try<void> Session::load(const std::string& weights) {
   if (!inputs) return tl::unexpected(inputs.error());
   const int ring = job_.bundle->info.value("ring", 0);
   if (inputs->value("count", -1) != ring) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
+  steps_ = 0;
+  if (job_.bundle->info["case"].value("mode", "infer") != "train") return {};
+  auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
+  if (!labels) return tl::unexpected(labels.error());
+  if (labels->value("count", -1) != ring) return tl::unexpected(bad_answer("set_labels", fmt::format("count is {}, the ring has {}", labels->value("count", Json()).dump(), ring)));
   return {};
 }
 
 Try<void> Session::weights(const std::string& weights) {
   auto done = call("weights", {{"weights", weights}});
   if (!done) return tl::unexpected(done.error());
+  steps_ = 0;
   return {};
 }
 
@@ -75,6 +81,7 @@ Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
   if (!done) return tl::unexpected(done.error());
   auto tensors = SafeTensors::open(out_);
   if (!tensors) return tl::unexpected(bad_answer("prove", tensors.error().what));
+  steps_ += static_cast<std::int64_t>(indices.size());
   return std::move(*tensors);
 }
 
@@ -92,6 +99,9 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   const auto found = worker::read_integers(*answer, "wall_ns", wall != answer->end() && wall->is_array() ? wall->size() : 0);
   if (!found) return tl::unexpected(found.error());
   if (found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
+  const auto count = worker::read_optional_integer(*answer, "iterations");
+  if (!count) return tl::unexpected(count.error());
+  steps_ += count->value_or(static_cast<std::int64_t>(found->size()));
   const auto first = worker::read_optional_integer(*answer, "first_ns");
   if (!first) return tl::unexpected(first.error());
   if (start_up_.first_iteration_ms == 0) start_up_.first_iteration_ms = static_cast<double>(first->value_or(found->front())) * 1e-6;
@@ -116,6 +126,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   if (!cpu) return tl::unexpected(cpu.error());
   if (!runq) return tl::unexpected(runq.error());
   if (!began) return tl::unexpected(began.error());
+  steps_ += plan.head + plan.iterations;
   store::Block block;
   block.wall_ns = *wall;
   block.latency_ns = *latency;
@@ -134,6 +145,70 @@ Try<SafeTensors> Session::checked_output() const {
 Try<Json> Session::memory() {
   if (!offers("memory")) return Json::object();
   return call("memory", Json::object());
+}
+
+fs::path Session::new_file() const {
+  static std::atomic<int> count{0};
+  return job_.scratch / fmt::format("{}-{}-state-{}.safetensors", job_.level.name(), worker_->pid(), count++);
+}
+
+Try<void> Session::set_mode(const std::string& mode, bool dropout) {
+  auto done = call("set_mode", {{"mode", mode}, {"dropout", dropout}});
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Try<void> Session::set_optimiser(const Json& optimiser) {
+  auto done = call("set_optimiser", {{"optimiser", optimiser}});
+  if (!done) return tl::unexpected(done.error());
+  steps_ = 0;
+  return {};
+}
+
+Try<TrainState> Session::state() {
+  TrainState state;
+  state.file = std::shared_ptr<const fs::path>(new fs::path(new_file()), [](const fs::path* path) {
+    std::error_code ec;
+    fs::remove(*path, ec);
+    delete path;
+  });
+  auto done = call("state", {{"out", state.file->string()}});
+  if (!done) return tl::unexpected(done.error());
+  const auto step = done->find("step"), lr = done->find("lr");
+  if (step == done->end() || !step->is_number_integer()) return tl::unexpected(bad_answer("state", "step is missing or not a whole number"));
+  if (lr == done->end() || !lr->is_number()) return tl::unexpected(bad_answer("state", "lr is missing or not a number"));
+  auto tensors = SafeTensors::open(*state.file);
+  if (!tensors) return tl::unexpected(bad_answer("state", tensors.error().what));
+  state.tensors = std::move(*tensors);
+  state.step = step->get<std::int64_t>();
+  state.lr = lr->get<double>();
+  return state;
+}
+
+Try<void> Session::load_state(const fs::path& path, std::int64_t step) {
+  auto done = call("load_state", {{"path", path.string()}, {"step", step}});
+  if (!done) return tl::unexpected(done.error());
+  steps_ = step;
+  return {};
+}
+
+Try<Profile> Session::profile(const std::vector<int>& indices) {
+  auto answer = call("profile", {{"iterations", indices.size()}, {"indices", indices}});
+  if (!answer) return tl::unexpected(answer.error());
+  steps_ += static_cast<std::int64_t>(indices.size());
+  const auto phases = answer->find("phases");
+  if (phases == answer->end() || !phases->is_object() || phases->empty()) return tl::unexpected(bad_answer("profile", "phases is missing or empty"));
+  Profile out;
+  for (const auto& [phase, times] : phases->items()) {
+    const auto read = worker::read_integers(*phases, phase.c_str(), indices.size());
+    if (!read) return tl::unexpected(read.error());
+    out.phases[phase] = *read;
+  }
+  const auto joined = answer->value("joined", Json::object());
+  for (const auto& [phase, held] : joined.items())
+    for (const auto& one : held)
+      if (one.is_string()) out.joined[phase].push_back(one);
+  return out;
 }
 
 Try<double> prepare(const Job& job, const std::vector<std::string>& command) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -43,12 +44,26 @@ struct BlockPlan {
   std::vector<int> indices;  // the ring index of each iteration
 };
 
+// What `state` wrote. The file goes with the last copy; the tensors stay mapped.
+struct TrainState {
+  SafeTensors tensors;
+  std::int64_t step = 0;
+  double lr = 0;  // of the next step
+  std::shared_ptr<const std::filesystem::path> file;
+};
+
+// What `profile` answered: times of one iteration each in ns by phase, and which phases a phase holds.
+struct Profile {
+  std::map<std::string, std::vector<std::int64_t>> phases;
+  std::map<std::string, std::vector<std::string>> joined;
+};
+
 class Session {
  public:
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build.
   static Try<std::unique_ptr<Session>> open(const Job& job, const std::vector<int>& cpus);
 
-  Try<void> load(const std::string& weights);     // load, then the ring of inputs
+  Try<void> load(const std::string& weights);     // load, then the ring of inputs, and of labels in mode train
   Try<void> weights(const std::string& weights);  // another set into the loaded network
   Try<SafeTensors> prove(const std::vector<int>& indices);
   Try<Json> read_weights();  // sha256 by name; null if the level cannot
@@ -57,6 +72,16 @@ class Session {
   Try<store::Block> measure(const BlockPlan& plan);
   Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
   Try<Json> memory();
+
+  // Training. Every iteration of prove, warm_up, measure and profile is then one optimiser step.
+  Try<void> set_mode(const std::string& mode, bool dropout);
+  Try<void> set_optimiser(const Json& optimiser);
+  Try<TrainState> state();
+  Try<void> load_state(const std::filesystem::path& path, std::int64_t step);
+  Try<Profile> profile(const std::vector<int>& indices);
+  std::int64_t steps() const { return steps_; }  // that the worker's optimiser has done, by the requests it was sent
+  bool offers(std::string_view op) const;
+  std::filesystem::path new_file() const;  // a name in the scratch folder that nobody has
 
   worker::Worker& process() { return *worker_; }
   const Json& hello() const { return hello_; }
@@ -68,7 +93,6 @@ class Session {
   explicit Session(const Job& job) : job_(job) {}
   Try<Json> call(std::string_view op, Json fields) { return worker_->call(op, std::move(fields), job_.timeout); }
   Failure bad_answer(std::string_view op, std::string_view why) const;
-  bool offers(std::string_view op) const;
 
   const Job& job_;
   std::unique_ptr<worker::Worker> worker_;
@@ -76,6 +100,7 @@ class Session {
   std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;
   std::filesystem::path out_;  // where the worker writes tensors
+  std::int64_t steps_ = 0;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do or done before.

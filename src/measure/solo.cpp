@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/interrupt.hpp"
+#include "measure/train.hpp"
 #include "probe/memory.hpp"
 
 namespace strata::measure {
@@ -104,9 +105,21 @@ bool read_back(Player& player, Session& session, const std::string& set) {
   return true;
 }
 
+// Sets are loaded once more: after a training step a level holds other weights than the file's.
+bool read_training_weights(Player& player, Session& session) {
+  for (const std::string set : {"probe1", "timed"}) {
+    if (auto done = session.weights(set); !done) {
+      player.drop(done.error());
+      return false;
+    }
+    if (!read_back(player, session, set)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress) {
+void run_alone(Player& player, const Judge& judge, double prepare_ms, const Progress& progress) {
   progress.status(fmt::format("proving {}", player.job.level.name()), -1);
   auto opened = start_and_watch(player, prepare_ms);
   if (!opened) return player.drop(opened.error());
@@ -116,7 +129,13 @@ void run_alone(Player& player, const proof::Reference& reference, double prepare
   player.evidence.hello = session.hello();
   player.evidence.load = session.loaded();
   if (player.job.level.harness) return session.end();
+  if (judge.training) {
+    if (auto done = prove_training(player, session, *judge.training); !done) return player.drop(done.error());
+    if (!read_training_weights(player, session)) return;
+    return session.end();
+  }
 
+  const proof::Reference& reference = *judge.outputs;
   std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
   std::iota(all.begin(), all.end(), 0);
   if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, reference, all)) return;

@@ -8,7 +8,7 @@ namespace strata::measure {
 
 // Fills the player's start-up, memory, settings and evidence; drops it with its state when it fails or is not equal.
 // `prepare_ms`: what making its artefact took in this run, 0 = it was there.
-void run_alone(Player& player, const proof::Reference& reference, double prepare_ms, const Progress& progress);
+void run_alone(Player& player, const Judge& judge, double prepare_ms, const Progress& progress);
 
 // The same network with every leaf module's output shown: proves layer by layer. Drops nothing: what it finds goes into the evidence.
 void run_deep(Player& player, const Job& job, const proof::Reference& reference);

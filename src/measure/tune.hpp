@@ -7,13 +7,13 @@
 namespace strata::measure {
 
 struct Choice {
-  Player best;  // without the times that chose it
+  Player best;  // as it was given: without the times that chose it
   Json record;  // {"seconds", "tried": [{"variant", "title", "state", "reason", "median_ms"}], "best"}
 };
 
-// Lets the players that are still playing take turns for `seconds` and gives the one with the least median iteration; the first (the default) where
+// Lets copies of the candidates that are still playing take turns for `seconds` and gives the one with the least median iteration; the first (the default) where
 // none was measured. Nothing is written but `record`. Error: the store's.
-Result<Choice> choose_variant(std::vector<Player>& tried, const proof::Reference& reference, store::Store& store, double seconds, std::uint64_t seed, int threads,
+Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store, double seconds, std::uint64_t seed, int threads,
                               const Progress& progress);
 
 }  // namespace strata::measure

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "common/interrupt.hpp"
+#include "measure/train.hpp"
 #include "probe/machine.hpp"
 #include "stats/schedule.hpp"
 
@@ -29,8 +30,8 @@ struct Seat {
 
 class Restart {
  public:
-  Restart(std::vector<Player>& players, const proof::Reference& reference, store::Store& store, const TurnsPlan& plan, const Progress& progress, int number)
-      : players_(players), reference_(reference), store_(store), plan_(plan), progress_(progress), number_(number),
+  Restart(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress, int number)
+      : players_(players), judge_(judge), store_(store), plan_(plan), progress_(progress), number_(number),
         random_(plan.seed + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(number + 1)) {}
 
   void start_workers(const std::vector<std::size_t>& who);
@@ -41,9 +42,10 @@ class Restart {
   BlockPlan block_plan(const Player& player);
   Result<void> play(Seat& seat, int round, int position);
   void leave(Player& player, const Failure& why);
+  void finish_training();
 
   std::vector<Player>& players_;
-  const proof::Reference& reference_;
+  const Judge& judge_;
   store::Store& store_;
   const TurnsPlan& plan_;
   const Progress& progress_;
@@ -58,10 +60,12 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
   if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = (*session)->warm_up(10, std::chrono::milliseconds(300));
   if (!walls) return walls.error();
-  if (!player.job.level.harness) {  // a harness level has nothing to prove
+  if (!player.job.level.harness && judge_.training) {
+    if (auto done = probe_restart(player, **session, *judge_.training); !done) return done.error();
+  } else if (!player.job.level.harness) {  // a harness level has nothing to prove
     auto proven = (*session)->prove({0, 1});
     if (!proven) return proven.error();
-    const auto verdict = proof::check_outputs(reference_, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
+    const auto verdict = proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
     if (!verdict.equal_work()) return Failure{state_of(verdict), fmt::format("restart {}: {}", number_ + 1, verdict.reason), "", ""};
   }
   (*session)->process().pause();
@@ -125,7 +129,7 @@ Result<void> Restart::play(Seat& seat, int round, int position) {
       wrong = output.error();
     } else {
       const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
-      const auto verdict = proof::check_outputs(reference_, "timed", *output, index, player.tolerance());
+      const auto verdict = judge_.training ? check_loss(*output, index.front()) : proof::check_outputs(*judge_.outputs, "timed", *output, index, player.tolerance());
       player.evidence.add_block(verdict);
       if (!verdict.equal_work()) wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
     }
@@ -156,9 +160,30 @@ Result<void> Restart::run(double seconds, double seconds_after) {
       if (auto played = play(seats_[static_cast<std::size_t>(index)], round, position++); !played) return played;
     }
   }
+  finish_training();
   for (auto& seat : seats_)
     if (!interrupted()) seat.session->end();
   return {};
+}
+
+// Each level by itself, the others stopped: is what it does after the timed blocks still the optimiser's step, and what are its phases?
+void Restart::finish_training() {
+  std::vector<Player*> wrong;
+  for (auto& seat : seats_) {
+    if (!judge_.training || seat.player->job.level.harness || interrupted()) continue;
+    if (!seat.player->playing) continue;  // the other worker of an A/A pair was wrong
+    progress_.status(fmt::format("restart {} of {}: checking {} after timing", number_ + 1, plan_.effort.restarts, seat.player->name()), -1);
+    const int index = static_cast<int>(random_.below(static_cast<std::uint64_t>(std::max(1, judge_.training->ring()))));
+    const auto checked = check_last_step(*seat.player, *seat.session, *judge_.training, index);
+    if (!checked && !interrupted()) {
+      seat.player->drop(checked.error());
+      wrong.push_back(seat.player);
+      continue;
+    }
+    if (checked) profile_phases(*seat.player, *seat.session, *judge_.training);
+    seat.session->process().pause();
+  }
+  for (Player* player : wrong) leave(*player, Failure{state_from(player->row.state).value_or(State::failed), player->row.reason, player->row.hint, player->row.log_tail});
 }
 
 // Each measured level against the reference, in the order of the players.
@@ -210,7 +235,7 @@ void note_first_results(const std::vector<Player>& players, int restart, int res
 
 }  // namespace
 
-Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Reference& reference, store::Store& store, const TurnsPlan& plan, const Progress& progress) {
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress) {
   TurnsResult result;
   const double share = plan.effort.budget_s / plan.effort.restarts;
   std::vector<std::vector<std::size_t>> groups;  // that sit together; one player each when memory does not hold all
@@ -226,7 +251,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Refere
     result.restarts = number + 1;
     random.shuffle(groups);
     for (const auto& group : groups) {
-      Restart restart(players, reference, store, plan, progress, number);
+      Restart restart(players, judge, store, plan, progress, number);
       restart.start_workers(group);
       const double own = share / static_cast<double>(groups.size());
       if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran) return tl::unexpected(ran.error());

@@ -27,7 +27,7 @@ struct TurnsResult {
 };
 
 // Runs all players that are still playing. A player that fails is dropped with its state; an error is the store's.
-Result<TurnsResult> take_turns(std::vector<Player>& players, const proof::Reference& reference, store::Store& store, const TurnsPlan& plan, const Progress& progress);
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
 stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, int instance);

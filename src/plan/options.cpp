@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "common/nearest.hpp"
 #include "plan/input_spec.hpp"
+#include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::plan {
@@ -44,8 +47,14 @@ Result<std::string> model_of(const std::string& model) {
 }
 
 Result<void> check(const Options& options) {
-  if (options.mode == "train") return usage("--mode train: this strata measures inference only", "use --mode infer");
-  if (auto ok = one_of("--mode", options.mode, {"infer"}); !ok) return ok;
+  const auto modes = modes_of(options);
+  if (!modes) return tl::unexpected(modes.error());
+  const bool trains = std::find(modes->begin(), modes->end(), "train") != modes->end();
+  if (!trains && !options.optimiser.empty()) return usage("--optimiser is for training only", "add --mode train, or leave it out");
+  if (!trains && !options.loss.empty()) return usage("--loss is for training only", "add --mode train, or leave it out");
+  if (modes->size() == 1 && trains && options.deep) return usage("--deep compares the outputs of layers, which a training step does not give", "use --deep with --mode infer");
+  if (!options.loss.empty())
+    if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   if (auto ok = one_of("--maths", options.maths, {"fp32"}); !ok) return ok;
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
@@ -57,7 +66,30 @@ Result<void> check(const Options& options) {
   return {};
 }
 
+// The spec of one mode: what only training needs is null in inference.
+Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, const Options& options) {
+  spec["mode"] = mode;
+  if (mode != "train") return spec;
+  const auto optimiser = parse_optimiser(options.optimiser.empty() ? "sgd" : options.optimiser);
+  if (!optimiser) return tl::unexpected(optimiser.error());
+  spec["optimiser"] = *optimiser;
+  if (!options.loss.empty()) spec["loss"] = options.loss;
+  return spec;
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> modes_of(const Options& options) {
+  std::vector<std::string> modes;
+  std::istringstream in(options.mode);
+  for (std::string mode; std::getline(in, mode, ',');) {
+    if (auto ok = one_of("--mode", mode, {"infer", "train"}); !ok) return tl::unexpected(ok.error());
+    if (std::find(modes.begin(), modes.end(), mode) != modes.end()) return usage(fmt::format("--mode {}: {} is given twice", options.mode, mode));
+    modes.push_back(mode);
+  }
+  if (modes.empty()) return usage("--mode: allowed: infer, train, or both as infer,train");
+  return modes;
+}
 
 Result<Effort> effort_of(const Options& options) {
   if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok) return tl::unexpected(ok.error());
@@ -77,8 +109,8 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (auto ok = check(options); !ok) return tl::unexpected(ok.error());
   const auto model = model_of(options.model);
   if (!model) return tl::unexpected(model.error());
-  nlohmann::json spec{{"model", *model},   {"mode", options.mode}, {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", options.maths},
-                      {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr},
+  nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", options.maths},
+                      {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr}, {"loss", nullptr},
                       {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false}};
   for (const auto& text : options.inputs) {
     const auto input = parse_input(text);
@@ -96,12 +128,16 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     spec["input_from"] = *path;
   }
   std::vector<nlohmann::json> specs;
-  for (const int batch : options.batches) {
-    auto one = spec;
-    one["batch"] = batch;
-    specs.push_back(std::move(one));
+  const auto modes = modes_of(options);
+  for (const auto& mode : *modes) {
+    auto one = in_mode(spec, mode, options);
+    if (!one) return tl::unexpected(one.error());
+    for (const int batch : options.batches) {
+      (*one)["batch"] = batch;
+      specs.push_back(*one);
+    }
+    if (options.batches.empty()) specs.push_back(std::move(*one));
   }
-  if (specs.empty()) specs.push_back(std::move(spec));
   return specs;
 }
 

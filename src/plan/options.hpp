@@ -26,6 +26,7 @@ struct Options {
   std::vector<int> batches;  // empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", name;
+  std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
   int threads = 0;  // 0: physical cores
   std::int64_t seed = 0;
@@ -38,7 +39,10 @@ struct Options {
 // The presets: quick (2 restarts, 40 s, 8 s to tune a level), standard (6, 180 s, 15 s), thorough (8, 480 s, 30 s).
 Result<Effort> effort_of(const Options& options);
 
-// One spec.json (docs/bundle.md) for each batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
+// The modes asked for, in that order: infer, train or both.
+Result<std::vector<std::string>> modes_of(const Options& options);
+
+// One spec.json (docs/bundle.md) for each mode and batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);
 
 }  // namespace strata::plan

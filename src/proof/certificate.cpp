@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proof/certificate.hpp"
+#include "proof/lines.hpp"
 
 #include <fmt/format.h>
 
@@ -15,60 +15,6 @@ using Kind = OutputVerdict::Kind;
 // An iteration this many times faster than the arithmetic allows did not do the arithmetic. Winograd saves at most a
 // factor of about 5 of multiplications, and a measured peak may be low by half.
 constexpr double implausible = 10;
-
-struct Line {
-  std::string check;
-  std::string how;     // observed, reported, assumed
-  std::string result;  // pass, fail, not_checked
-  std::string value, bound, detail;
-  bool about_level = true;  // false: of the proof itself; shown, not counted
-};
-
-// The lines in order, and what they add up to.
-class Lines {
- public:
-  void add(Line line) { lines_.push_back(std::move(line)); }
-
-  // A failing line decides the verdict unless a graver one did; the first reason of the gravest kind stays.
-  void fail(Line line, Kind kind, const std::string& reason, const std::string& brief) {
-    line.result = "fail";
-    if (kind > kind_) {
-      kind_ = kind;
-      reason_ = reason;
-      brief_ = brief;
-    }
-    lines_.push_back(std::move(line));
-  }
-
-  void note(Kind kind) { kind_ = std::max(kind_, kind); }  // of a passing line
-  Kind kind() const { return kind_; }
-  const std::string& reason() const { return reason_; }
-  const std::string& brief() const { return brief_; }
-
-  // Lines of one sort that say something; assumptions count although nothing was checked.
-  int count(std::string_view how) const {
-    return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) {
-      return l.about_level && l.how == how && (how == "assumed" || l.result != "not_checked");
-    }));
-  }
-
-  json to_json() const {
-    json out = json::array();
-    for (const Line& l : lines_)
-      out.push_back({{"check", l.check},
-                     {"how", l.how},
-                     {"result", l.result},
-                     {"value", l.value},
-                     {"bound", l.bound},
-                     {"detail", l.detail}});
-    return out;
-  }
-
- private:
-  std::vector<Line> lines_;
-  Kind kind_ = Kind::equal;
-  std::string reason_, brief_;
-};
 
 std::string title_of(const std::string& set) {
   if (set == "timed") return "outputs, timed weights";
@@ -168,114 +114,6 @@ void add_weights(Lines& lines, const Reference& reference, const Evidence& evide
   lines.add(line);
 }
 
-void add_read_back(Lines& lines, const Reference& reference, const Evidence& evidence) {
-  Line line{"weights read back", "observed",
-            "not_checked",       "",
-            "SHA-256",           "the level cannot read them back; the two weight sets stand for them"};
-  std::size_t equal = 0, held = 0;
-  std::string wrong;
-  for (const auto& [set, hashes] : evidence.read_back) {
-    const auto wanted = reference.weight_hashes(set);
-    if (!wanted) {
-      line.detail = wanted.error().what;
-      continue;
-    }
-    held += wanted->size();
-    for (const auto& [name, hash] : hashes) {
-      const auto found = wanted->find(name);
-      if (found != wanted->end() && found->second == hash)
-        ++equal;
-      else if (wrong.empty())
-        wrong = found == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
-                                       : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
-    }
-  }
-  if (equal == 0 && wrong.empty()) return lines.add(line);
-  line.value = fmt::format("{} of {} tensors", equal, held);
-  line.result = "pass";
-  line.detail = wrong;
-  if (wrong.empty()) return lines.add(line);
-  lines.fail(line, Kind::unequal, fmt::format("weights read back: {}", wrong), "weights are not those of the file");
-}
-
-void add_parameters(Lines& lines, const Reference& reference, const Evidence& evidence) {
-  const auto wanted = reference.bundle().value("parameters", std::int64_t{0});
-  Line line{"parameter count", "reported", "not_checked", "", fmt::format("{}", wanted), ""};
-  const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
-  if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
-    const auto held = count.get<std::int64_t>();
-    line.value = fmt::format("{}", held);
-    line.result = "pass";
-    // Folding BatchNorm into convolutions leaves fewer; more would be another network.
-    if (held < wanted) line.detail = "fewer than the module has: folded or shared";
-    if (held > wanted)
-      return lines.fail(line, Kind::unequal,
-                        fmt::format("the level holds {} parameters, the module has {}", held, wanted),
-                        "more parameters than the module has");
-  } else {
-    line.detail = "the level cannot tell";
-  }
-  lines.add(line);
-}
-
-// A setting that the case fixes. Missing from the answer: not checked.
-void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, const std::string& name,
-                 const std::string& title) {
-  Line line{title,
-            "reported",
-            "not_checked",
-            "",
-            wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
-            ""};
-  const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
-  const json got = settings.is_object() ? settings.value(name, json()) : json();
-  if (!got.is_null()) {
-    line.value = got.is_string() ? got.get<std::string>() : got.dump();
-    line.result = "pass";
-    if (!wanted.is_null() && got != wanted)
-      return lines.fail(line, Kind::unequal,
-                        fmt::format("the level runs with {} {}, the case says {}", title, line.value, line.bound),
-                        fmt::format("{}: {} instead of {}", title, line.value, line.bound));
-  }
-  lines.add(line);
-}
-
-void add_settings(Lines& lines, const Reference& reference, const Evidence& evidence) {
-  const json& bundle = reference.bundle();
-  const json fixed = bundle.value("case", json::object());
-  add_setting(lines, evidence, fixed.value("threads", json()), "threads", "threads");
-  add_setting(lines, evidence, fixed.value("maths", json()), "maths", "maths mode");
-  for (const char* name : {"layout", "inference_mode", "autotune", "freezing", "graph"}) {
-    std::string title = name;
-    std::replace(title.begin(), title.end(), '_', ' ');
-    add_setting(lines, evidence, json(), name, title);
-  }
-}
-
-void add_work(Lines& lines, const Reference& reference, const Evidence& evidence) {
-  const double flops = reference.bundle().value("flops", 0.0);
-  if (flops > 0)
-    lines.add({"floating-point operations", "assumed", "not_checked",
-               fmt::format("{:.3g} of the captured graph", flops), "",
-               "not counted in the level; what its kernels do is not seen"});
-  Line line{"time is plausible", "observed", "not_checked", "", "", ""};
-  if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
-    line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
-    line.bound = fmt::format("at least {:.2g} ms", *evidence.limit_ms / implausible);
-    line.detail = fmt::format("a tenth of the {:.3g} ms that the measured peak allows", *evidence.limit_ms);
-    line.result = "pass";
-    if (*evidence.iteration_ms < *evidence.limit_ms / implausible)
-      return lines.fail(line, Kind::mistrusted,
-                        fmt::format("an iteration took {:.3g} ms where this machine's measured peak needs {:.3g} ms "
-                                    "for its arithmetic: it was not done (a memo?)",
-                                    *evidence.iteration_ms, *evidence.limit_ms),
-                        "faster than the machine can compute it");
-  } else {
-    line.detail = "the machine's limit was not measured";
-  }
-  lines.add(line);
-}
-
 // How good the proof itself is; returns true if it is weak.
 bool add_strength(Lines& lines, const Reference& reference, const Power& power, const Evidence& evidence) {
   bool weak = power.weak || reference.weaker();
@@ -313,7 +151,114 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
   return weak;
 }
 
+// A setting that the case fixes. Missing from the answer: not checked.
+void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, const std::string& name,
+                 const std::string& title) {
+  Line line{title,
+            "reported",
+            "not_checked",
+            "",
+            wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
+            ""};
+  const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
+  const json got = settings.is_object() ? settings.value(name, json()) : json();
+  if (!got.is_null()) {
+    line.value = got.is_string() ? got.get<std::string>() : got.dump();
+    line.result = "pass";
+    if (!wanted.is_null() && got != wanted)
+      return lines.fail(line, Kind::unequal,
+                        fmt::format("the level runs with {} {}, the case says {}", title, line.value, line.bound),
+                        fmt::format("{}: {} instead of {}", title, line.value, line.bound));
+  }
+  lines.add(line);
+}
+
 }  // namespace
+
+void add_read_back(Lines& lines, const std::filesystem::path& bundle, const Evidence& evidence) {
+  Line line{"weights read back", "observed",
+            "not_checked",       "",
+            "SHA-256",           "the level cannot read them back; the two weight sets stand for them"};
+  std::size_t equal = 0, held = 0;
+  std::string wrong;
+  for (const auto& [set, hashes] : evidence.read_back) {
+    const auto wanted = weight_hashes(bundle, set);
+    if (!wanted) {
+      line.detail = wanted.error().what;
+      continue;
+    }
+    held += wanted->size();
+    for (const auto& [name, hash] : hashes) {
+      const auto found = wanted->find(name);
+      if (found != wanted->end() && found->second == hash)
+        ++equal;
+      else if (wrong.empty())
+        wrong = found == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
+                                       : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
+    }
+  }
+  if (equal == 0 && wrong.empty()) return lines.add(line);
+  line.value = fmt::format("{} of {} tensors", equal, held);
+  line.result = "pass";
+  line.detail = wrong;
+  if (wrong.empty()) return lines.add(line);
+  lines.fail(line, Kind::unequal, fmt::format("weights read back: {}", wrong), "weights are not those of the file");
+}
+
+void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) {
+  const auto wanted = bundle.value("parameters", std::int64_t{0});
+  Line line{"parameter count", "reported", "not_checked", "", fmt::format("{}", wanted), ""};
+  const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
+  if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
+    const auto held = count.get<std::int64_t>();
+    line.value = fmt::format("{}", held);
+    line.result = "pass";
+    // Folding BatchNorm into convolutions leaves fewer; more would be another network.
+    if (held < wanted) line.detail = "fewer than the module has: folded or shared";
+    if (held > wanted)
+      return lines.fail(line, Kind::unequal,
+                        fmt::format("the level holds {} parameters, the module has {}", held, wanted),
+                        "more parameters than the module has");
+  } else {
+    line.detail = "the level cannot tell";
+  }
+  lines.add(line);
+}
+
+void add_settings(Lines& lines, const json& bundle, const Evidence& evidence) {
+  const json fixed = bundle.value("case", json::object());
+  add_setting(lines, evidence, fixed.value("threads", json()), "threads", "threads");
+  add_setting(lines, evidence, fixed.value("maths", json()), "maths", "maths mode");
+  for (const char* name : {"layout", "inference_mode", "autotune", "freezing", "graph"}) {
+    std::string title = name;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    add_setting(lines, evidence, json(), name, title);
+  }
+}
+
+void add_work(Lines& lines, const json& bundle, const Evidence& evidence) {
+  const double flops = bundle.value("flops", 0.0);
+  if (flops > 0)
+    lines.add({"floating-point operations", "assumed", "not_checked",
+               fmt::format("{:.3g} of the captured graph", flops), "",
+               "not counted in the level; what its kernels do is not seen"});
+  Line line{"time is plausible", "observed", "not_checked", "", "", ""};
+  if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
+    line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
+    line.bound = fmt::format("at least {:.2g} ms", *evidence.limit_ms / implausible);
+    line.detail = fmt::format("a tenth of the {:.3g} ms that the measured peak allows", *evidence.limit_ms);
+    line.result = "pass";
+    if (*evidence.iteration_ms < *evidence.limit_ms / implausible)
+      return lines.fail(line, Kind::mistrusted,
+                        fmt::format("an iteration took {:.3g} ms where this machine's measured peak needs {:.3g} ms "
+                                    "for its arithmetic: it was not done (a memo?)",
+                                    *evidence.iteration_ms, *evidence.limit_ms),
+                        "faster than the machine can compute it");
+  } else {
+    line.detail = "the machine's limit was not measured";
+  }
+  lines.add(line);
+}
 
 void Evidence::add_block(const OutputVerdict& verdict) {
   ++blocks_checked;
@@ -328,10 +273,10 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_blocks(lines, evidence);
   add_following(lines, evidence);
   add_weights(lines, reference, evidence);
-  add_read_back(lines, reference, evidence);
-  add_parameters(lines, reference, evidence);
-  add_settings(lines, reference, evidence);
-  add_work(lines, reference, evidence);
+  add_read_back(lines, reference.folder(), evidence);
+  add_parameters(lines, reference.bundle(), evidence);
+  add_settings(lines, reference.bundle(), evidence);
+  add_work(lines, reference.bundle(), evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
   out.none = evidence.sets.empty() && evidence.blocks_checked == 0;

@@ -23,10 +23,6 @@ struct Evidence {
 
   // Adds the verdict of one timed block.
   void add_block(const OutputVerdict& verdict);
-  void forget_blocks() {
-    blocks_checked = blocks_failed = 0;
-    block_failure.reset();
-  }
 };
 
 struct Certificate {

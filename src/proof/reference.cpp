@@ -244,8 +244,8 @@ const TensorView* Reference::faulty(std::string_view fault, std::string_view out
   return faults_ ? faults_->find(fmt::format("{}/0/{}", fault, output)) : nullptr;
 }
 
-Result<std::map<std::string, std::string>> Reference::weight_hashes(std::string_view set) const {
-  const auto file = SafeTensors::open(path_ / "weights" / fmt::format("{}.safetensors", set));
+Result<std::map<std::string, std::string>> weight_hashes(const fs::path& bundle, std::string_view set) {
+  const auto file = SafeTensors::open(bundle / "weights" / fmt::format("{}.safetensors", set));
   if (!file) return tl::unexpected(file.error());
   std::map<std::string, std::string> out;
   for (const std::string& name : file->names()) {

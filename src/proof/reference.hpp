@@ -44,6 +44,7 @@ class Reference {
   static Result<Reference> open(const std::filesystem::path& bundle);
 
   const nlohmann::json& bundle() const { return bundle_; }
+  const std::filesystem::path& folder() const { return path_; }
   const std::vector<OutputSpec>& outputs() const {
     return outputs_;
   }  // real ones first, then taps in order of execution
@@ -67,8 +68,6 @@ class Reference {
   std::vector<std::string> faults() const;
   const TensorView* faulty(std::string_view fault, std::string_view output) const;
 
-  // SHA-256 of each tensor of a weight set's file.
-  Result<std::map<std::string, std::string>> weight_hashes(std::string_view set) const;
 
  private:
   struct Set {
@@ -91,6 +90,9 @@ class Reference {
   bool weaker_ = false;
   int ring_ = 0;
 };
+
+// SHA-256 of each tensor of a weight set's file.
+Result<std::map<std::string, std::string>> weight_hashes(const std::filesystem::path& bundle, std::string_view set);
 
 // Whether this reference can show a fault at all; computed from generic sets and planted faults.
 struct Power {

@@ -9,7 +9,7 @@ namespace strata::report {
 namespace {
 
 // Paths inside a row, in the order of the columns; a dot becomes an underscore in the header.
-constexpr std::array<const char*, 64> kPaths{"level",
+constexpr std::array<const char*, 71> kPaths{"level",
                                              "variant",
                                              "title",
                                              "rank",
@@ -32,6 +32,13 @@ constexpr std::array<const char*, 64> kPaths{"level",
                                              "latency_ms.min",
                                              "latency_ms.samples",
                                              "throughput_per_s",
+                                             "steps_per_s",
+                                             "phases.ms.input",
+                                             "phases.ms.to_device",
+                                             "phases.ms.forward",
+                                             "phases.ms.loss",
+                                             "phases.ms.backward",
+                                             "phases.ms.update",
                                              "cpu_ms",
                                              "ratio.value",
                                              "ratio.low",

@@ -6,6 +6,7 @@
 
 #include "report/first_screen.hpp"
 #include "report/html_parts.hpp"
+#include "report/phases.hpp"
 
 namespace strata::report {
 namespace {
@@ -54,6 +55,17 @@ std::string level_rows(const FirstScreen& screen) {
     rows.push_back(row);
   }
   return html_table("Levels with a number, from Python downwards; peers and the harness last", header, rows, "levels");
+}
+
+std::string phase_rows(const Json& one_case) {
+  const auto phases = phase_table(one_case, glyphs(true));
+  if (phases.rows.empty()) return "";
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& cells : phases.rows) {
+    rows.push_back({words(cells.front())});
+    for (std::size_t i = 1; i < cells.size(); ++i) rows.back().push_back(number_cell(cells[i]));
+  }
+  return html_table("Phases of a training step, medians of a pass of their own", phases.header, rows);
 }
 
 std::string empty_rows(const FirstScreen& screen) {
@@ -123,7 +135,7 @@ std::string html_first_screen(const Json& run, const Json& one_case, const std::
   std::string out = fmt::format(
       R"(<section class="first" aria-label="Result"><p class="sentence verdict-{}" id="{}-sentence">{}</p><p class="what">{}</p>)",
       escape_html(screen.verdict), where, escape_html(screen.sentence), escape_html(screen.what));
-  if (!screen.levels.empty()) out += level_rows(screen);
+  if (!screen.levels.empty()) out += level_rows(screen) + phase_rows(one_case);
   if (!screen.without.empty()) out += empty_rows(screen);
   out += fmt::format(
       R"(<dl class="lines"><div><dt>Machine's limit</dt><dd>{}</dd></div><div><dt>Trust</dt><dd>{}</dd></div>)",
@@ -157,7 +169,8 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
   std::string out = fmt::format(
       R"(<section id="{0}-numbers" aria-labelledby="{0}-numbers-h"><h3 id="{0}-numbers-h">All numbers</h3>)", where);
   if (!times.empty()) {
-    out += html_table("Times of one iteration, from the caller's host tensor to the host result",
+    out += html_table(is_training(one_case) ? "Times of one training step, from the caller's host tensor to the host loss"
+                                            : "Times of one iteration, from the caller's host tensor to the host result",
                       {"level", "estimate", "median", "p90", "p99", "minimum", "samples", "run and wait",
                        "inputs a second", "CPU time", "against itself"},
                       times);

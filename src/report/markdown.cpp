@@ -5,6 +5,7 @@
 
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
+#include "report/phases.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -56,6 +57,7 @@ std::string case_section(const Json& run, const Json& one_case) {
   std::string out = fmt::format("## {}\n\n**{}**\n\n{}\n", markdown_code(screen.id), markdown_text(screen.sentence),
                                 markdown_text(screen.what));
   if (!screen.levels.empty()) out += "\n" + levels_table(screen);
+  if (const auto phases = phase_table(one_case, marks); !phases.rows.empty()) out += "\n**Phases of a training step**\n\n" + table(phases.header, phases.rows, Format::md);
   if (!screen.without.empty()) {
     out += "\nWithout a number:\n\n";
     for (const auto& empty : screen.without)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/format.hpp"
+#include "report/phases.hpp"
 
 namespace strata::report {
 namespace {
@@ -14,6 +15,11 @@ namespace {
 std::string time_of(const Json& row) {
   const auto ms = number(row, "end_to_end_ms.estimate");
   return ms ? duration(*ms) : "unknown time";
+}
+
+// What one iteration is, behind its time: "87.4 ms a training step".
+std::string of_what(const Json& one_case) {
+  return is_training(one_case) ? " a training step" : "";
 }
 
 double ratio_of(const Json& row) {
@@ -44,32 +50,33 @@ std::string memory_clause(const Json& row, const Json& reference) {
   return fmt::format(", with {} {} memory ({})", size(std::abs(change)), change < 0 ? "less" : "more", size(*here));
 }
 
-std::string break_even_clause(const Json& row) {
+std::string break_even_clause(const Json& row, bool training) {
   const auto iterations = number(row, "break_even.iterations");
   if (!iterations || flag(row, "break_even.never")) return "";
   if (*iterations < 1) return "; it starts no slower";
   const auto ms = number(row, "end_to_end_ms.estimate");
   const auto time = ms ? fmt::format(" ({})", duration(*iterations * *ms)) : "";
-  return fmt::format("; its start pays back after {} iterations{}", count(std::ceil(*iterations)), time);
+  return fmt::format("; its start pays back after {} {}{}", count(std::ceil(*iterations)),
+                     training ? "training steps" : "iterations", time);
 }
 
-std::string move_sentence(const Json& best, const Json* inside, const Json& reference) {
+std::string move_sentence(const Json& one_case, const Json& best, const Json* inside, const Json& reference) {
   const auto interval = interval_of(best);
-  auto sentence = fmt::format("Move to {}{}: {} times as fast as {}{}, {} instead of {}", level_name(best),
+  auto sentence = fmt::format("Move to {}{}: {} times as fast as {}{}, {}{} instead of {}", level_name(best),
                               flag(best, "peer") ? " (a peer)" : "", ratio(ratio_of(best)), level_name(reference),
-                              interval.empty() ? "" : " (" + interval + ")", time_of(best), time_of(reference));
-  sentence += memory_clause(best, reference) + break_even_clause(best);
+                              interval.empty() ? "" : " (" + interval + ")", time_of(best), of_what(one_case), time_of(reference));
+  sentence += memory_clause(best, reference) + break_even_clause(best, is_training(one_case));
   if (text(best, "proof.verdict") == "equal_looser") sentence += "; its numerics are looser";
   if (flag(best, "proof.weak")) sentence += "; its proof is weak";
   if (inside) sentence += fmt::format("; within PyTorch {} reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
   return sentence + ".";
 }
 
-std::string stay_sentence(const std::vector<const Json*>& others, const Json& nearest, const Json& reference) {
+std::string stay_sentence(const Json& one_case, const std::vector<const Json*>& others, const Json& nearest, const Json& reference) {
   const auto python = text(reference, "language") == "python";
   const auto name = level_name(reference);
   const auto memory = number(reference, "memory.peak_private_bytes");
-  const auto costs = time_of(reference) + (memory ? ", " + size(*memory) : "");
+  const auto costs = time_of(reference) + of_what(one_case) + (memory ? ", " + size(*memory) : "");
   const auto who =
       others.size() == 1 ? level_name(nearest) + " is not" : fmt::format("none of {} levels is", others.size());
   auto sentence =
@@ -87,8 +94,8 @@ std::string undecided_sentence(const Json& one_case, const Json& open, const Jso
   auto sees = number(open, "ratio.smallest_visible_percent");
   if (!sees) sees = number(one_case, "trust.smallest_visible_percent");
   const auto interval = interval_of(open);
-  auto sentence = fmt::format("Undecided: no level is proven faster than {} ({}); {} is {} times as fast{}",
-                              level_name(reference), time_of(reference), level_name(open), ratio(ratio_of(open)),
+  auto sentence = fmt::format("Undecided: no level is proven faster than {} ({}{}); {} is {} times as fast{}",
+                              level_name(reference), time_of(reference), of_what(one_case), level_name(open), ratio(ratio_of(open)),
                               interval.empty() ? "" : ", anything from " + interval);
   if (sees) sentence += fmt::format(", and this run cannot see effects below {}", percent(*sees));
   if (const auto minutes = number(open, "ratio.resolve.minutes"))
@@ -118,7 +125,7 @@ Json no_data(const Json& one_case, const Json* reference, std::size_t others_ask
                    : others_asked == 1 ? std::string("the other level has no number")
                                        : fmt::format("none of the {} other levels has a number", others_asked);
   return result("no_data", nullptr,
-                fmt::format("No comparison: {} takes {}, and {}.", level_name(*reference), time_of(*reference), why));
+                fmt::format("No comparison: {} takes {}{}, and {}.", level_name(*reference), time_of(*reference), of_what(one_case), why));
 }
 
 }  // namespace
@@ -146,9 +153,9 @@ Json headline(const Json& one_case) {
     }
   }
   if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, asked);
-  if (best) return result("move", best, move_sentence(*best, flag(*best, "peer") ? inside : nullptr, *reference));
+  if (best) return result("move", best, move_sentence(one_case, *best, flag(*best, "peer") ? inside : nullptr, *reference));
   if (open) return result("undecided", nullptr, undecided_sentence(one_case, *open, *reference));
-  return result("stay", reference, stay_sentence(others, *nearest, *reference));
+  return result("stay", reference, stay_sentence(one_case, others, *nearest, *reference));
 }
 
 Json tuned_headline(const Json& one_case) {

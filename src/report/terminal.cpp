@@ -7,8 +7,10 @@
 #include <array>
 #include <numeric>
 #include <regex>
+#include <sstream>
 
 #include "report/first_screen.hpp"
+#include "report/phases.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -140,6 +142,17 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
   return lines;
 }
 
+// Throughput and phases of a training step, one line a level.
+Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint) {
+  const auto phases = phase_table(one_case, marks);
+  if (phases.rows.empty()) return {};
+  Lines lines;
+  std::istringstream in(table(phases.header, phases.rows, Format::text));
+  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
+  lines.front() = paint("2", lines.front());
+  return lines;
+}
+
 std::string legend(const FirstScreen& screen, Fit fit) {
   if (fit < Fit::narrow) return "";
   std::string out;
@@ -187,7 +200,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                without_number(screen, width, paint), foot},
+                phase_lines(one_case, glyphs(style.unicode), paint), without_number(screen, width, paint), foot},
                width);
 }
 

@@ -240,6 +240,10 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["end_to_end_ms"] = summary(wall, estimate);
   out["latency_ms"] = summary(latency, estimate * ratio_of_medians);
   out["throughput_per_s"] = finite(case_.canonical.value("batch", 1) * 1000.0 / estimate);
+  if (case_.canonical.value("mode", "infer") == "train") {
+    out["steps_per_s"] = finite(1000.0 / estimate);
+    out["phases"] = row.info.value("phases", Json());
+  }
   out["cpu_ms"] = has_cpu && iterations > 0 ? finite(cpu_ns / iterations * 1e-6) : Json();
   out["ratio"] = ratio(reference_, i);
   out["break_even"] = break_even(reference_, i);
@@ -263,7 +267,7 @@ Json CaseView::row_json(const store::Row& row) {
            {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
            {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}};
-  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "break_even", "histogram", "aa"}) out[numbers] = nullptr;
+  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "histogram", "aa"}) out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")
     if (const auto i = index_of(row.name())) add_samples(out, row, *i);
@@ -293,7 +297,8 @@ Json CaseView::ledger() const {
 Json CaseView::limits() const {
   const double gflops = case_.limits.value("gflops", 0.0), bandwidth = case_.limits.value("gbytes_per_s", 0.0);
   if (gflops <= 0 || bandwidth <= 0) return {};
-  const double flops = case_.bundle.value("flops", 0.0);
+  // A training step computes about three times: outputs, gradients of activations, gradients of weights.
+  const double flops = case_.bundle.value("flops", 0.0) * (case_.canonical.value("mode", "infer") == "train" ? 3 : 1);
   // Each weight is read once and each input and output moved once: what no program can avoid.
   const double bytes = case_.bundle.value("weight_bytes", 0.0) + case_.bundle.value("input_bytes", 0.0);
   const double compute = flops / gflops * 1e-6, memory = bytes / bandwidth * 1e-6;
@@ -318,7 +323,7 @@ Json CaseView::trust() const {
 // What a reader would do next: resolve what is open, look closer at what is unequal, or read the report.
 std::string CaseView::next_command(const Json& rows) const {
   for (const auto& row : rows)
-    if (row["state"] == "unequal" && !run_.settings.value("deep", false)) return row.value("repeat", "") + " --deep";
+    if (row["state"] == "unequal" && !run_.settings.value("deep", false) && case_.canonical.value("mode", "infer") == "infer") return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
     if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object()) return row["ratio"]["resolve"].value("command", "");
   return "./strata report " + run_.run_id;

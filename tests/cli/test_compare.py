@@ -238,7 +238,7 @@ def workers_of(strata) -> list[str]:
     (["compare", MODEL, "--input", "99999999x99999999x9999"], ["elements"]),
     (["compare", MODEL, "--preset", "quik"], ["did you mean 'quick'"]),
     (["compare", MODEL, "--device", "gpu"], ["allowed: cpu, cuda"]),
-    (["compare", MODEL, "--mode", "train"], ["inference"]),
+    (["compare", MODEL, "--mode", "trian"], ["did you mean 'train'"]),
     (["compare", MODEL, "--format", "jsn"], ["did you mean 'json'"]),
     (["compare", MODEL, "--weights", "/nowhere.safetensors"], ["/nowhere.safetensors", "no such file"]),
     (["compare", MODEL, "--input-from", "/nowhere"], ["no such folder"]),

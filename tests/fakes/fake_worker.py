@@ -36,6 +36,14 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
                                   "only_in": all this in that operation only, and right in every other
   same_output: true               every index answers with the output of index 0
+  train: {...}                    the worker trains train_net.py's network (a bundle of train_bundle.py), correctly but for
+      no_momentum, no_weight_decay, skip_biases, eval_statistics, biased_variance, summed_loss, constant_loss,
+      ignore_dropout, dropout_in_eval: true
+      lr_factor: 0.999              every update is that much smaller
+      shift_labels: 1               labels are off by that
+      steps_off: 1                  state counts that many steps more
+      stale: true                   every index is trained as index 0
+      only_in: "measure"            all this in that operation only
 """
 from __future__ import annotations
 
@@ -49,6 +57,9 @@ import time
 from typing import Any
 
 Json = dict[str, Any]
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
+import train_net  # noqa: E402
+
 FORMATS = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B"}
 
 
@@ -83,11 +94,97 @@ class Refusal(Exception):
         self.fields = {"code": code, "what": what, "hint": hint}
 
 
+def rows_of(dtype: str, shape: list[int], raw: bytes) -> list[list[float]]:
+    values = [v[0] for v in struct.iter_unpack("<" + FORMATS[dtype], raw)]
+    width = len(values) // shape[0]
+    return [values[i * width : (i + 1) * width] for i in range(shape[0])]
+
+
+class Trainer:
+    """train_net.py's network with an optimiser, and with the faults that the script wants."""
+
+    def __init__(self, told: Json, optimiser: Json, bundle: str) -> None:
+        self.told = told
+        with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
+            self.drop = json.load(file).get("dropout_p", 0.0)
+        self.inputs: dict[int, list[list[float]]] = {}
+        self.labels: dict[int, list[int]] = {}
+        self.weights: dict[str, list[float]] = {}
+        self.shapes: dict[str, list[int]] = {}
+        self.mode, self.dropout = "train", True
+        self.random = random.Random(1)
+        self.reset(optimiser)
+
+    def reset(self, optimiser: Json) -> None:
+        self.optimiser, self.momenta, self.step = optimiser, {}, 0
+
+    def load_weights(self, tensors: dict[str, tuple[str, list[int], bytes]], prefix: str = "") -> None:
+        self.momenta, self.step = {}, 0
+        for name, (dtype, shape, raw) in tensors.items():
+            values = [v[0] for v in struct.iter_unpack("<" + FORMATS[dtype], raw)]
+            if name.startswith("momentum:"):
+                self.momenta[name.removeprefix("momentum:")] = values
+            else:
+                self.weights[name.removeprefix(prefix)], self.shapes[name.removeprefix(prefix)] = values, shape
+
+    def fault(self, name: str, op: str) -> Any:
+        return self.told.get(name) if self.told.get("only_in") in (None, op) else None
+
+    def masks(self, op: str, rows: list[list[float]]) -> list[list[float]] | None:
+        if not self.dropout or not self.drop or self.fault("ignore_dropout", op):
+            return None
+        return [[0.0 if self.random.random() < self.drop else 1 / (1 - self.drop) for _ in row] for row in rows]
+
+    def iterate(self, op: str, index: int) -> dict[str, tuple[str, list[int], bytes]]:
+        used = 0 if self.fault("stale", op) else index
+        x, labels = self.inputs[used], self.labels[used]
+        if self.mode == "eval":
+            out = train_net.logits_in_eval(self.weights, x)
+            if self.fault("dropout_in_eval", op):
+                out = [[v * k for v, k in zip(row, kept)] for row, kept in zip(out, self.masks(op, out) or [])]
+            flat = [v for row in out for v in row]
+            return {f"{index}/output": ("F32", [len(out), len(out[0])], struct.pack(f"<{len(flat)}f", *flat))}
+        classes = len(self.weights["fc.bias"])
+        labels = [(label + (self.fault("shift_labels", op) or 0)) % classes for label in labels]
+        loss, grads, statistics = train_net.train_step(self.weights, x, labels, keep=self.masks(op, x), eval_statistics=bool(self.fault("eval_statistics", op)),
+                                                       biased=bool(self.fault("biased_variance", op)), summed=bool(self.fault("summed_loss", op)))
+        optimiser = dict(self.optimiser)
+        if self.fault("no_momentum", op) and self.momenta:
+            self.momenta = {}  # every step is a first one
+        if self.fault("no_weight_decay", op):
+            optimiser["weight_decay"] = 0.0
+        lr = train_net.learning_rate(self.optimiser, self.step) * (self.fault("lr_factor", op) or 1.0)
+        train_net.sgd(self.weights, self.momenta, grads, optimiser, lr, ("bias",) if self.fault("skip_biases", op) else ())
+        self.weights |= {name: train_net.as_float32(values) for name, values in statistics.items()}
+        self.step += 1
+        return {f"{index}/loss": ("F32", [], struct.pack("<f", 1.0 if self.fault("constant_loss", op) else loss))}
+
+    def run(self, op: str, indices: list[int], out: str | None, keep: int | None = None) -> list[str]:
+        """Iterates; writes what every iteration gave, or only iteration `keep`. Returns the outputs' names."""
+        found: dict[str, tuple[str, list[int], bytes]] = {}
+        for position, index in enumerate(indices):
+            one = self.iterate(op, index)
+            if keep in (None, position):
+                found |= one
+        if out is not None:
+            write_tensors(out, found)
+        return sorted({name.split("/", 1)[1] for name in found})
+
+    def write_state(self, out: str) -> Json:
+        tensors = {f"weight:{name}": ("F32", self.shapes[name], struct.pack(f"<{len(v)}f", *v)) for name, v in self.weights.items()}
+        tensors |= {f"momentum:{name}": ("F32", self.shapes[name], struct.pack(f"<{len(v)}f", *v)) for name, v in self.momenta.items()}
+        write_tensors(out, tensors)
+        return {"step": self.step + self.told.get("steps_off", 0), "lr": train_net.learning_rate(self.optimiser, self.step)}
+
+
 class Fake:
     OPS = ["hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"]
+    TRAIN_OPS = ["set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"]
 
     def __init__(self, script: Json, helper_pid: int | None) -> None:
         self.script = script
+        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else [])
+        self.trainer: Trainer | None = None
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
@@ -152,7 +249,7 @@ class Fake:
     def hello(self, request: Json) -> Json:
         answer = {"api": self.script.get("api", 1), "level": self.script.get("name", "fake"), "language": self.script.get("language", "python"),
                   "versions": {"fake": "1"}, "build": {"type": self.script.get("build", "release"), "flags": ""},
-                  "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"], "ops": self.OPS, "library_ns": 1000}
+                  "devices": ["cpu"], "modes": ["infer", "train"] if "train" in self.script else ["infer"], "maths": ["fp32"], "ops": self.ops, "library_ns": 1000}
         if self.helper_pid is not None:
             answer["helper_pid"] = self.helper_pid
         return {**answer, **self.script.get("extra_hello", {})}
@@ -170,6 +267,7 @@ class Fake:
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             parameters = json.load(file).get("parameters", 0)
         self.bundle = bundle
+        self.trainer = Trainer(self.script["train"], request["case"]["optimiser"], bundle) if request["case"].get("mode") == "train" else None
         self.weights(request)
         self.ring = None
         settings = {"threads": request.get("case", {}).get("threads", 1), "maths": "fp32", "layout": "contiguous", "inference_mode": True,
@@ -181,6 +279,8 @@ class Fake:
         if not os.path.exists(os.path.join(self.need_bundle(), "weights", f"{name}.safetensors")):
             raise Refusal("bad_request", f"the bundle has no weight set {name}")
         self.weight_set = name
+        if self.trainer:
+            self.trainer.load_weights(read_tensors(os.path.join(self.need_bundle(), "weights", f"{name}.safetensors")))
         return {}
 
     def inputs(self, request: Json) -> Json:
@@ -190,10 +290,14 @@ class Fake:
         except OSError as error:
             raise Refusal("failed", f"cannot read the inputs: {error}") from error
         self.ring = {int(name.split("/", 1)[0]) for name in tensors}
+        if self.trainer:
+            self.trainer.inputs = {int(name.split("/", 1)[0]): rows_of(*tensor) for name, tensor in tensors.items()}
         return {"count": len(self.ring)}
 
     def prove(self, request: Json) -> Json:
         indices = [self.need_index(index) for index in request["indices"]]
+        if self.trainer:
+            return {"outputs": self.trainer.run("prove", indices, request["out"])}
         return {"outputs": self.outputs("prove", indices, request["out"])}
 
     def warm_up(self, request: Json) -> Json:
@@ -203,6 +307,8 @@ class Fake:
         while len(walls) < request["iterations"] or total < request["min_ns"]:
             walls += self.draw(1)
             total += walls[-1]
+        if self.trainer:
+            self.trainer.run("warm_up", [i % len(self.ring) for i in range(len(walls))], None)
         return {"iterations": len(walls), "first_ns": first, "wall_ns": walls}
 
     def measure(self, request: Json) -> Json:
@@ -212,8 +318,47 @@ class Fake:
         self.draw(request["head"])
         started = time.monotonic_ns()
         walls = self.draw(request["iterations"])
-        self.outputs("measure", [indices[request["check"]]], request["out"])
+        if self.trainer:
+            self.trainer.run("measure", list(range(request["head"])) + indices, request["out"], request["head"] + request["check"])
+        else:
+            self.outputs("measure", [indices[request["check"]]], request["out"])
         return {"wall_ns": walls, "latency_ns": [max(1, wall - wall // 20) for wall in walls], "cpu_ns": sum(walls), "start_ns": started, "runq_ns": 0}
+
+    def need_trainer(self) -> Trainer:
+        if self.trainer is None:
+            raise Refusal("bad_request", "no case of mode train is loaded")
+        return self.trainer
+
+    def set_labels(self, request: Json) -> Json:
+        tensors = read_tensors(request["path"])
+        self.need_trainer().labels = {int(name.split("/", 1)[0]): [int(v[0]) for v in struct.iter_unpack("<q", raw)] for name, (_, _, raw) in tensors.items()}
+        return {"count": len(tensors)}
+
+    def set_mode(self, request: Json) -> Json:
+        if request["mode"] not in ("train", "eval"):
+            raise Refusal("bad_request", f"mode {request['mode']}; allowed: train, eval")
+        self.need_trainer().mode, self.need_trainer().dropout = request["mode"], request.get("dropout", True)
+        return {}
+
+    def set_optimiser(self, request: Json) -> Json:
+        self.need_trainer().reset(request["optimiser"])
+        return {}
+
+    def state(self, request: Json) -> Json:
+        return self.need_trainer().write_state(request["out"])
+
+    def load_state(self, request: Json) -> Json:
+        trainer = self.need_trainer()
+        trainer.reset(trainer.optimiser)
+        trainer.load_weights(read_tensors(request["path"]), prefix="weight:")
+        trainer.step = request["step"]
+        return {}
+
+    def profile(self, request: Json) -> Json:
+        walls = self.draw(request["iterations"])
+        self.need_trainer().run("profile", [self.need_index(index) for index in request["indices"]], None)
+        shares = {"input": 0.05, "forward": 0.4, "backward": 0.4, "update": 0.15}
+        return {"phases": {phase: [round(wall * share) for wall in walls] for phase, share in shares.items()}, "joined": {"forward": ["forward", "loss"]}}
 
     def memory(self, request: Json) -> Json:
         return {"device_peak_bytes": None}
@@ -236,7 +381,7 @@ class Fake:
             return {"id": None, "ok": False, "code": "bad_request", "what": "a request is a JSON object", "hint": ""}
         identity = request.get("id")
         op = request.get("op")
-        handler = getattr(self, op, None) if isinstance(op, str) and op in self.OPS else None
+        handler = getattr(self, op, None) if isinstance(op, str) and op in self.ops else None
         if not isinstance(op, str) or not isinstance(identity, int):
             return {"id": identity if isinstance(identity, int) else None, "ok": False, "code": "bad_request", "what": "a request has an integer id and a string op", "hint": ""}
         try:

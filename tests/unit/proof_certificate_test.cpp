@@ -155,7 +155,7 @@ TEST_F(Certified, without_generic_sets_the_proof_is_weak_and_weights_are_assumed
 
 TEST_F(Certified, weights_read_back_are_compared_with_the_file) {
   make();
-  const auto hashes = reference->weight_hashes("timed");
+  const auto hashes = weight_hashes(bundle->path, "timed");
   ASSERT_TRUE(hashes);
   const float one = 4;
   EXPECT_EQ(hashes->at("fc.bias"), sha256_hex({reinterpret_cast<const char*>(&one), 4}));

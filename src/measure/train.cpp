@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "common/interrupt.hpp"
+#include "stats/sample.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::measure {
+namespace fs = std::filesystem;
+using proof::OutputVerdict;
+using proof::TrainReference;
+namespace {
+
+constexpr int kRepeats = 8;           // of a level that is not deterministic (docs/method.md)
+constexpr double kInflatedRate = 0.1;  // of the optimiser by differences: small rates vanish in the weights' rounding
+constexpr int kDropoutSteps = 64;
+
+// A file of the driver's own that a worker loads as a state; removed at the end.
+class OwnState {
+ public:
+  OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors) : path_(session.new_file()) {
+    if (auto written = write_safetensors(path_, tensors); !written) error_ = Failure{State::failed, written.error().what, written.error().hint, ""};
+  }
+  ~OwnState() {
+    std::error_code ec;
+    fs::remove(path_, ec);
+  }
+  OwnState(const OwnState&) = delete;
+  OwnState& operator=(const OwnState&) = delete;
+  const std::optional<Failure>& error() const { return error_; }
+  const fs::path& path() const { return path_; }
+  Result<SafeTensors> open() const { return SafeTensors::open(path_); }
+
+ private:
+  fs::path path_;
+  std::optional<Failure> error_;
+};
+
+std::vector<std::pair<std::string, TensorView>> weights_in(const SafeTensors& state) {
+  std::vector<std::pair<std::string, TensorView>> out;
+  for (const auto& name : state.names())
+    if (name.starts_with("weight:")) out.emplace_back(name, *state.find(name));
+  return out;
+}
+
+Json with(Json optimiser, const Json& changes) {
+  optimiser.update(changes);
+  return optimiser;
+}
+
+struct ProbeStep {
+  SafeTensors loss;
+  TrainState after;
+};
+
+// `weights`, dropout off, the probe's optimiser, one step on input 0.
+Try<ProbeStep> probe_step(Session& session, const std::string& set) {
+  if (auto done = session.weights(set); !done) return tl::unexpected(done.error());
+  if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
+  if (auto done = session.set_optimiser(proof::probe_optimiser()); !done) return tl::unexpected(done.error());
+  auto loss = session.prove({0});
+  if (!loss) return tl::unexpected(loss.error());
+  auto after = session.state();
+  if (!after) return tl::unexpected(after.error());
+  return ProbeStep{std::move(*loss), std::move(*after)};
+}
+
+// Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
+void check_counts(Player& player, const Session& session, const TrainState& state, const Json& optimiser) {
+  const double due = proof::learning_rate(optimiser, session.steps());
+  ++player.training.counts_checked;
+  if (!player.training.counts_wrong.empty()) return;
+  if (state.step != session.steps())
+    player.training.counts_wrong = fmt::format("the level counts {} optimiser steps where {} were asked for", state.step, session.steps());
+  else if (std::abs(state.lr - due) > 1e-6 * std::abs(due) + 1e-12 * optimiser.value("lr", 0.01))
+    player.training.counts_wrong = fmt::format("after {} steps the level's learning rate is {:.8g} where {:.8g} is due", state.step, state.lr, due);
+}
+
+// One step on input 0 from a state of the driver's own.
+Try<TrainState> step_from(Session& session, const OwnState& base, const Json& optimiser) {
+  if (auto done = session.set_optimiser(optimiser); !done) return tl::unexpected(done.error());
+  if (auto done = session.load_state(base.path(), 0); !done) return tl::unexpected(done.error());
+  if (auto done = session.prove({0}); !done) return tl::unexpected(done.error());
+  return session.state();
+}
+
+// Buffers of the driver's choice: as large as the weights, so that what the optimiser makes of them is far above rounding.
+class Buffers {
+ public:
+  Buffers(const TrainReference& reference, const SafeTensors& state, bool zero) : list_(weights_in(state)) {
+    stats::Random random(1);
+    for (const auto& parameter : reference.parameters()) {
+      const TensorView* weight = state.find("weight:" + parameter);
+      if (!weight) continue;
+      const auto values = to_doubles(*weight);
+      double squares = 0;
+      for (const double w : values) squares += w * w;
+      const double size = squares > 0 ? std::sqrt(3 * squares / static_cast<double>(values.size())) : 0.1;
+      auto& buffer = held_.emplace_back(values.size());
+      for (float& v : buffer) v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
+      list_.emplace_back("momentum:" + parameter, TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()), buffer.size() * sizeof(float)});
+    }
+  }
+  const std::vector<std::pair<std::string, TensorView>>& list() const { return list_; }
+
+ private:
+  std::deque<std::vector<float>> held_;
+  std::vector<std::pair<std::string, TensorView>> list_;
+};
+
+// The optimiser by differences, each rule from the same weights (probe1), so that the gradient cancels.
+class Rules {
+ public:
+  Rules(Player& player, Session& session, const TrainReference& reference) : player_(player), session_(session), reference_(reference) {}
+
+  Try<void> run() {
+    if (auto done = session_.weights("probe1"); !done) return done;
+    if (auto done = session_.set_mode("train", false); !done) return done;
+    auto start = session_.state();
+    if (!start) return tl::unexpected(start.error());
+    const OwnState base(session_, weights_in(start->tensors)), buffered(session_, Buffers(reference_, start->tensors, false).list()), zeroed(session_, Buffers(reference_, start->tensors, true).list());
+    for (const auto* file : {&base, &buffered, &zeroed})
+      if (file->error()) return tl::unexpected(*file->error());
+    const auto loaded = buffered.open();
+    if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
+    const Json plain = with(proof::probe_optimiser(), {{"lr", kInflatedRate}}), decay = with(plain, {{"weight_decay", 0.1}});
+    auto first = step(base, plain), again = step(base, plain);
+    if (!first) return tl::unexpected(first.error());
+    if (!again) return tl::unexpected(again.error());
+    check_counts(player_, session_, *again, plain);
+    spread_ = std::max(player_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
+    auto decayed = step(base, decay);
+    if (!decayed) return tl::unexpected(decayed.error());
+    judge("weight decay", {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors, "weight:", kInflatedRate * 0.1}, "weight decay is not that of SGD");
+    auto pushed = step(buffered, plain);
+    if (!pushed) return tl::unexpected(pushed.error());
+    judge("momentum", {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9}, "momentum is not that of SGD");
+    auto slow = step(buffered, decay), fast = step(buffered, with(decay, {{"lr", 2 * kInflatedRate}}));
+    if (!slow) return tl::unexpected(slow.error());
+    if (!fast) return tl::unexpected(fast.error());
+    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0}, "updates are not proportional to the learning rate");
+    if (auto done = optional("dampening", zeroed, with(decay, {{"dampening", 0.5}}), *start, *decayed, 0.5, "dampening is not that of SGD"); !done) return done;
+    return optional("Nesterov", base, with(decay, {{"nesterov", true}}), *start, *decayed, 1.9, "Nesterov's momentum is not that of SGD");
+  }
+
+ private:
+  Try<TrainState> step(const OwnState& from, const Json& optimiser) {
+    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+    return step_from(session_, from, optimiser);
+  }
+  void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
+    player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
+  }
+  // A rule that the case may not use: a level that refuses it is not accused.
+  Try<void> optional(const std::string& name, const OwnState& from, const Json& optimiser, const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
+    auto after = step(from, optimiser);
+    if (after) {
+      judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
+    } else if (after.error().state == State::unsupported) {
+      player_.training.rules.push_back({name, std::nullopt, after.error().what});
+    } else {
+      return tl::unexpected(after.error());
+    }
+    return {};
+  }
+
+  Player& player_;
+  Session& session_;
+  const TrainReference& reference_;
+  double spread_ = 0;
+};
+
+// Losses with dropout as given, then two runs in eval mode.
+Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
+  if (auto done = session.weights("timed"); !done) return done;
+  if (auto done = session.set_mode("train", true); !done) return done;
+  if (auto done = session.set_optimiser(with(proof::probe_optimiser(), {{"lr", 0.0}, {"momentum", 0.0}})); !done) return done;
+  std::vector<double> losses;
+  for (int i = 0; i < kDropoutSteps && !interrupted(); ++i) {
+    const auto loss = session.prove({0});
+    if (!loss) return tl::unexpected(loss.error());
+    const TensorView* value = loss->find("0/loss");
+    losses.push_back(value && value->elements() == 1 ? value_at(*value, 0) : std::nan(""));
+  }
+  player.training.dropout = proof::check_dropout(reference.dropout_losses(), losses);
+  if (!session.loaded().value("deterministic", true)) {
+    player.training.evaluation_note = "the level is not deterministic";
+    return {};
+  }
+  if (auto done = session.set_mode("eval", true); !done) return done;
+  const auto read = [&]() -> Try<std::vector<std::vector<double>>> {
+    const auto outputs = session.prove({0});
+    if (!outputs) return tl::unexpected(outputs.error());
+    std::vector<std::vector<double>> values;
+    for (const auto& name : outputs->names()) values.push_back(to_doubles(*outputs->find(name)));
+    return values;
+  };
+  const auto first = read(), second = read();
+  if (!first) return tl::unexpected(first.error());
+  if (!second) return tl::unexpected(second.error());
+  player.training.evaluation = *first == *second && !first->empty() ? OutputVerdict{} : proof::not_equal("two runs in eval mode differ: dropout is still applied", "dropout in eval mode", "dropout");
+  return {};
+}
+
+Try<void> restore(Session& session, const TrainReference& reference) {
+  if (auto done = session.weights("timed"); !done) return done;
+  if (auto done = session.set_mode("train", true); !done) return done;
+  return session.set_optimiser(reference.optimiser());
+}
+
+Failure unequal(const OutputVerdict& verdict, const std::string& when) { return {state_of(verdict), fmt::format("{}: {}", when, verdict.reason), "", ""}; }
+
+}  // namespace
+
+Try<void> prove_training(Player& player, Session& session, const TrainReference& reference) {
+  for (const std::string set : {"probe1", "probe2", "timed"}) {
+    if (interrupted()) return {};
+    std::vector<SafeTensors> repeats;
+    const bool repeat = set == "probe1" && !session.loaded().value("deterministic", true);
+    for (int i = 0; repeat && i < kRepeats; ++i) {
+      auto step = probe_step(session, set);
+      if (!step) return tl::unexpected(step.error());
+      repeats.push_back(step->after.tensors);
+    }
+    if (repeat) player.evidence.own_spread = proof::gradient_spread(reference, set, repeats);
+    auto step = probe_step(session, set);
+    if (!step) return tl::unexpected(step.error());
+    check_counts(player, session, step->after, proof::probe_optimiser());
+    player.training.steps[set] = proof::check_gradients(reference, set, step->loss, step->after.tensors, player.tolerance());
+    if (!player.training.steps[set].equal_work()) return {};  // what follows would only say so again
+  }
+  if (auto done = Rules(player, session, reference).run(); !done) return done;
+  if (reference.has_dropout() && !interrupted()) return prove_dropout(player, session, reference);
+  return {};
+}
+
+Try<void> probe_restart(Player& player, Session& session, const TrainReference& reference) {
+  auto step = probe_step(session, "probe1");
+  if (!step) return tl::unexpected(step.error());
+  const auto verdict = proof::check_gradients(reference, "probe1", step->loss, step->after.tensors, player.tolerance());
+  if (!verdict.equal_work()) return tl::unexpected(unequal(verdict, "after a restart"));
+  if (auto done = restore(session, reference); !done) return done;
+  // Switching dropout may have made a compiling level compile again.
+  if (auto done = session.warm_up(3, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
+  return {};
+}
+
+Try<void> check_last_step(Player& player, Session& session, const TrainReference& reference, int index) {
+  // Masks cannot be drawn twice alike, so the steps that are compared go without.
+  if (reference.has_dropout())
+    if (auto done = session.set_mode("train", false); !done) return done;
+  auto before = session.state();
+  if (!before) return tl::unexpected(before.error());
+  check_counts(player, session, *before, reference.optimiser());
+  const double lr = proof::learning_rate(reference.optimiser(), session.steps());
+  if (auto timed = session.measure({1, 0, 0, {index}}); !timed) return tl::unexpected(timed.error());
+  const auto timed_loss = session.checked_output();
+  if (!timed_loss) return tl::unexpected(timed_loss.error());
+  auto after = session.state();
+  if (!after) return tl::unexpected(after.error());
+  const OwnState weights(session, weights_in(before->tensors));
+  if (weights.error()) return tl::unexpected(*weights.error());
+  std::vector<SafeTensors> gradients;
+  std::optional<SafeTensors> loss;
+  proof::UpdateVerdict update;
+  // A second gradient, only where the first does not explain the step, shows whether the level repeats itself at all.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (auto done = session.set_optimiser(proof::probe_optimiser()); !done) return done;
+    if (auto done = session.load_state(weights.path(), 0); !done) return done;
+    auto proven = session.prove({index});
+    if (!proven) return tl::unexpected(proven.error());
+    loss = std::move(*proven);
+    auto state = session.state();
+    if (!state) return tl::unexpected(state.error());
+    gradients.push_back(state->tensors);
+    const double spread = std::max(player.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
+    update = proof::check_update(reference.parameters(), before->tensors, gradients.front(), after->tensors, reference.optimiser(), lr, spread);
+    if (update.verdict.equal_work()) break;
+  }
+  const auto value = [&](const SafeTensors& from) {
+    const TensorView* one = from.find(fmt::format("{}/loss", index));
+    return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
+  };
+  const double timed = value(*timed_loss), again = value(*loss), spread = 4 * player.evidence.own_spread;
+  if (update.verdict.equal_work() && !(std::abs(timed - again) <= (1e-4 + spread) * std::abs(again) + 1e-5)) {
+    update.verdict = proof::not_equal(fmt::format("the timed loss of input {} is {:.7g}, and {:.7g} from the same weights when it is proven: inputs or labels are not those given", index, timed, again),
+                                      "timed loss follows other data", "loss");
+    update.verdict.kind = OutputVerdict::Kind::mistrusted;
+  }
+  player.training.add_update(update);
+  if (!update.verdict.equal_work()) return tl::unexpected(unequal(update.verdict, "a step after timing"));
+  return {};
+}
+
+void profile_phases(Player& player, Session& session, const TrainReference& reference) {
+  if (!session.offers("profile")) {
+    player.phases_note = "the level has no operation profile";
+    return;
+  }
+  const auto give_up = [&](const Failure& why) { player.phases_note = why.what; };
+  if (auto done = restore(session, reference); !done) return give_up(done.error());
+  if (auto done = session.warm_up(3, std::chrono::nanoseconds(0)); !done) return give_up(done.error());
+  // About half a second, whatever the step takes.
+  const int count = std::clamp(static_cast<int>(0.5e9 / std::max(1.0, player.iteration_ns)), 5, 50);
+  std::vector<int> indices;
+  for (int i = 0; i < count; ++i) indices.push_back(i % std::max(1, reference.ring()));
+  auto found = session.profile(indices);
+  if (!found) return give_up(found.error());
+  for (const auto& [phase, times] : found->phases)
+    for (const auto ns : times) player.phases[phase].push_back(static_cast<double>(ns) * 1e-6);
+  player.joined = found->joined;
+}
+
+OutputVerdict check_loss(const SafeTensors& output, int index) {
+  const TensorView* loss = output.find(fmt::format("{}/loss", index));
+  if (!loss || loss->elements() != 1) return proof::not_equal(fmt::format("the loss of input {} was not given", index), "no loss was given", "loss");
+  if (std::isfinite(value_at(*loss, 0))) return {};
+  return proof::not_equal(fmt::format("the loss of input {} is {}: if every level ends so, the learning rate is too large (--optimiser sgd:lr=...)", index, value_at(*loss, 0)), "the loss is not finite", "loss");
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/optimiser_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "common/nearest.hpp"
+
+namespace strata::plan {
+namespace {
+
+using nlohmann::json;
+
+tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
+  return fail(fmt::format("--optimiser {}: {}", text, why),
+              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, schedule=step/30/0.1 or schedule=cosine/100", Exit::usage);
+}
+
+template <class T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
+  if (!text.empty() && text.back() == by) parts.emplace_back();
+  return parts;
+}
+
+Result<json> schedule_of(const std::string& whole, const std::string& text) {
+  const auto parts = split(text, '/');
+  const auto steps = parts.size() > 1 ? number<int>(parts[1]) : std::nullopt;
+  const auto name = parts.empty() ? std::string() : parts[0];
+  if (name != "step" && name != "cosine") {
+    const auto near = nearest(name, {"step", "cosine"});
+    return bad(whole, fmt::format("unknown schedule '{}'{}; allowed: step/STEPS/FACTOR, cosine/STEPS", name, near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+  }
+  if (!steps || *steps < 1) return bad(whole, fmt::format("schedule {}: the number of optimiser steps is missing or not a whole number from 1", text));
+  if (name == "cosine") {
+    if (parts.size() != 2) return bad(whole, fmt::format("schedule {}: allowed: cosine/STEPS", text));
+    return json{{"name", "cosine"}, {"steps", *steps}};
+  }
+  const auto gamma = parts.size() == 3 ? number<double>(parts[2]) : std::nullopt;
+  if (!gamma || *gamma <= 0 || *gamma > 1) return bad(whole, fmt::format("schedule {}: allowed: step/STEPS/FACTOR with a factor above 0 and at most 1", text));
+  return json{{"name", "step"}, {"every", *steps}, {"gamma", *gamma}};
+}
+
+// One field=value into `out`.
+Result<void> set_field(json& out, const std::string& whole, const std::string& field, const std::string& value) {
+  if (field == "schedule") {
+    auto schedule = schedule_of(whole, value);
+    if (!schedule) return tl::unexpected(schedule.error());
+    out[field] = *schedule;
+    return {};
+  }
+  if (field == "nesterov") {
+    if (value != "true" && value != "false") return bad(whole, fmt::format("nesterov={}: allowed: true, false", value));
+    out[field] = value == "true";
+    return {};
+  }
+  const bool below_one = field == "momentum" || field == "dampening";
+  const auto got = number<double>(value);
+  const bool fits = got && (field == "lr" ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
+  if (!fits) return bad(whole, fmt::format("{}={}: allowed: {}", field, value, field == "lr" ? "numbers above 0" : below_one ? "numbers from 0 to below 1" : "numbers from 0"));
+  out[field] = *got;
+  return {};
+}
+
+}  // namespace
+
+Result<json> parse_optimiser(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto name = text.substr(0, colon);
+  if (name != "sgd") return bad(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
+  json out{{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
+  std::vector<std::string> known;
+  for (const auto& [field, value] : out.items())
+    if (field != "name") known.push_back(field);
+  std::set<std::string> seen;
+  for (const auto& part : colon == std::string::npos ? std::vector<std::string>() : split(text.substr(colon + 1), ',')) {
+    const auto equals = part.find('=');
+    const auto field = part.substr(0, equals);
+    if (std::find(known.begin(), known.end(), field) == known.end()) {
+      const auto near = nearest(field, known);
+      return bad(text, fmt::format("unknown field '{}'{}; allowed: {}", field, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")));
+    }
+    if (equals == std::string::npos) return bad(text, fmt::format("{} has no value", field));
+    if (!seen.insert(field).second) return bad(text, fmt::format("{} is given twice", field));
+    if (auto set = set_field(out, text, field, part.substr(equals + 1)); !set) return tl::unexpected(set.error());
+  }
+  if (out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0)) return bad(text, "nesterov needs a momentum above 0 and dampening 0");
+  return out;
+}
+
+}  // namespace strata::plan

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `--optimiser` option: sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,dampening=0,schedule=step/30/0.1
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace strata::plan {
+
+// The `optimiser` of spec.json (docs/bundle.md), every field present. Errors name the part that is wrong and what is allowed.
+Result<nlohmann::json> parse_optimiser(const std::string& text);
+
+}  // namespace strata::plan

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of a certificate, and those that certificates of inference and of training share.
+#pragma once
+
+#include <algorithm>
+
+#include "proof/certificate.hpp"
+
+namespace strata::proof {
+
+struct Line {
+  std::string check;
+  std::string how;     // observed, reported, assumed
+  std::string result;  // pass, fail, not_checked
+  std::string value, bound, detail;
+  bool about_level = true;  // false: of the proof itself; shown, not counted
+};
+
+// The lines in order, and what they add up to.
+class Lines {
+ public:
+  void add(Line line) { lines_.push_back(std::move(line)); }
+
+  // A failing line decides the verdict unless a graver one did; the first reason of the gravest kind stays.
+  void fail(Line line, OutputVerdict::Kind kind, const std::string& reason, const std::string& brief) {
+    line.result = "fail";
+    if (kind > kind_) {
+      kind_ = kind;
+      reason_ = reason;
+      brief_ = brief;
+    }
+    lines_.push_back(std::move(line));
+  }
+
+  void note(OutputVerdict::Kind kind) { kind_ = std::max(kind_, kind); }  // of a passing line
+  OutputVerdict::Kind kind() const { return kind_; }
+  const std::string& reason() const { return reason_; }
+  const std::string& brief() const { return brief_; }
+
+  // Lines of one sort that say something; assumptions count although nothing was checked.
+  int count(std::string_view how) const {
+    return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) {
+      return l.about_level && l.how == how && (how == "assumed" || l.result != "not_checked");
+    }));
+  }
+
+  nlohmann::json to_json() const {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Line& l : lines_)
+      out.push_back({{"check", l.check},
+                     {"how", l.how},
+                     {"result", l.result},
+                     {"value", l.value},
+                     {"bound", l.bound},
+                     {"detail", l.detail}});
+    return out;
+  }
+
+ private:
+  std::vector<Line> lines_;
+  OutputVerdict::Kind kind_ = OutputVerdict::Kind::equal;
+  std::string reason_, brief_;
+};
+
+// Tensors that the level read back against the bundle's files.
+void add_read_back(Lines& lines, const std::filesystem::path& bundle, const Evidence& evidence);
+void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
+// Threads and maths mode must be the case's; others are shown.
+void add_settings(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
+void add_work(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
+
+}  // namespace strata::proof

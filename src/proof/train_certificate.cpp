@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/train_certificate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "proof/lines.hpp"
+
+namespace strata::proof {
+
+namespace {
+
+using nlohmann::json;
+using Kind = OutputVerdict::Kind;
+
+const TrainReference::Fault* least_fault(const TrainReference& reference) {
+  const auto& all = reference.faults();
+  const auto least = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
+  return least == all.end() ? nullptr : &*least;
+}
+
+// A verdict as a line; `line` has its check, bound and value.
+void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& verdict, const std::string& note = {}) {
+  line.result = "not_checked";
+  if (!verdict) {
+    line.value = "";
+    line.detail = note;
+    return lines.add(line);
+  }
+  line.result = "pass";
+  if (verdict->equal_work()) {
+    lines.note(verdict->kind);
+    return lines.add(line);
+  }
+  line.detail = verdict->reason;
+  lines.fail(line, verdict->kind, fmt::format("{}: {}", line.check, verdict->reason), verdict->reason_short);
+}
+
+void add_steps(Lines& lines, const TrainEvidence& training) {
+  for (const auto& [set, title] : {std::pair{"probe1", "loss, gradients and statistics, probe weights 1"}, {"probe2", "loss, gradients and statistics, probe weights 2"},
+                                   {"timed", "loss, gradients and statistics, timed weights"}}) {
+    const auto found = training.steps.find(set);
+    Line line{title, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
+    if (found == training.steps.end()) {
+      add_verdict(lines, line, std::nullopt, "the level did not get that far");
+      continue;
+    }
+    line.value = std::isfinite(found->second.worst_ratio) ? fmt::format("{:.2f} of eager's envelope", found->second.worst_ratio) : "";
+    if (found->second.kind == Kind::equal_looser) {
+      line.bound = fmt::format("{:.0f}", reassociated_limit);
+      line.detail = "looser numerics: the level declares an algorithm that adds in another order";
+    }
+    add_verdict(lines, line, found->second);
+  }
+}
+
+void add_optimiser(Lines& lines, const TrainEvidence& training) {
+  for (const auto& rule : training.rules)
+    add_verdict(lines, {"optimiser: " + rule.name, "observed", "", rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "", "1", ""}, rule.verdict, rule.note);
+  if (training.rules.empty()) add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt, "the level did not get that far");
+  Line line{"a step after timing", "observed", "not_checked", "", "every restart", ""};
+  if (training.updates_checked > 0) {
+    line.value = fmt::format("{} of {} restarts", training.updates_checked - training.updates_failed, training.updates_checked);
+    line.result = "pass";
+    line.detail = std::isfinite(training.rate_error) ? fmt::format("sees a learning rate that is wrong by {:.1g}%", 100 * std::max(6 * training.rate_error, 1e-5))
+                                                     : "weights moved too little to see the learning rate; the momentum buffers were compared";
+  }
+  if (training.update_failure) {
+    line.detail = training.update_failure->reason;
+    lines.fail(line, training.update_failure->kind, fmt::format("a step after timing: {}", training.update_failure->reason), training.update_failure->reason_short);
+  } else {
+    lines.add(line);
+  }
+  Line counts{"steps done and learning rate", "reported", "not_checked", "", "as requested", ""};
+  if (training.counts_checked > 0) {
+    counts.result = "pass";
+    counts.value = fmt::format("{} states", training.counts_checked);
+  }
+  counts.detail = training.counts_wrong;
+  if (training.counts_wrong.empty())
+    lines.add(counts);
+  else
+    lines.fail(counts, Kind::unequal, training.counts_wrong, "another number of steps or rate");
+}
+
+void add_losses(Lines& lines, const Evidence& evidence) {
+  Line line{"losses while timing are finite", "observed", "not_checked", "", "every block", ""};
+  if (evidence.blocks_checked > 0) {
+    line.value = fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
+    line.result = "pass";
+  }
+  if (!evidence.block_failure) return lines.add(line);
+  line.detail = evidence.block_failure->reason;
+  lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason), evidence.block_failure->reason_short);
+}
+
+void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
+  if (!reference.has_dropout()) return;
+  add_verdict(lines, {"dropout", "observed", "", fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()), "|z| < 4, scatter within 2", ""}, training.dropout,
+              "the level did not get that far");
+  add_verdict(lines, {"eval mode leaves dropout out", "observed", "", "two runs are the same bytes", "", ""}, training.evaluation, training.evaluation_note);
+}
+
+bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training) {
+  lines.add({"reference", "observed", "pass", "one step of the module in float64", "", "", false});
+  const double widest = reference.widest_gradient_envelope();
+  lines.add({"gradients are sharp", "observed", widest <= weak_gradient ? "pass" : "fail", fmt::format("{:.2g} (relative) between legitimate runs", widest), fmt::format("{:.0e}", weak_gradient),
+             widest <= weak_gradient ? "" : "weak gradient proof", false});
+  Line planted{"planted faults are seen", "observed", "not_checked", "", fmt::format("{:.0f} times the bound", power_limit), "no fault could be planted in this network", false};
+  if (const auto* least = least_fault(reference)) {
+    planted.value = fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
+    planted.result = least->times_bound >= power_limit ? "pass" : "fail";
+    planted.detail = planted.result == "fail" ? least->sentence : "";
+  }
+  lines.add(planted);
+  if (evidence.own_spread > 0)
+    lines.add({"repeatability", "observed", "pass", fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread), "", "not deterministic: its own spread joins the envelope", true});
+  bool weak = train_power(reference).weak;
+  for (const char* set : {"probe1", "probe2", "timed"}) weak = weak || !training.steps.contains(set);
+  return weak;
+}
+
+}  // namespace
+
+void TrainEvidence::add_update(const UpdateVerdict& update) {
+  rate_error = updates_checked++ == 0 ? update.rate_error : std::max(rate_error, update.rate_error);
+  if (update.verdict.equal_work()) return;
+  ++updates_failed;
+  if (!update_failure) update_failure = update.verdict;
+}
+
+TrainPower train_power(const TrainReference& reference) {
+  TrainPower out;
+  const auto* least = least_fault(reference);
+  if (!reference.weak().empty())
+    out.reason = reference.weak();
+  else if (const double widest = reference.widest_gradient_envelope(); widest > weak_gradient)
+    out.reason = fmt::format("weak gradient proof: legitimate runs of eager part by {:.2g}, where {:.0e} is wanted", widest, weak_gradient);
+  else if (!least)
+    out.reason = "no fault could be planted in this network";
+  else if (least->times_bound < power_limit)
+    out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed", least->name, least->times_bound, power_limit);
+  out.weak = !out.reason.empty();
+  return out;
+}
+
+Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training) {
+  Lines lines;
+  add_steps(lines, training);
+  add_optimiser(lines, training);
+  add_losses(lines, evidence);
+  add_dropout(lines, reference, training);
+  add_read_back(lines, reference.folder(), evidence);
+  add_parameters(lines, reference.bundle(), evidence);
+  add_settings(lines, reference.bundle(), evidence);
+  add_work(lines, reference.bundle(), evidence);
+  const bool weak = add_strength(lines, reference, evidence, training);
+  Certificate out;
+  out.none = training.steps.empty();
+  out.kind = lines.kind();
+  out.reason = lines.reason();
+  out.reason_short = lines.brief();
+  json first;
+  for (const char* set : {"probe1", "probe2", "timed"})
+    if (const auto found = training.steps.find(set); first.is_null() && found != training.steps.end() && !found->second.first_difference.empty()) first = found->second.first_difference;
+  if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty()) first = training.update_failure->first_difference;
+  out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},
+               {"weak", weak},
+               {"observed", lines.count("observed")},
+               {"reported", lines.count("reported")},
+               {"assumed", lines.count("assumed")},
+               {"first_difference", first},
+               {"lines", lines.to_json()}};
+  return out;
+}
+
+}  // namespace strata::proof

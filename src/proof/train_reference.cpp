@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/train_reference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numbers>
+
+namespace strata::proof {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
+  return fail(fmt::format("{}: {}", path.string(), what), "The captured network is damaged; delete its folder and run again.");
+}
+
+}  // namespace
+
+Result<TrainReference> TrainReference::open(const fs::path& bundle) {
+  TrainReference out;
+  out.path_ = bundle;
+  const fs::path description = bundle / "bundle.json", about_path = bundle / "reference" / "train.json";
+  std::ifstream bundle_file(description), about_file(about_path);
+  if (!bundle_file) return damaged(description, "cannot be read");
+  if (!about_file) return damaged(about_path, "cannot be read");
+  ordered_json about;  // keeps the module's order of parameters
+  try {
+    out.bundle_ = json::parse(bundle_file);
+    if (!out.bundle_.at("case").at("optimiser").is_object()) return damaged(description, "names no optimiser");
+    about = ordered_json::parse(about_file);
+    for (const char* set : {"timed", "probe1", "probe2"})
+      if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
+    for (const auto& [name, fault] : about.at("faults").items())
+      out.faults_.push_back({name, fault.value("sentence", name), fault.at("times_bound").is_number() ? fault["times_bound"].get<double>() : HUGE_VAL});
+    out.weak_ = about.value("weak", std::string());
+    if (about.contains("dropout")) {
+      out.dropout_layers_ = static_cast<int>(about["dropout"].at("layers").size());
+      out.dropout_losses_ = about["dropout"].at("losses").get<std::vector<double>>();
+    }
+  } catch (const json::exception& error) {
+    return damaged(about_path, fmt::format("is not what it should be ({})", error.what()));
+  }
+  auto labels = SafeTensors::open(bundle / "labels.safetensors");
+  if (!labels) return tl::unexpected(labels.error());
+  out.labels_ = std::move(*labels);
+  return out;
+}
+
+Result<void> TrainReference::add_set(const std::string& name, const ordered_json& about) {
+  const fs::path file = path_ / "reference" / (name + ".train.safetensors");
+  auto reference = SafeTensors::open(file);
+  if (!reference) return tl::unexpected(reference.error());
+  auto weights = SafeTensors::open(path_ / "weights" / (name + ".safetensors"));
+  if (!weights) return tl::unexpected(weights.error());
+  Set set{std::move(*reference), std::move(*weights), {}, about.at("grad_floor").get<double>()};
+  const auto& envelope = about.at("envelope");
+  set.envelope["loss"] = envelope.at("loss").get<double>();
+  for (const auto& [parameter, error] : envelope.at("grad").items()) {
+    set.envelope["grad:" + parameter] = error.get<double>();
+    if (name == "probe1") parameters_.push_back(parameter);
+  }
+  for (const auto& [buffer, error] : envelope.at("stat").items()) set.envelope["stat:" + buffer] = error.get<double>();
+  for (const auto& [what, error] : set.envelope)
+    if (!set.reference.find("0/" + what)) return damaged(file, fmt::format("lacks '0/{}', which train.json lists", what));
+  if (!set.reference.find("0/loss")->elements()) return damaged(file, "holds an empty loss");
+  sets_.emplace(name, std::move(set));
+  return {};
+}
+
+const TensorView* TrainReference::expected(std::string_view set, std::string_view name) const {
+  const auto found = sets_.find(set);
+  return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("0/{}", name));
+}
+
+double TrainReference::envelope(std::string_view set, std::string_view name) const {
+  constexpr double least = 8 * 0x1p-24;  // one lucky run would accuse its neighbours
+  const auto found = sets_.find(set);
+  if (found == sets_.end()) return least;
+  const auto error = found->second.envelope.find(name);
+  return error == found->second.envelope.end() ? least : std::max(least, error->second);
+}
+
+double TrainReference::grad_floor(std::string_view set) const {
+  const auto found = sets_.find(set);
+  return found == sets_.end() ? 0 : found->second.grad_floor;
+}
+
+double TrainReference::widest_gradient_envelope() const {
+  double widest = 0;
+  for (const char* set : {"probe1", "probe2"})
+    for (const auto& parameter : parameters_) widest = std::max(widest, envelope(set, "grad:" + parameter));
+  return widest;
+}
+
+std::vector<std::string> TrainReference::statistics(std::string_view set) const {
+  std::vector<std::string> out;
+  if (const auto found = sets_.find(set); found != sets_.end())
+    for (const auto& [name, error] : found->second.envelope)
+      if (name.starts_with("stat:")) out.push_back(name.substr(5));
+  return out;
+}
+
+const TensorView* TrainReference::weight(std::string_view set, std::string_view name) const {
+  const auto found = sets_.find(set);
+  return found == sets_.end() ? nullptr : found->second.weights.find(name);
+}
+
+const TensorView* TrainReference::labels(int index) const { return labels_ ? labels_->find(fmt::format("{}/labels", index)) : nullptr; }
+
+double learning_rate(const json& optimiser, std::int64_t step) {
+  const double lr = optimiser.value("lr", 0.01);
+  const json schedule = optimiser.value("schedule", json());
+  if (!schedule.is_object()) return lr;
+  if (schedule.value("name", "") == "step") return lr * std::pow(schedule.value("gamma", 1.0), std::floor(static_cast<double>(step) / schedule.value("every", 1)));
+  return lr * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / schedule.value("steps", 1))) / 2;
+}
+
+}  // namespace strata::proof

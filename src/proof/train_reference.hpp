@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bundle of mode train as the proof sees it (docs/bundle.md): loss, gradients and BatchNorm statistics of one float64 step for
+// each weight set, the envelopes of legitimate float32 steps, planted faults and eager's losses with dropout.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/safetensors.hpp"
+
+namespace strata::proof {
+
+inline constexpr double weak_gradient = 1e-3;  // gradients whose envelope is wider make the proof weak (PROOF.md)
+
+class TrainReference {
+ public:
+  // Reads bundle.json and reference/train.json and maps the tensors. Error: something is missing or damaged.
+  static Result<TrainReference> open(const std::filesystem::path& bundle);
+
+  const nlohmann::json& bundle() const { return bundle_; }
+  const std::filesystem::path& folder() const { return path_; }
+  const nlohmann::json& optimiser() const { return bundle_["case"]["optimiser"]; }  // every field present
+  bool has_set(std::string_view set) const { return sets_.contains(set); }
+
+  // The reference tensor for input 0: "loss", "grad:<parameter>", "stat:<buffer>"; nullptr: the set has none.
+  const TensorView* expected(std::string_view set, std::string_view name) const;
+  double envelope(std::string_view set, std::string_view name) const;  // E0 of the same names
+  double grad_floor(std::string_view set) const;                       // root mean square of all gradients of the set
+  double widest_gradient_envelope() const;                             // over the probe sets
+  const std::vector<std::string>& parameters() const { return parameters_; }  // that have a gradient, in the module's order
+  std::vector<std::string> statistics(std::string_view set) const;
+  const TensorView* weight(std::string_view set, std::string_view name) const;  // of weights/<set>.safetensors
+  const SafeTensors& weights(std::string_view set) const { return sets_.find(set)->second.weights; }
+  const TensorView* labels(int index) const;
+  int ring() const { return bundle_.value("ring", 0); }
+
+  struct Fault {
+    std::string name, sentence;
+    double times_bound;
+  };
+  const std::vector<Fault>& faults() const { return faults_; }
+  const std::string& weak() const { return weak_; }  // the capture's own doubt; empty: none
+
+  bool has_dropout() const { return dropout_layers_ > 0; }
+  int dropout_layers() const { return dropout_layers_; }
+  const std::vector<double>& dropout_losses() const { return dropout_losses_; }  // eager's, input 0, set `timed`
+
+ private:
+  struct Set {
+    SafeTensors reference, weights;
+    std::map<std::string, double, std::less<>> envelope;
+    double grad_floor = 0;
+  };
+  Result<void> add_set(const std::string& name, const nlohmann::ordered_json& about);
+
+  std::filesystem::path path_;
+  nlohmann::json bundle_;
+  std::map<std::string, Set, std::less<>> sets_;
+  std::optional<SafeTensors> labels_;
+  std::vector<std::string> parameters_;
+  std::vector<Fault> faults_;
+  std::string weak_;
+  int dropout_layers_ = 0;
+  std::vector<double> dropout_losses_;
+};
+
+// The learning rate of the step after `step` steps: lr; lr gamma^floor(step/every); lr (1 + cos(pi step/steps))/2.
+double learning_rate(const nlohmann::json& optimiser, std::int64_t step);
+
+}  // namespace strata::proof

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata compare --mode train` from end to end with fake levels that train: equal work, each fault by its name, phases, both modes."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import MODEL, ROOT, Strata, rows_of
+
+CAPTURE = '''
+import json, os, sys
+sys.path.insert(0, {fakes!r})
+import train_bundle
+spec = json.load(open(sys.argv[sys.argv.index("--spec") + 1]))
+train_bundle.write(sys.argv[sys.argv.index("--out") + 1], spec, **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
+print(json.dumps({{"ok": True}}))
+'''
+
+
+class Training(Strata):
+    """A program whose capture writes the bundle of tests/fakes/train_bundle.py, so that neither PyTorch nor its gradients are needed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, folder / "cache")
+        self.root = folder / "root"
+        capture = self.root / "src" / "capture"
+        capture.mkdir(parents=True)
+        (capture / "__init__.py").write_text("", encoding="utf-8")
+        (capture / "__main__.py").write_text(CAPTURE.format(fakes=str(ROOT / "tests" / "fakes")), encoding="utf-8")
+        self.bundle()
+        self.environment |= {"STRATA_ROOT": str(self.root)}
+
+    def bundle(self, **about) -> None:
+        (self.root / "bundle.json").write_text(json.dumps(about), encoding="utf-8")
+
+    def level(self, name: str, *, rank: int = 5, train: dict | None = None, **more) -> None:
+        super().level(name, rank=rank, json_fields={"modes": ["infer", "train"]}, train=train or {}, **more)
+
+    def compare(self, *levels: str, more: tuple[str, ...] = (), **keywords):
+        return super().compare(*levels, more=("--mode", "train", *more), **({"restarts": 1} | keywords))
+
+
+@pytest.fixture
+def training(tmp_path):
+    return Training(tmp_path / "place with spaces")
+
+
+def lines_of(row: dict) -> dict[str, dict]:
+    return {line["check"]: line for line in row["proof"]["lines"]}
+
+
+def test_levels_that_train_alike_are_measured_with_throughput_and_phases(training):
+    training.level("slow", rank=1, samples={"median_ns": 2_000_000, "jitter": 0.01, "seed": 1})
+    training.level("fast", rank=2)
+    done, result = training.compare("slow", "fast", restarts=2)
+    rows = rows_of(result)
+    assert done.returncode == 0, [row["reason"] for row in rows.values()]
+    assert rows["fast"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03)
+    assert rows["fast"]["steps_per_s"] == pytest.approx(1000, rel=0.03) and rows["fast"]["throughput_per_s"] == pytest.approx(8000, rel=0.03)
+    assert rows["fast"]["phases"]["ms"]["backward"] == pytest.approx(0.4, rel=0.05)
+    assert rows["fast"]["phases"]["joined"] == {"forward": ["forward", "loss"]}
+    assert "a training step" in result["cases"][0]["headline"]["sentence"]
+    assert {line["result"] for line in rows["fast"]["proof"]["lines"] if line["how"] == "observed"} <= {"pass", "not_checked"}
+    assert not rows["fast"]["proof"]["weak"]
+    checked = lines_of(rows["fast"])
+    for check in ("loss, gradients and statistics, probe weights 1", "optimiser: weight decay", "optimiser: Nesterov", "a step after timing", "losses while timing are finite", "steps done and learning rate"):
+        assert checked[check]["result"] == "pass", checked[check]
+    assert checked["a step after timing"]["value"] == "2 of 2 restarts"
+
+
+def test_every_way_of_showing_a_run_shows_its_phases(training):
+    training.level("one", rank=1)
+    training.level("two", rank=2)
+    training.compare("one", "two")
+    shown = {style: training.run("show", "last", "--format", style, "--store", str(training.store)).stdout for style in ("text", "md", "csv")}
+    assert "backward" in shown["text"] and "samples/s" in shown["text"] and "in forward" in shown["text"]
+    assert "backward" in shown["md"] and "| one" in shown["md"]
+    header, first = shown["csv"].splitlines()[:2]
+    assert float(first.split(",")[header.split(",").index("phases_ms_backward")]) == pytest.approx(0.4, rel=0.05)
+    page = training.folder / "page.html"
+    assert training.run("report", "last", "--store", str(training.store), "-o", str(page)).returncode == 0
+    assert "Phases of a training step" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("fault", "state", "words"), [
+    ({"no_momentum": True}, "unequal", ["momentum"]),
+    ({"no_weight_decay": True}, "unequal", ["weight decay"]),
+    ({"lr_factor": 0.999}, "unequal", ["weights move by 0.999"]),
+    ({"skip_biases": True}, "unequal", ["biases"]),
+    ({"eval_statistics": True}, "unequal", ["eval mode"]),
+    ({"biased_variance": True}, "unequal", ["biased", "n = 8"]),
+    ({"summed_loss": True}, "unequal", ["summed"]),
+    ({"constant_loss": True}, "unequal", ["loss"]),
+    ({"shift_labels": 1}, "unequal", ["labels", "off by one"]),
+    ({"no_momentum": True, "only_in": "measure"}, "unequal", ["after timing", "without momentum"]),
+    ({"no_weight_decay": True, "only_in": "measure"}, "unequal", ["after timing", "without weight decay"]),
+    ({"lr_factor": 0.999, "only_in": "measure"}, "unequal", ["after timing", "learning rate"]),
+    ({"steps_off": 1}, "unequal", ["optimiser steps"]),
+])
+def test_a_level_that_trains_otherwise_has_no_number_and_its_fault_is_named(training, fault, state, words):
+    training.level("right", rank=1)
+    training.level("wrong", rank=2, train=fault)
+    done, result = training.compare("right", "wrong", more=("--optimiser", "sgd:lr=0.01,weight_decay=0.01"))
+    rows = rows_of(result)
+    assert (done.returncode, rows["right"]["state"]) == (1, "measured"), rows["right"]["reason"]
+    row = rows["wrong"]
+    assert (row["state"], row["end_to_end_ms"], row["phases"]) == (state, None, None), row["reason"]
+    for word in words:
+        assert word in row["reason"]
+
+
+def test_timed_steps_on_other_data_are_mistrusted_or_unequal(training):
+    training.level("right", rank=1)
+    training.level("stale", rank=2, train={"stale": True, "only_in": "measure"})
+    # the ring index of the last step is drawn: of these seeds at least one draws another than 0
+    states = set()
+    for seed in ("1", "2", "3"):
+        _, result = training.compare("right", "stale", more=("--order-seed", seed))
+        states.add(rows_of(result)["stale"]["state"])
+    assert states & {"mistrusted", "unequal"}
+
+
+def test_dropout_is_proven_by_the_losses_that_it_scatters(training):
+    training.bundle(dropout=0.3)
+    training.level("right", rank=1)
+    done, result = training.compare("right")
+    checked = lines_of(rows_of(result)["right"])
+    assert done.returncode == 0 and checked["dropout"]["result"] == "pass" and checked["eval mode leaves dropout out"]["result"] == "pass"
+
+
+@pytest.mark.parametrize(("fault", "word"), [("ignore_dropout", "dropout is not applied"), ("dropout_in_eval", "eval mode")])
+def test_dropout_in_the_wrong_mode_is_named(training, fault, word):
+    training.bundle(dropout=0.3)
+    training.level("right", rank=1)
+    training.level("wrong", rank=2, train={fault: True})
+    _, result = training.compare("right", "wrong")
+    rows = rows_of(result)
+    assert (rows["right"]["state"], rows["wrong"]["state"]) == ("measured", "unequal")
+    assert word in rows["wrong"]["reason"]
+
+
+def test_a_schedule_is_followed_and_checked(training):
+    training.level("right", rank=1)
+    done, result = training.compare("right", more=("--optimiser", "sgd:lr=0.05,schedule=step/100/0.9,nesterov=true"))
+    row = rows_of(result)["right"]
+    assert done.returncode == 0, row["reason"]
+    assert result["cases"][0]["case"]["optimiser"]["schedule"] == {"name": "step", "every": 100, "gamma": 0.9}
+    assert lines_of(row)["a step after timing"]["result"] == "pass"
+
+
+@pytest.mark.parametrize(("ops", "state", "word"), [
+    ({"state": {"error": {"code": "failed", "what": "the state cannot be written", "hint": ""}}}, "failed", "cannot be written"),
+    ({"state": {"answer": {"step": "many"}}}, "failed", "step"),
+    ({"set_optimiser": {"signal": 11}}, "crashed", "SIGSEGV"),
+    ({"set_labels": {"answer": {"count": 1}}}, "failed", "set_labels"),
+])
+def test_a_worker_that_goes_wrong_while_training_costs_its_row_and_no_other(training, ops, state, word):
+    training.level("right", rank=1)
+    training.level("wrong", rank=2, ops=ops)
+    done, result = training.compare("right", "wrong")
+    rows = rows_of(result)
+    assert (rows["wrong"]["state"], rows["right"]["state"], done.returncode) == (state, "measured", 1)
+    assert word in rows["wrong"]["reason"]
+
+
+def test_a_level_without_phases_keeps_its_number(training):
+    training.level("right", rank=1, ops={"profile": {"error": {"code": "unsupported", "what": "no clock here", "hint": ""}}})
+    done, result = training.compare("right")
+    row = rows_of(result)["right"]
+    assert (done.returncode, row["state"], row["phases"]["ms"], row["phases"]["note"]) == (0, "measured", {}, "no clock here")
+
+
+def test_a_level_that_cannot_train_is_unsupported(training):
+    training.level("trains", rank=1)
+    Strata.level(training, "infers", rank=2)
+    done, result = training.compare("trains", "infers")
+    assert (rows_of(result)["infers"]["state"], done.returncode) == ("unsupported", 3)
+
+
+def test_a_weak_proof_is_warned_of(training):
+    training.bundle(weak="no fault can be seen here")
+    training.level("right", rank=1)
+    _, result = training.compare("right")
+    assert rows_of(result)["right"]["proof"]["weak"]
+    (warning,) = [warning for warning in result["warnings"] if warning["id"] == "W004"]
+    assert "no fault can be seen here" in warning["what"]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--mode", "trian"], ["did you mean 'train'", "allowed: infer, train"]),
+    (["--mode", "train,train"], ["twice"]),
+    (["--optimiser", "sgd:lr=0.1"], ["training only", "--mode train"]),
+    (["--loss", "nll"], ["training only"]),
+    (["--mode", "train", "--loss", "mse"], ["--loss mse", "cross_entropy, nll"]),
+    (["--mode", "train", "--optimiser", "adam"], ["unknown optimiser 'adam'", "sgd"]),
+    (["--mode", "train", "--optimiser", "sgd:momentun=0.9"], ["did you mean 'momentum'"]),
+    (["--mode", "train", "--optimiser", "sgd:lr=0"], ["lr=0", "above 0"]),
+    (["--mode", "train", "--optimiser", "sgd:lr=0.1,lr=0.2"], ["twice"]),
+    (["--mode", "train", "--optimiser", "sgd:momentum=0,nesterov=true"], ["nesterov needs"]),
+    (["--mode", "train", "--optimiser", "sgd:schedule=cosin/10"], ["did you mean 'cosine'"]),
+    (["--mode", "train", "--optimiser", "sgd:schedule=step/30"], ["step/STEPS/FACTOR"]),
+    (["--mode", "train", "--deep"], ["--deep", "--mode infer"]),
+])
+def test_bad_training_options_are_told_before_anything_runs(training, arguments, words):
+    training.level("one")
+    done = training.run("compare", MODEL, "--levels", "one", "--store", str(training.store), *arguments)
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert not training.store.exists()
