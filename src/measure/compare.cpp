@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/interrupt.hpp"
+#include "export/recipe.hpp"
 #include "measure/solo.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
@@ -100,6 +101,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     player.row.repeat = repeat_command(setting_.options, level.id);
     player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                        {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+    if (exporting::ships(level)) player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
     const auto id = store_.add_row(setting_.run_id, case_.hash, player.row);
     if (!id) return tl::unexpected(id.error());
     player.row.row_id = *id;
