@@ -4,7 +4,8 @@ import sys
 from typing import Any
 
 import torch
-from strata_sdk import Job, UnavailableError
+from strata_sdk import Job, UnavailableError, UnsupportedError
+from strata_sdk.files import ScriptedNetwork
 from strata_sdk.torch_level import TorchLevel
 from torch._dynamo.utils import counters
 
@@ -12,6 +13,8 @@ from torch._dynamo.utils import counters
 class Compile(TorchLevel):
     def load(self, job: Job) -> None:
         super().load(job)
+        if isinstance(self.module, ScriptedNetwork):
+            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
         self.runner = torch.compile(self.module, dynamic=False)
         try:
             self.set_input(self.host_input(job.example()))  # compiling is lazy: one pass on an input of the case makes it happen here

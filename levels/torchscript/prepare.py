@@ -12,6 +12,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     device = bundle["case"]["device"]
     if device == "cuda" and not torch.cuda.is_available():
         raise UnavailableError("PyTorch sees no CUDA device", "trace on the machine that will run it: a trace may hold its device")
+    if bundle["model"]["kind"] == "onnx":
+        raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
     step = preparing.Steps()
     step("building the network")
     module, names = models.build_module(bundle_dir)

@@ -18,6 +18,8 @@ _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[torch.export.ExportedProgram | None, dict]:
     """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`."""
+    if why := getattr(module, "cannot_export", ""):
+        return None, {"ok": False, "what": why, "where": ""}
     args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
     first: Exception | None = None
     for strict in (False, True):
@@ -72,7 +74,7 @@ def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tup
             if isinstance(part, Tensor):
                 total[0] += part.numel() * part.element_size()
 
-    handles = [m.register_forward_hook(add) for m in module.modules() if not any(True for _ in m.children())]
+    handles = [m.register_forward_hook(add) for m in module.modules() if not any(True for _ in m.children()) and not isinstance(m, torch.jit.ScriptModule)]
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the fused attention kernel is one operator without a formula
     try:

@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from capture.faults import PRODUCTS
 from capture.problem import Problem
+from strata_sdk.files import KINDS
 from strata_sdk.models import bind, load_weights
 
 CALIBRATION_SAMPLES = 8
@@ -69,11 +70,17 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
 
 def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], bundle: dict) -> tuple[str, str]:
     """Puts the timed weights into the module; returns (a sentence for the report, a label for the case)."""
+    kind = bundle["model"]["kind"]
+    if spec["weights"] and kind in ("torchscript", "onnx"):
+        raise Problem("usage", f"--weights: the weights of {Path(spec['model']).name} are in it", "leave --weights out")
     if spec["weights"]:
         path = Path(spec["weights"])
         load_weights(module, read_user_weights(path), str(path))
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
+    if kind in KINDS.values():  # what a person saved is what is measured, zeros and ones included
+        name, digest = Path(spec["model"]).name, hashlib.sha256(Path(spec["model"]).read_bytes()).hexdigest()[:12]
+        return f"the file's own ({name}, SHA-256 {digest})", f"{name}:{digest}"
     notes = [f"seeded {spec['seed']}"]
     generator = torch.Generator().manual_seed(spec["seed"])
     redrawn = _redraw_constant_products(module, generator)

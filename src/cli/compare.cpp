@@ -14,6 +14,7 @@
 #include "common/interrupt.hpp"
 #include "measure/compare.hpp"
 #include "measure/warnings.hpp"
+#include "plan/command.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 #include "report/html.hpp"
@@ -76,13 +77,6 @@ Result<void> parse(Arguments& a) {
   if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout))) return bad("--timeout", a.timeout, "a time as 60s or 2m");
   if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--precision", a.precision, "a share as 1%");
   return {};
-}
-
-std::string quoted(const std::string& word) {
-  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,@%+") == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string run_identity() {
@@ -253,8 +247,8 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   a->command = "./strata";
-  for (int i = 1; i < argc; ++i) a->command += " " + quoted(argv[i]);
-  verb->add_option("model", o.model, "a model's name (strata list models), or your own as path/to/file.py:build")->required();
+  for (int i = 1; i < argc; ++i) a->command += " " + plan::quoted(argv[i]);
+  verb->add_option("model", o.model, "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt (TorchScript), .onnx")->required();
   verb->add_option("--levels", a->levels, "only these, as eager,libtorch (default: all; strata list levels)");
   verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/interrupt.hpp"
+#include "export/recipe.hpp"
 #include "measure/solo.hpp"
 #include "measure/tune.hpp"
 #include "measure/turns.hpp"
@@ -147,6 +148,7 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
   player.row.repeat = repeat_command(setting_.options, bundle_.info["case"].value("mode", "infer"), level.name());
   player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                      {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+  if (exporting::ships(level)) player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
   return player;
 }
 

@@ -49,6 +49,8 @@ std::string code_of(const nlohmann::json& spec, const Installation& place, const
   const std::string model = spec.value("model", "");
   // A user's model may import its neighbours, so all of the folder's sources count.
   if (const auto colon = model.rfind(':'); colon != std::string::npos) text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
+  // A network that is a file: a name is none.
+  if (std::error_code ec; fs::path(model).is_absolute() && fs::is_regular_file(model, ec)) text += sha256_of_file(model).value_or("");
   return text;
 }
 

@@ -19,12 +19,12 @@ bool has(const std::vector<std::string>& list, const std::string& one) { return 
 // A name for files: "eager", "eager-channels_last".
 std::string file_name_of(const level::Level& level) { return level.variant == "default" ? level.id : level.id + "-" + level.variant; }
 
-// What a level's own files are: an artefact made by other code must not be taken for this level's.
+// What a level's own files are: an artefact made by other code must not be taken for this level's. What its export folder holds makes none.
 std::string hash_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ec;
   for (const auto& entry : fs::recursive_directory_iterator(folder, ec))
-    if (entry.is_regular_file(ec) && entry.path().extension() != ".pyc" && entry.path().extension() != ".md") files.push_back(entry.path());
+    if (entry.is_regular_file(ec) && entry.path().extension() != ".pyc" && entry.path().extension() != ".md" && entry.path().parent_path().filename() != "export") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::string all;
   for (const auto& file : files) all += file.filename().string() + sha256_of_file(file).value_or("");

@@ -34,8 +34,10 @@ Result<std::string> existing(const std::string& option, const std::string& path,
   return fs::absolute(path, ec).lexically_normal().string();
 }
 
-// "path.py:build" with an absolute path; other names stay as they are.
+// "path.py:build" or the file of a network with an absolute path; other names stay as they are.
 Result<std::string> model_of(const std::string& model) {
+  for (const char* ending : {".pt2", ".pt", ".onnx"})
+    if (model.ends_with(ending)) return existing("model", model, false);
   const auto colon = model.rfind(':');
   const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
   if (!file) return model;

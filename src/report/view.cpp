@@ -8,6 +8,7 @@
 #include <map>
 
 #include "measure/turns.hpp"
+#include "plan/command.hpp"
 #include "report/ledger.hpp"
 #include "report/sentence.hpp"
 #include "stats/compare.hpp"
@@ -74,7 +75,7 @@ class CaseView {
   Json limits() const;
   Json aa_total() const;
   stats::Comparison aa(const store::Row& row) const;
-  std::string next_command(const Json& rows) const;
+  std::string next_command(const Json& said, const Json& rows) const;
 
   const store::Run& run_;
   const store::Case& case_;
@@ -320,8 +321,12 @@ Json CaseView::trust() const {
           {"together", together_}};
 }
 
-// What a reader would do next: resolve what is open, look closer at what is unequal, or read the report.
-std::string CaseView::next_command(const Json& rows) const {
+// What a reader would do next: take the winner away, look closer at what is unequal, resolve what is open, or read the report.
+std::string CaseView::next_command(const Json& said, const Json& rows) const {
+  if (said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" && case_.bundle.contains("spec"))
+    for (const auto& row : case_.rows)
+      if (row.level == said["level"] && row.variant == "default" && row.info.contains("artefact"))
+        return plan::export_command(case_.bundle["spec"], case_.bundle["model"].value("name", "model"), row.level, run_.command);
   for (const auto& row : rows)
     if (row["state"] == "unequal" && !run_.settings.value("deep", false) && case_.canonical.value("mode", "infer") == "infer") return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
@@ -335,9 +340,10 @@ Json CaseView::build() {
   for (const auto& row : case_.rows) rows.push_back(row_json(row));
   Json out{{"id", case_.id}, {"hash", case_.hash}, {"case", case_.canonical}, {"model", b.value("model", Json::object())}, {"input_source", b.value("input_source", "")},
            {"weight_source", b.value("weight_source", "")}, {"flops", b.value("flops", Json())}, {"parameters", b.value("parameters", Json())}, {"weight_bytes", b.value("weight_bytes", Json())},
-           {"reference_level", case_.reference_level}, {"limits", limits()}, {"trust", trust()}, {"ledger", ledger()}, {"aa", aa_total()}, {"next_command", next_command(rows)}};
+           {"reference_level", case_.reference_level}, {"limits", limits()}, {"trust", trust()}, {"ledger", ledger()}, {"aa", aa_total()}};
   out["rows"] = std::move(rows);
   out["headline"] = tuned_.empty() ? headline(out) : tuned_headline(out);
+  out["next_command"] = next_command(out["headline"], out["rows"]);
   return out;
 }
 

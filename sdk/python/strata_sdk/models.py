@@ -34,7 +34,7 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision, user, or a file's: pt2, torchscript, onnx."""
 
     module: nn.Module
     kind: str
@@ -66,7 +66,11 @@ def torchvision_names() -> list[str]:
 
 
 def build_model(model: str, seed: int = 0) -> Built:
-    """Builds `model` (a shipped or torchvision name, or FILE.py:FUNCTION) after seeding torch. Weights are as the model's own code makes them."""
+    """Builds `model` (a shipped or torchvision name, FILE.py:FUNCTION, or a file of files.py) after seeding torch. Weights are as the model's own code makes them."""
+    from . import files
+
+    if files.is_file(model):
+        return files.build(model)
     if ".py:" in model or model.endswith(".py") or os.sep in model:
         return _build_user(model, seed)
     shipped = shipped_models()

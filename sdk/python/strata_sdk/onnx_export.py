@@ -22,8 +22,11 @@ def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=torch.onnx.errors.OnnxExporterWarning)
-    step("reading the exported network")
     bundle = models.read_bundle(bundle_dir)
+    if bundle["model"]["kind"] == "onnx":
+        yield from _write_file(bundle, bundle_dir, folder, step)
+        return
+    step("reading the exported network")
     program = preparing.exported(bundle_dir)
     step("translating it to ONNX")
     raw = translate(program, bundle)
@@ -39,6 +42,21 @@ def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator
         model.optimize()
         path = folder / f"{weight_set}.onnx"
         model.save(str(path))
+        yield weight_set, path
+
+
+def _write_file(bundle: dict, bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator[tuple[str, Path]]:
+    """The person's own ONNX file with each weight set in it; nothing else is changed."""
+    import numpy as np
+    import onnx
+
+    network = models.build_model(bundle["case"]["model"]).module
+    for weight_set in preparing.WEIGHT_SETS:
+        step(f"writing {weight_set}.onnx")
+        models.load_weights(network, preparing.weights(bundle_dir, weight_set), weight_set)
+        path = folder / f"{weight_set}.onnx"
+        model = network.with_weights(np.float32)
+        onnx.save(model, str(path), save_as_external_data=model.ByteSize() > 2**31 - 1, location=f"{path.name}.data")
         yield weight_set, path
 
 

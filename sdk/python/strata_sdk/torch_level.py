@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from . import models
+from .errors import UnsupportedError
 from .level import Job, Level
 
 
@@ -27,7 +28,10 @@ class TorchLevel(Level):
 
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
-        module = models.build_model(job.case["model"], int(job.case.get("seed") or 0)).module.eval().requires_grad_(False)
+        built = models.build_model(job.case["model"], int(job.case.get("seed") or 0))
+        if built.kind == "onnx":
+            raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
+        module = built.module.eval().requires_grad_(False)
         return (models.TapModule(module).eval() if job.deep else module).to(self.device)
 
     def load_weights(self, weights: str) -> None:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves the network: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds model.onnx and case.json; inputs are named <entry>/<input>
+with entries from 0 on, outputs <entry>/<output>. Needs onnxruntime and numpy."""
+import json
+import sys
+from pathlib import Path
+
+import onnxruntime as ort
+from tensor_files import read_safetensors, write_safetensors
+
+
+def main() -> None:
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]")
+    folder = Path(sys.argv[1])
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads, options.inter_op_num_threads = case["threads"], 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    # TF32 is off, as in the run that was measured
+    provider = ("CUDAExecutionProvider", {"use_tf32": "0"}) if case["device"] == "cuda" else "CPUExecutionProvider"
+    network = ort.InferenceSession(str(folder / "model.onnx"), options, providers=[provider])
+
+    inputs = read_safetensors(Path(sys.argv[2]))
+    outputs = {}
+    entry = 0
+    while entry == 0 or f"{entry}/{case['inputs'][0]['name']}" in inputs:
+        results = network.run(None, {value.name: inputs[f"{entry}/{value.name}"] for value in network.get_inputs()})
+        for about, result in zip(case["outputs"], results):
+            outputs[f"{entry}/{about['name']}"] = result
+        entry += 1
+    for name, value in outputs.items():
+        print(name, value.dtype, list(value.shape), *value.reshape(-1)[:8])
+    if len(sys.argv) == 4:
+        write_safetensors(Path(sys.argv[3]), outputs)
+
+
+main()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that come as a file: torch.export programs (.pt2) and TorchScript archives (.pt), as modules that the capture and the levels run.
+ONNX files are in onnx_file.py. Code that a pickle in a file holds is never run."""
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import nn
+
+from . import models
+
+KINDS = {".pt2": "pt2", ".pt": "torchscript", ".onnx": "onnx"}
+
+
+def is_file(model: str) -> bool:
+    """Whether a case's `model` names a file by its ending."""
+    return Path(model).suffix in KINDS
+
+
+def build(model: str) -> models.Built:
+    """The network in the file; its weights are the file's own. Raises ModelError."""
+    path = Path(model)
+    if not path.is_file():
+        raise models.ModelError("usage", f"the model's file {path} does not exist", "check the path")
+    if path.suffix == ".onnx":
+        from .onnx_file import build as build_onnx
+
+        return build_onnx(path)
+    return _exported(path) if path.suffix == ".pt2" else _scripted(path)
+
+
+# ---------------------------------------------------------------------------------------------------- torch.export programs
+
+class ExportedNetwork(models._View):
+    """An exported program as a module, parameters under their own names. It has no mode: the one that it was exported in is in its graph."""
+
+    def forward(self, *args, **kwargs):
+        return self.inner(*args, **kwargs)
+
+    def train(self, mode: bool = True):
+        self.training = mode
+        return self
+
+    def __deepcopy__(self, memo: dict) -> ExportedNetwork:
+        return ExportedNetwork(copy.deepcopy(self.inner, memo))  # a copied graph makes dictionaries of its own, which the view must share
+
+
+def _exported(path: Path) -> models.Built:
+    program = _load_exported(path)
+    graph = program.module()
+    for node in list(graph.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:  # they check that types are those of the export: float64 is not
+            graph.graph.erase_node(node)
+    graph.recompile()
+    args, kwargs = program.example_inputs or ((), {})
+    if args and kwargs:
+        raise models.ModelError("unsupported", f"{path.name} takes positional and keyword inputs together", "export it with one kind: torch.export.export(module, args) or kwargs=")
+    return models.Built(ExportedNetwork(graph), "pt2", path.name, f"the exported program {path.name}", example_inputs=tuple(args) or dict(kwargs) or None)
+
+
+def _load_exported(path: Path) -> torch.export.ExportedProgram:
+    how = "torch.export.save(program, path) writes one"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            described = next((name for name in names if "/models/" in name and name.endswith(".json")), None)
+            written_by = json.loads(archive.read(described)).get("torch_version", "") if described else ""
+    except (zipfile.BadZipFile, OSError, ValueError, AttributeError) as error:
+        raise models.ModelError("usage", f"{path} is no torch.export file, or not all of it is there: {error}", how) from error
+    if any("/data/aotinductor/" in name for name in names):
+        raise models.ModelError("usage", f"{path} is an AOTInductor package: machine code, from which no other level can be made", "give the file that torch.export.save wrote")
+    if described is None:
+        raise models.ModelError("usage", f"{path} is an archive that holds no exported program of this kind", f"{how}; one of before PyTorch 2.8 must be exported again")
+    try:
+        with _no_pickled_code():
+            return torch.export.load(path)
+    except Exception as error:  # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError, SerializeError
+        if written_by and written_by.split("+")[0] != torch.__version__.split("+")[0]:
+            raise models.ModelError("usage", f"{path} was written by PyTorch {written_by}, and PyTorch {torch.__version__} cannot read it: {models.last_line(error)}",
+                                    "export it again with this PyTorch, or name an interpreter that has the other one with --python") from error
+        raise models.ModelError("usage", f"{path} cannot be read as an exported program: {models.last_line(error)}", how) from error
+
+
+@contextlib.contextmanager
+def _no_pickled_code():
+    """While torch.export.load runs, torch.load takes tensors alone and nothing else is unpickled."""
+    load = torch.load
+
+    def careful(file, *args, **keywords):
+        return load(file, *args, **(keywords | {"weights_only": True}))
+
+    def refuse(*_args, **_keywords):
+        raise pickle.UnpicklingError("the file holds pickled objects, which strata does not run")
+
+    with mock.patch.object(torch, "load", careful), mock.patch.object(pickle, "loads", refuse):
+        yield
+
+
+# ---------------------------------------------------------------------------------------------------- TorchScript archives
+
+class ScriptedNetwork(nn.Module):
+    """A TorchScript archive as a module; its tensors are named `script.<name>`."""
+
+    cannot_export = "torch.export does not take TorchScript"
+
+    def __init__(self, script: torch.jit.ScriptModule) -> None:
+        super().__init__()
+        self.script = script
+
+    def forward(self, *args, **kwargs):
+        return self.script(*args, **kwargs)
+
+    def train(self, mode: bool = True):
+        self.training = mode
+        if hasattr(self.script, "training"):  # a frozen archive has no mode any more
+            self.script.train(mode)
+        return self
+
+
+def _scripted(path: Path) -> models.Built:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError) as error:
+        raise models.ModelError("usage", f"{path} is no TorchScript archive, or not all of it is there: {error}", "torch.jit.save(script, path) writes one") from error
+    if not any(name.endswith("/constants.pkl") for name in names):
+        is_pickle = any(name.endswith("/data.pkl") for name in names)
+        raise models.ModelError("usage", f"{path} is {'a pickle of torch.save' if is_pickle else 'an archive'}, no TorchScript archive",
+                                "strata does not run pickles; weights are given with --weights, the network as path/to/file.py:build" if is_pickle else "torch.jit.save(script, path) writes one")
+    try:
+        script = torch.jit.load(str(path), map_location="cpu")
+    except Exception as error:  # RuntimeError of several kinds, and what a damaged archive makes of its reader
+        raise models.ModelError("usage", f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}", "save it again with this PyTorch: torch.jit.save(script, path)") from error
+    return models.Built(ScriptedNetwork(script).eval(), "torchscript", path.name, f"the TorchScript archive {path.name}")

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata export MODEL --level L -o DIR`: the artefact of a level, a program that serves it, a test and the certificate, in one folder.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "common/interrupt.hpp"
+#include "common/nearest.hpp"
+#include "export/write.hpp"
+#include "plan/command.hpp"
+#include "plan/jobs.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+struct Arguments {
+  plan::Options options;
+  std::string level, output, python, store;
+  std::optional<int> batch;
+  bool force = false;
+};
+
+// Why a level has no artefact, and what to take instead.
+Error no_artefact(const level::Level& level, const level::Found& found) {
+  std::vector<std::string> shipping;
+  std::string closest;
+  for (const auto& other : found.levels) {
+    if (!exporting::ships(other)) continue;
+    shipping.push_back(other.id);
+    if (other.from == level.id && !other.peer && closest.empty()) closest = fmt::format("{} ({}); all of them: ", other.id, other.changes);
+  }
+  const auto why = level.harness             ? std::string("it runs no network")
+                   : !level.prepare.empty()  ? fmt::format("its folder {} holds no export/export.json", level.folder.string())
+                   : level.language == "c++" ? fmt::format("its network is a hand-written program, {}", level.folder.string())
+                                             : std::string("it runs the Python module itself, and your own code already is that");
+  return {fmt::format("level {} ({}) has no artefact that could be shipped: {}", level.id, level.title, why),
+          shipping.empty() ? std::string() : fmt::format("--level {}{}", closest, fmt::join(shipping, ", ")), Exit::usage};
+}
+
+Result<level::Level> choose_level(const std::string& name, const Installation& place) {
+  const auto found = level::discover(level::search_path(place.root));
+  std::vector<std::string> known;
+  for (const auto& level : found.levels) {
+    known.push_back(level.id);
+    if (level.id != name) continue;
+    if (!exporting::ships(level)) return tl::unexpected(no_artefact(level, found));
+    return level;
+  }
+  for (const auto& problem : found.problems)  // it is there, but cannot be read
+    if (problem.where.parent_path().filename() == name) return fail("--level: " + problem.error.what, problem.error.hint, Exit::usage);
+  const auto near = nearest(name, known);
+  return fail(fmt::format("--level: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")), "`strata list levels` describes them",
+              Exit::usage);
+}
+
+struct Ready {
+  Installation place;
+  level::Level level;
+  Json spec;
+  plan::Environment environment, tools;
+};
+
+Result<Ready> get_ready(const Arguments& a) {
+  Ready ready;
+  ready.place = installation();
+  if (!a.python.empty()) ready.place.python = a.python;
+  auto level = choose_level(a.level, ready.place);
+  if (!level) return tl::unexpected(level.error());
+  ready.level = std::move(*level);
+  auto options = a.options;
+  if (a.batch) options.batches = {*a.batch};
+  const auto specs = plan::specs_of(options);
+  if (!specs) return tl::unexpected(specs.error());
+  ready.spec = specs->front();
+  return ready;
+}
+
+Result<void> ask_environments(Ready& ready) {
+  const auto& place = ready.place;
+  const auto environment = plan::ask_environment(place.python, place, ready.level.needs);
+  if (!environment) return tl::unexpected(environment.error());
+  ready.environment = *environment;
+  if (environment->torch_version.empty())
+    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
+                Exit::environment);
+  const auto tools = place.tools_python == place.python ? environment : plan::ask_environment(place.tools_python, place, ready.level.needs);
+  if (!tools) return tl::unexpected(tools.error());
+  ready.tools = *tools;
+  return {};
+}
+
+Error of_failure(const level::Level& level, const worker::Failure& failure) {
+  const bool lacking = failure.state == State::unavailable || failure.state == State::unsupported;
+  auto what = fmt::format("level {} is {} here: {}", level.id, to_string(failure.state), failure.what);
+  if (!lacking) what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.id, failure.what, failure.log_tail.empty() ? "" : "\n", failure.log_tail);
+  return {what, failure.hint, lacking ? Exit::environment : Exit::failed};
+}
+
+// Versions of Python packages, "" for one that is not there.
+Json versions_of(const std::vector<std::string>& packages, const std::string& python) {
+  worker::Launch launch;
+  launch.argv = {python, "-c", "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n except m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in sys.argv[1:]}))"};
+  launch.argv.insert(launch.argv.end(), packages.begin(), packages.end());
+  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
+  const auto told = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
+  return told.is_object() ? told : Json::object();
+}
+
+// The level's artefact for the bundle, prepared unless it lies in the cache.
+Result<measure::Job> get_artefact(const Ready& ready, const plan::Bundle& bundle, const plan::Options& options, ProgressLine& line) {
+  if (const auto why = plan::cannot_run(ready.level, bundle, ready.environment, ready.tools, ready.place)) return tl::unexpected(of_failure(ready.level, *why));
+  const auto logs = ready.place.cache / "logs";
+  auto job = plan::make_job(ready.level, bundle, ready.place, ready.environment, options, logs);
+  std::error_code ec;
+  for (const auto& folder : {logs, job.cache})
+    if (!fs::create_directories(folder, ec) && ec)
+      return fail(fmt::format("cannot make the cache folder {}: {}", folder.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
+  line.status(fmt::format("preparing {}", ready.level.id), -1);
+  const auto prepared = measure::prepare(job, level::expand(ready.level.prepare, ready.level, plan::places_of(ready.place)));
+  if (!prepared) return tl::unexpected(of_failure(ready.level, prepared.error()));
+  return job;
+}
+
+void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence, const std::string& proving) {
+  if (!evidence.certificate.is_object())
+    fmt::print(stderr, "warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not, proving);
+  else if (!evidence.note.empty())
+    fmt::print(stderr, "warning: {}\n  prove it: {}\n", evidence.note, proving);
+  fmt::print("{}\n", draft.place().string());
+  if (evidence.certificate.is_object()) fmt::print("  equal work proven by run {}\n", evidence.certificate.value("run", ""));
+  fmt::print("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build, recipe.test);
+}
+
+int export_level(const Arguments& a) {
+  auto ready = get_ready(a);
+  if (!ready) return complain(ready.error());
+  auto draft = exporting::Draft::begin(a.output, a.force);
+  if (!draft) return complain(draft.error());
+  if (auto asked = ask_environments(*ready); !asked) return complain(asked.error());
+  ProgressLine line;
+  line.status("capturing " + a.options.model, -1);
+  const auto bundle = plan::get_bundle(ready->spec, ready->place, ready->environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  line.clear();
+  if (!bundle) return complain(bundle.error());
+  const auto job = get_artefact(*ready, *bundle, a.options, line);
+  line.clear();
+  if (!job) return complain(job.error());
+  const auto recipe = exporting::read_recipe(*job, ready->place);
+  if (!recipe) return complain(recipe.error());
+  const auto evidence = exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
+  const auto proving = fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.id);
+  const exporting::Export made{*job, *recipe, evidence, proving, versions_of(recipe->packages, recipe->python), ready->place.root / "src/export/shared"};
+  if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
+  if (interrupted()) {
+    complain({"interrupted: nothing was written", "", Exit::failed});
+    return 130;
+  }
+  if (auto there = draft->publish(); !there) return complain(there.error());
+  say_done(*draft, *recipe, evidence, proving);
+  return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("export", "write a level's artefact with a program that serves it, a test and its certificate");
+  auto a = std::make_shared<Arguments>();
+  auto& o = a->options;
+  verb->add_option("model", o.model, "as in compare")->required();
+  verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")->required();
+  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
+  verb->add_flag("--force", a->force, "replace a folder that an earlier export made, with all that is in it");
+  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
+  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the test's inputs from");
+  verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
+  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
+  verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)");
+  verb->add_option("--device", o.device, "cpu or cuda");
+  verb->add_option("--maths", o.maths, "fp32: strict float32");
+  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
+  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  verb->add_option("--store", a->store, "the store to take the certificate from (default: in the XDG data folder)");
+  verb->callback([a, &exit_code] { exit_code = export_level(*a); });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/draft.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace strata::exporting {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kSpace = "free some space, or name a folder on another disk with -o";
+
+bool made_by_strata(const fs::path& folder) {
+  std::ifstream in(folder / "case.json");
+  const auto told = nlohmann::json::parse(in, nullptr, false);
+  return told.is_object() && told.value("schema", "") == "strata.export/1";
+}
+
+Result<void> check_place(const fs::path& wanted, bool replace) {
+  std::error_code ec;
+  if (!fs::exists(fs::symlink_status(wanted, ec))) return {};
+  if (!fs::is_directory(wanted, ec)) return fail(fmt::format("-o {}: it exists and is not a folder", wanted.string()), "name another folder", Exit::usage);
+  const bool empty = fs::is_empty(wanted, ec);
+  if (ec) return fail(fmt::format("-o {}: it cannot be read: {}", wanted.string(), ec.message()), "name another folder", Exit::usage);
+  if (empty) return {};
+  if (!made_by_strata(wanted))
+    return fail(fmt::format("-o {}: the folder is not empty, and strata export did not make it", wanted.string()), "name a folder that is new or empty; --force replaces only what strata export made",
+                Exit::usage);
+  if (!replace) return fail(fmt::format("-o {}: it holds an earlier export", wanted.string()), "--force replaces the whole folder, or name another", Exit::usage);
+  return {};
+}
+
+}  // namespace
+
+Result<Draft> Draft::begin(const fs::path& wanted, bool replace) {
+  std::error_code ec;
+  fs::path place = fs::weakly_canonical(fs::absolute(wanted, ec), ec);
+  if (!place.has_filename()) place = place.parent_path();
+  if (ec || place.empty() || place == place.root_path()) return fail(fmt::format("-o {}: not a folder that can be made", wanted.string()), "name a new folder, as -o served", Exit::usage);
+  if (auto free = check_place(place, replace); !free) return tl::unexpected(free.error());
+  const auto parent = place.parent_path();
+  if (!fs::is_directory(parent, ec)) return fail(fmt::format("-o {}: the folder {} does not exist", wanted.string(), parent.string()), fmt::format("mkdir -p {}", parent.string()), Exit::usage);
+  const auto partial = parent / fmt::format(".{}.partial-{}", place.filename().string(), getpid());
+  fs::create_directory(partial, ec);
+  if (!ec) fs::create_directory(partial / "test", ec);
+  if (ec) return fail(fmt::format("-o {}: cannot write to {}: {}", wanted.string(), parent.string(), ec.message()), "name a folder that you may write to", Exit::usage);
+  return Draft(place, partial);
+}
+
+Draft::Draft(Draft&& other) noexcept : wanted_(std::move(other.wanted_)), partial_(std::move(other.partial_)) { other.partial_.clear(); }
+
+Draft::~Draft() {
+  std::error_code ec;
+  if (!partial_.empty()) fs::remove_all(partial_, ec);
+}
+
+Result<void> Draft::write(const std::string& name, const std::string& text) const {
+  std::ofstream out(partial_ / name, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? Result<void>() : fail(fmt::format("cannot write {} ({} bytes)", (wanted_ / name).string(), text.size()), kSpace);
+}
+
+Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
+  std::error_code ec;
+  fs::copy_file(from, partial_ / name, ec);
+  return ec ? fail(fmt::format("cannot copy {} to {}: {}", from.string(), (wanted_ / name).string(), ec.message()), kSpace) : Result<void>();
+}
+
+Result<void> Draft::publish() {
+  std::error_code ec;
+  const fs::path old = partial_.string() + ".old";
+  const bool replaces = fs::exists(wanted_, ec) && !fs::is_empty(wanted_, ec);
+  if (replaces) fs::rename(wanted_, old, ec);
+  if (!ec) {
+    fs::rename(partial_, wanted_, ec);
+    std::error_code ignored;
+    if (ec && replaces) fs::rename(old, wanted_, ignored);
+  }
+  if (ec) return fail(fmt::format("cannot put {} in its place: {}", wanted_.string(), ec.message()), "name another folder with -o");
+  partial_.clear();
+  if (replaces) fs::remove_all(old, ec);
+  return {};
+}
+
+}  // namespace strata::exporting

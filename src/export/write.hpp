@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills a draft with all that an exported folder holds (docs/export.md).
+#pragma once
+
+#include "export/draft.hpp"
+#include "export/evidence.hpp"
+#include "export/recipe.hpp"
+
+namespace strata::exporting {
+
+struct Export {
+  const measure::Job& job;
+  const Recipe& recipe;
+  const Evidence& evidence;
+  std::string proving;      // the command that proves the artefact
+  nlohmann::json versions;  // of the recipe's packages, by name
+  std::filesystem::path shared;  // the README's template and the files of every export
+};
+
+// Errors: a file that is missing or cannot be written.
+Result<void> write_export(const Draft& draft, const Export& made);
+
+}  // namespace strata::exporting

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exports of a real network: built, run and tested by the commands that the README of the folder gives, without strata."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_cpp_levels import newest_build
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """exported(level) -> the folder of the MNIST convnet at that level; one capture for all."""
+    place = tmp_path_factory.mktemp("exports")
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_CACHE": str(place / "cache"), "XDG_DATA_HOME": str(place), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable,
+                                "STRATA_LEVEL_BUILD": os.environ.get("STRATA_LEVEL_BUILD") or newest_build()}
+
+    def get(level: str) -> Path:
+        folder = place / level
+        if not folder.exists():
+            done = subprocess.run([str(PROGRAM), "export", "mnist_convnet", "--level", level, "--threads", "1", "-o", str(folder)], env=environment, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr[-3000:]
+            assert "nothing is proven" in done.stderr
+        return folder
+
+    return get
+
+
+def commands(folder: Path) -> list[str]:
+    """The commands of the README: build, test, run."""
+    return (folder / "README.md").read_text(encoding="utf-8").split("```\n")[1].splitlines()
+
+
+def follow(command: str, folder: Path) -> subprocess.CompletedProcess:
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("STRATA_", "PYTHON"))}  # what was exported needs none of these
+    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
+    return subprocess.run(["sh", "-c", command], cwd=folder, env=alone | launcher | {"OMP_WAIT_POLICY": "PASSIVE"}, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("level", ["aoti", "torchscript", "openvino", "onnxruntime"])
+def test_an_export_is_built_run_and_proven_equal_by_its_own_commands_and_finds_a_wrong_artefact(level, exported):
+    folder = exported(level)
+    build, test, run = commands(folder)
+    for command in (build, test):
+        done = follow(command, folder)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    ran = follow(run, folder)
+    assert ran.returncode == 0, ran.stderr
+    outputs = [line for line in ran.stdout.splitlines() if line.startswith(("0/output", "1/output", "2/output", "3/output"))]
+    assert len(outputs) == 4 and len(set(line.split("/", 1)[1] for line in outputs)) == 4  # four inputs, four results
+    swap_inputs(folder)
+    wrong = follow(test, folder)
+    assert wrong.returncode != 0 and "is off by" in wrong.stdout
+
+
+def swap_inputs(folder: Path) -> None:
+    """Exchanges the first two inputs, so that the program's results belong to other ones."""
+    sys.path.insert(0, str(folder))
+    try:
+        import tensor_files
+    finally:
+        sys.path.remove(str(folder))
+    path = folder / "test" / "inputs.safetensors"
+    inputs = dict(tensor_files.read_safetensors(path))
+    for name in {name.split("/", 1)[1] for name in inputs}:
+        inputs[f"0/{name}"], inputs[f"1/{name}"] = inputs[f"1/{name}"], inputs[f"0/{name}"]
+    tensor_files.write_safetensors(path, inputs)
+
+
+def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):
+    folder = exported("torchscript")
+    program = folder / "build" / "serve"
+    assert program.exists(), "the test before builds it"
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes((folder / "test" / "inputs.safetensors").read_bytes()[:1000])
+    named_otherwise = tmp_path / "other.safetensors"
+    header = json.dumps({"0/other": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    named_otherwise.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    for words, said in (([], "usage"), ([folder, "/nowhere"], "/nowhere cannot be read"), ([folder, damaged], "outside the file"), ([folder, named_otherwise], "the inputs lack '0/arg0'"), ([tmp_path, damaged], "script.pt")):
+        done = subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and said in done.stderr, (words, done.stderr)

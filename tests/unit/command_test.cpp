@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/command.hpp"
+
+#include <gtest/gtest.h>
+
+#include "plan/options.hpp"
+
+namespace strata::plan {
+namespace {
+
+TEST(CommandTest, says_a_case_in_the_words_that_make_it) {
+  Options options;
+  options.model = "resnet50";
+  options.batches = {8};
+  options.threads = 2;
+  options.seed = 3;
+  options.synthetic = true;
+  options.device = "cuda";
+  options.inputs = {"1x3x64x64", "ids=int64:1x128:0..30521"};
+  const auto specs = specs_of(options);
+  ASSERT_TRUE(specs) << specs.error().what;
+  EXPECT_EQ(case_words(specs->front()), "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --synthetic --threads 2 --device cuda --seed 3");
+  options.inputs = {"float32:1x3x64x64", "ids=int64:1x128:0..30521"};
+  EXPECT_EQ(*specs, *specs_of(options));
+}
+
+TEST(CommandTest, exports_into_a_folder_whose_name_no_shell_reads_and_keeps_the_store_and_the_interpreter) {
+  const nlohmann::json spec{{"model", "/my nets/net.py:build"}, {"threads", 1}};
+  EXPECT_EQ(export_command(spec, "net:build", "aoti", "./strata compare x --store '/a b/c.db' --python /usr/bin/python3 --budget 1s"),
+            "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o net-build-aoti --store '/a b/c.db' --python /usr/bin/python3");
+  EXPECT_EQ(export_command(spec, "n", "aoti", "./strata compare x --store"), "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o n-aoti");
+}
+
+TEST(CommandTest, quotes_a_word_only_where_a_shell_needs_it) {
+  EXPECT_EQ(quoted("a-b_1.2/c:d"), "a-b_1.2/c:d");
+  EXPECT_EQ(quoted(""), "''");
+  EXPECT_EQ(quoted("it's"), "'it'\\''s'");
+}
+
+}  // namespace
+}  // namespace strata::plan
