@@ -26,7 +26,7 @@ class Eager(TorchLevel):
         return module.to(memory_format=torch.channels_last) if self.variant == "channels_last" else module
 
     def settings(self) -> dict[str, Any]:
-        changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "cuda"}}
+        changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "traced"}}
         return super().settings() | changed.get(self.variant, {})
 
     # -- channels_last -----------------------------------------------------------------------------------------------------------------------
