@@ -29,7 +29,7 @@ DROPOUT_LOSSES = 64
 
 
 class Stepper:
-    """One training step of a module on one batch: loss, gradients, and the buffers that it changes. It leaves the module as it was."""
+    """One training step of a module on one batch: loss, gradients, and the buffers after it. It leaves the module as it was."""
 
     def __init__(self, bundle: dict, device: str, threads: int, labels: Tensor) -> None:
         self.bundle, self.device, self.threads = bundle, device, threads
@@ -47,7 +47,7 @@ class Stepper:
                 parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
                 gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
             found = {"loss": loss} | {f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None}
-            found |= {f"stat:{name}": b for name, b in module.named_buffers() if name in kept and b.is_floating_point() and not torch.equal(b, before[name])}
+            found |= {f"stat:{name}": b for name, b in module.named_buffers() if name in kept and b.is_floating_point()}
             return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}
         finally:
             module.eval()
@@ -194,6 +194,8 @@ class TrainCapture:
         self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
         self.say(f"training step of weight set {name}")
         wanted = self.stepper.run(ref.double_copy(work), self.ring[0], ref.to_double)
+        still = {f"stat:{k}": v.cpu().double() for k, v in work.named_buffers()}
+        wanted = {k: v for k, v in wanted.items() if k not in still or not torch.equal(v, still[k])}  # buffers that a step changes
         floor = gradient_floor(wanted)
         if not floor > 0:
             raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")

@@ -107,8 +107,8 @@ def _bn_biased(plan: Plan) -> str:
             if module.training and module.momentum is not None:
                 count = args[0].numel() // args[0].shape[1]
                 kept = before[0] * (1 - module.momentum)
-                with torch.no_grad():
-                    module.running_var.copy_(kept + (module.running_var - kept) * ((count - 1) / count))
+                # By .data: autograd holds the buffer for the backward pass, which does not read it in train mode.
+                module.running_var.data.copy_(kept + (module.running_var - kept) * ((count - 1) / count))
 
         norm.register_forward_pre_hook(save)
         norm.register_forward_hook(bias)
