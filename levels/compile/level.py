@@ -1,39 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and counted."""
+"""compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and reported, and so are guards and recompilations."""
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from strata_sdk import Job, UnavailableError, UnsupportedError
 from strata_sdk.files import ScriptedNetwork
 from strata_sdk.torch_level import TorchLevel
-from torch._dynamo.utils import counters
+from torch import Tensor
+from torch._dynamo import utils as dynamo
+
+MODES = {"max-autotune": "max-autotune", "reduce-overhead": "reduce-overhead"}
 
 
 class Compile(TorchLevel):
+    joined_phases = {"forward": ["forward", "loss"]}  # one compiled function holds both
+
     def load(self, job: Job) -> None:
+        if self.variant == "freezing":
+            import torch._inductor.config as inductor
+
+            inductor.freezing = True
         super().load(job)
         if isinstance(self.module, ScriptedNetwork):
             raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
-        self.runner = torch.compile(self.module, dynamic=False)
+        options = {"dynamic": False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
+        self.runner = torch.compile(self.module, **options)
+        if job.trains:
+            self.objective = torch.compile(self.loss_of_batch, **options)
+        if self.variant != "freezing":
+            self.compile_now()
+
+    def load_weights(self, weights: str) -> None:
+        super().load_weights(weights)
+        if self.variant == "freezing":  # the compiled code holds the set before
+            torch.compiler.reset()
+            self.compile_now()
+
+    def compile_now(self) -> None:
+        """Compiling is lazy: one pass on an input of the case makes it happen here. In training the weights are loaded after it."""
+        inputs = self.host_input(self.job.example())
         try:
-            self.set_input(self.host_input(job.example()))  # compiling is lazy: one pass on an input of the case makes it happen here
-            self.run()
+            if self.job.trains:
+                self.set_mode("train", True)
+                self.set_batch(inputs, torch.zeros(self.job.about["outputs"][0]["shape"][0], dtype=torch.int64))
+                self.objective(self.inputs, self.named, self.labels).backward()
+                self.module.zero_grad()
+            else:
+                self.set_input(inputs)
+                self.run()
             self.wait()
         except Exception as error:
             if "C++ compiler" in str(error) or type(error).__name__ == "InvalidCxxCompiler":
                 raise UnavailableError("torch.compile finds no C++ compiler", "install g++, or set CXX to one") from error
             raise
-        self.result = self.inputs = None
-        stats, breaks = counters["stats"], counters["graph_break"]
-        self.found = {"graphs": stats["unique_graphs"], "graph_breaks": sum(breaks.values())}
-        for reason, count in breaks.items():
-            print(f"graph break x{count}: {reason}", file=sys.stderr)
+        self.result = self.inputs = self.labels = None
+
+    def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:
+        loss = self.objective(self.inputs, self.named, self.labels)
+        mark("forward")
+        return loss
 
     def unload(self) -> None:
         super().unload()
         torch.compiler.reset()
-        counters.clear()
+        dynamo.counters.clear()
+        dynamo.clear_compilation_metrics()
 
     def settings(self) -> dict[str, Any]:
-        return super().settings() | {"layout": "any", "freezing": False, "graph": "compiled", **self.found}
+        found = compiler_report()
+        for one in found["graph_breaks"]:
+            print(f"graph break at {one['where']}: {one['reason']}", file=sys.stderr)
+        changed = {"layout": "any", "freezing": self.variant == "freezing", "graph": "compiled", "graphs": found["graphs"], "graph_breaks": sum(dynamo.counters["graph_break"].values()),
+                   "compile": found}
+        return super().settings() | changed | ({"autotune": True} if self.variant == "max-autotune" else {})
+
+
+def compiler_report() -> dict[str, Any]:
+    """What TorchDynamo did since the last unload: graphs, guards, graph breaks ({reason, where}) and the reasons of recompilations."""
+    breaks = []
+    for reason in dynamo.graph_break_reasons:
+        place = reason.user_stack[-1] if reason.user_stack else None
+        one = {"reason": first_line(reason.reason), "where": f"{place.filename}:{place.lineno}" if place else ""}
+        if one not in breaks:
+            breaks.append(one)
+    metrics = dynamo.get_compilation_metrics()
+    recompiled = [first_line(reason) for m in metrics if (reason := getattr(m, "recompile_reason", None))]
+    return {"graphs": dynamo.counters["stats"]["unique_graphs"], "guards": sum(m.guard_count or 0 for m in metrics), "graph_breaks": breaks, "recompiles": recompiled}
+
+
+def first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]

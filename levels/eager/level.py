@@ -1,7 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""eager: the user's module, called from Python. Every other level is measured against it."""
+"""eager: the user's module, called from Python. Every other level is measured against it. Variants change its layout, its optimiser, or replay a CUDA graph."""
+from typing import Any
+
+import torch
+from strata_sdk import Job
 from strata_sdk.torch_level import TorchLevel
+from torch import Tensor
 
 
 class Eager(TorchLevel):
-    """TorchLevel with nothing changed: its defaults are this level."""
+    """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of the instance, so that the default pays nothing for it."""
+
+    def load(self, job: Job) -> None:
+        super().load(job)
+        if self.variant == "channels_last":
+            self.set_input = self.set_channels_last
+        elif self.variant == "fused":
+            self.optimiser_options = {"fused": True}
+        elif self.variant == "cudagraph":
+            self.capture_graph()
+            self.set_input, self.run = self.set_static, self.replay
+
+    def build_module(self, job: Job) -> torch.nn.Module:
+        module = super().build_module(job)
+        return module.to(memory_format=torch.channels_last) if self.variant == "channels_last" else module
+
+    def settings(self) -> dict[str, Any]:
+        changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "traced"}}
+        return super().settings() | changed.get(self.variant, {})
+
+    # -- channels_last -----------------------------------------------------------------------------------------------------------------------
+
+    def set_channels_last(self, inputs: tuple[Tensor, ...]) -> None:
+        """The caller's tensors are contiguous, so that bringing them into the layout is part of the iteration."""
+        TorchLevel.set_input(self, inputs)
+        self.inputs = tuple(self.as_channels_last(x) for x in self.inputs)
+        self.named = {name: self.as_channels_last(x) for name, x in self.named.items()}
+
+    @staticmethod
+    def as_channels_last(x: Tensor) -> Tensor:
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and x.is_floating_point() else x
+
+    # -- cudagraph ---------------------------------------------------------------------------------------------------------------------------
+
+    def capture_graph(self) -> None:
+        """Records one forward pass on tensors that stay; weights are loaded in place, so that the record holds for every set."""
+        self.static = tuple(x.to(self.device) for x in self.host_input(self.job.example()))
+        self.inputs, self.named = self.split(self.static)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):  # libraries choose and allocate before anything is recorded
+                TorchLevel.run(self)
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.inference_mode(), torch.cuda.graph(self.graph):
+            self.recorded = self.runner(*self.inputs, **self.named)
+
+    def set_static(self, inputs: tuple[Tensor, ...]) -> None:
+        for static, x in zip(self.static, inputs):
+            static.copy_(x)
+
+    def replay(self) -> None:
+        self.graph.replay()
+        self.result = self.recorded

@@ -18,6 +18,7 @@ from capture.case import Input, case_id, check_spec, resolve_inputs
 from capture.export import constants_digest, count_work, export
 from capture.inputs import make_ring
 from capture.problem import Problem, is_out_of_memory
+from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
 from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights, source_files
 
@@ -68,6 +69,7 @@ class _Capture:
         ref.strict_float32()
         self.say(f"building {spec['model']}")
         built = build_model(spec["model"], spec["seed"])
+        trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
         inputs = resolve_inputs(spec, built)
         self.info = self._describe(built, inputs)
@@ -79,7 +81,10 @@ class _Capture:
         self._timed(module)
         self.say("counting operations")
         self.info["flops"], self.info["activation_bytes"] = count_work(module, self.ring[0], self.info)
-        self._sets(module)
+        if spec["mode"] == "train":
+            self._training(module, trained)
+        else:
+            self._sets(module)
         self._write_info()
         return self.info
 
@@ -87,6 +92,7 @@ class _Capture:
         spec = self.spec
         described = [i.described() for i in inputs]
         case = spec | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
                 "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "outputs": [], "ring": spec["ring"],
                 "parameters": sum(p.numel() for p in built.module.parameters()), "weight_bytes": 0,
@@ -114,6 +120,12 @@ class _Capture:
         self.say("preparing weights")
         self.info["weight_source"], self.info["case"]["weights_label"] = prepare_timed(module, self.spec, self.ring, self.info)
         self.info["weight_bytes"] = sum(t.numel() * t.element_size() for t in state_of(module).values())
+
+    def _training(self, module: nn.Module, trained: list[str]) -> None:
+        """Mode train has references of its own; nothing is exported, since levels train the module."""
+        self._check_space(state_of(module))
+        self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
+        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self._write, self.say).run(module, trained)
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
@@ -212,8 +224,8 @@ class _Capture:
         save_file({k: v.contiguous() for k, v in tensors.items()}, str(self.folder / f"{name}.safetensors"))
 
     def _check_space(self, timed: dict[str, Tensor]) -> None:
-        """Refuses early when the weights alone (three sets and the export) cannot fit."""
-        needed = 4 * sum(t.numel() * t.element_size() for t in timed.values())
+        """Refuses early when the weights alone (three sets and the export; in training five sets and three of gradients) cannot fit."""
+        needed = (8 if self.spec["mode"] == "train" else 4) * sum(t.numel() * t.element_size() for t in timed.values())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from capture.problem import Problem
 from strata_sdk.models import Built
+from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "int32": torch.int32,
           "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool}
@@ -37,10 +38,12 @@ def check_spec(spec: Any) -> dict:
     """A copy of the spec with every field present; Problem when it is not one."""
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
-    full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "seed": 0, "weights": None,
+    full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
             "input_from": None, "synthetic": False, "ring": 4, "deep": False} | spec
-    if full["mode"] != "infer":
-        raise Problem("unsupported", f"mode '{full['mode']}' cannot be captured yet", "use mode infer")
+    if full["mode"] not in ("infer", "train"):
+        raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
+    if full["mode"] == "train":
+        _check_training(full)
     if full["maths"] != "fp32":
         raise Problem("unsupported", f"maths mode '{full['maths']}' cannot be captured yet", "use fp32")
     if full["device"] == "cuda" and not torch.cuda.is_available():
@@ -55,6 +58,18 @@ def check_spec(spec: Any) -> dict:
     if full["synthetic"] and full["input_from"]:
         raise Problem("usage", "'synthetic' and 'input_from' exclude each other", "leave one of them out")
     return full
+
+
+def _check_training(full: dict) -> None:
+    """Fills the optimiser; the loss is the model's own where none is given."""
+    try:
+        full["optimiser"] = check_optimiser(full["optimiser"])
+    except OptimiserError as error:
+        raise Problem("usage", error.what, error.hint) from error
+    if full["loss"] not in (None, *LOSSES):
+        raise Problem("usage", f"loss '{full['loss']}' is unknown; allowed: {', '.join(LOSSES)}")
+    if full["deep"]:
+        raise Problem("usage", "'deep' shows where outputs part; a training step has none", "use mode infer for it")
 
 
 def resolve_inputs(spec: dict, built: Built) -> list[Input]:

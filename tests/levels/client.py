@@ -122,10 +122,12 @@ class Worker:
         return answer
 
     def load(self, weights: str = "timed", **changed) -> dict:
-        """`load` of the bundle's own case, with fields of it changed, and `inputs`."""
+        """`load` of the bundle's own case, with fields of it changed, `inputs`, and in mode train `set_labels`."""
         case = json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"] | {"threads": self.threads} | changed
         answer = self.ask("load", case=case, bundle=str(self.bundle), weights=weights, cache=str(self.cache))
         self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
+        if case["mode"] == "train":
+            self.ask("set_labels", path=str(self.bundle / "labels.safetensors"))
         return answer
 
     def prove(self, indices: list[int]) -> dict[str, np.ndarray]:

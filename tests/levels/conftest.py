@@ -21,6 +21,8 @@ SPECS = {
     "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
     "one_thread": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network", "threads": 1},
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
+    "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
+    "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 

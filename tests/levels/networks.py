@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks of a user's kind: keyword inputs and integer ids, an in-place first operation, a path that depends on data."""
+"""Small networks of a user's kind: keyword inputs and integer ids, an in-place first operation, a path that depends on data, a residual one to train."""
 import torch
 from torch import Tensor, nn
 
@@ -51,3 +51,12 @@ class Branching(nn.Module):
 
 def branching_network():
     return Branching().eval(), torch.randn(2, 16, generator=torch.Generator().manual_seed(5))
+
+
+def residual_network():
+    """BatchNorm, a residual block, dropout and a bias: something to break for every fault of a training step."""
+    from torchvision.models.resnet import BasicBlock
+
+    torch.manual_seed(6)
+    layers = [nn.Conv2d(3, 12, 3, padding=1, bias=False), nn.BatchNorm2d(12), nn.ReLU(inplace=True), BasicBlock(12, 12), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(48, 10)]
+    return nn.Sequential(*layers), torch.randn(4, 3, 12, 12)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the author of a Python level writes: a class derived from `Level` in the level's level.py. It never times, prints or parses arguments.
 
-The SDK calls, for a case: supports, load, load_weights, then per iteration set_input, run, wait, outputs. Only those six have to be written.
+The SDK calls, for a case: supports, load, load_weights, then per iteration set_input, run, wait, outputs. Only those six have to be written. In a case of mode
+train an iteration is set_batch, step, wait, loss; a level that has `train` in its modes writes those and the others of the last section.
 """
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import BadRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -44,6 +45,10 @@ class Job:
         return self.case["maths"]
 
     @property
+    def trains(self) -> bool:
+        return self.case["mode"] == "train"
+
+    @property
     def deep(self) -> bool:
         return bool(self.case.get("deep"))
 
@@ -68,9 +73,11 @@ class Job:
 
 
 class Level:
-    """One way to run a network. `job` is set before supports() is called; `copy_inputs` becomes True when the network was seen to write into its inputs."""
+    """One way to run a network. `job` is set before supports() is called; `copy_inputs` becomes True when the network was seen to write into its inputs;
+    `variant` is one of level.json's, or default."""
 
     job: Job
+    variant = "default"
     copy_inputs = False
 
     # -- to write ----------------------------------------------------------------------------------------------------------------------------
@@ -155,6 +162,50 @@ class Level:
     def devices(self, declared: Sequence[str]) -> list[str]:
         """Which of level.json's devices this machine has."""
         return list(declared)
+
+    # -- training: all of these, where level.json's modes have `train` -----------------------------------------------------------------------
+
+    joined_phases: Mapping[str, Sequence[str]] = {}  # where step_in_phases() cannot tell phases apart: the one it marks -> those that it holds
+
+    def set_mode(self, mode: str, dropout: bool) -> None:
+        """`train`: step() follows; `eval`: set_input() and run(), as in inference. `dropout` False: no dropout in train mode."""
+        raise NotImplementedError
+
+    def set_optimiser(self, optimiser: dict[str, Any]) -> None:
+        """A new optimiser without buffers, by the fields of docs/bundle.md; `lr` is the rate of the next step, `schedule` is None: the SDK keeps it."""
+        raise NotImplementedError
+
+    def set_learning_rate(self, rate: float) -> None:
+        """The rate of the next step and those after it; buffers stay. Timed where a schedule changes it."""
+        raise NotImplementedError
+
+    def host_labels(self, labels: np.ndarray) -> Any:
+        """What the caller of this framework would hold, made from int64 labels once, before timing."""
+        return labels
+
+    def set_batch(self, inputs: Any, labels: Any) -> None:
+        """Takes one entry of the ring: what host_input() and host_labels() made. Timed. On a device: the copy to it."""
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """One optimiser step: forward, mean loss, gradients from zero, backward, update. Timed."""
+        raise NotImplementedError
+
+    def loss(self) -> float:
+        """The step's loss, in host memory. Timed."""
+        raise NotImplementedError
+
+    def step_in_phases(self, inputs: Any, labels: Any, mark: Callable[[str], None]) -> None:
+        """set_batch() and step(), calling mark(phase) at the end of each phase: input, to_device, forward, loss, backward, update."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, np.ndarray]:
+        """`weight:<name>` of every parameter and floating-point buffer, `momentum:<parameter>` of every buffer that the optimiser has, by PyTorch's names."""
+        raise NotImplementedError
+
+    def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
+        """What state() gave. A parameter without `momentum:` has no buffer afterwards. Raises BadRequest when names or shapes do not fit."""
+        raise NotImplementedError
 
 
 def read_job(request: dict) -> Job:

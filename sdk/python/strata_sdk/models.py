@@ -34,7 +34,8 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision, user, or a file's: pt2, torchscript, onnx."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision, user, or a file's: pt2, torchscript, onnx; `loss`
+    what it is trained with."""
 
     module: nn.Module
     kind: str
@@ -42,6 +43,7 @@ class Built:
     source: str
     example_inputs: Any = None
     default_inputs: list[dict] | None = None
+    loss: str = "cross_entropy"
 
 
 # ---------------------------------------------------------------------------------------------------- finding and building
@@ -79,7 +81,7 @@ def build_model(model: str, seed: int = 0) -> Built:
         function = _load_file(folder / "model.py").build
         torch.manual_seed(seed)
         module = function(model) if "names" in about else function()
-        return Built(module.eval(), "shipped", model, about["source"], default_inputs=about["inputs"])
+        return Built(module.eval(), "shipped", model, about["source"], default_inputs=about["inputs"], loss=about.get("loss", "cross_entropy"))
     zoo_names = torchvision_names()
     if model in zoo_names:
         from torchvision import models as zoo

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from . import models
 from .errors import UnsupportedError
-from .level import Job, Level
+from .level import Job
+from .torch_training import TorchTraining
 
 
-class TorchLevel(Level):
-    """Runs `self.runner`, by default the module itself, in inference mode."""
+class TorchLevel(TorchTraining):
+    """Runs `self.runner`, by default the module itself, in inference mode; in a case of mode train TorchTraining's step."""
 
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
@@ -25,13 +26,18 @@ class TorchLevel(Level):
         self.module = self.build_module(job)
         self.runner = self.module
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
+        if job.trains:
+            self.prepare_training()
 
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
         built = models.build_model(job.case["model"], int(job.case.get("seed") or 0))
         if built.kind == "onnx":
             raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
-        module = built.module.eval().requires_grad_(False)
+        module = built.module.eval()
+        if job.trains:
+            return module.to(self.device)
+        module.requires_grad_(False)
         return (models.TapModule(module).eval() if job.deep else module).to(self.device)
 
     def load_weights(self, weights: str) -> None:
@@ -88,7 +94,8 @@ class TorchLevel(Level):
         return [self.job.weights_path(self.job.weights)]
 
     def settings(self) -> dict[str, Any]:
-        return {"threads": torch.get_num_threads(), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
+        found = {"threads": torch.get_num_threads(), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
+        return found | ({"optimiser": self.optimiser_kind()} if self.job.trains else {})
 
     def device_peak_bytes(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None

@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import ending, errors, loop
+from . import ending, errors, loop, training
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
 
 API = 1
-_TRAINING = ("set_mode", "set_optimiser", "set_labels", "state", "load_state", "epoch", "profile")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -58,6 +57,8 @@ class Worker:
         self.about: dict[str, Any] = {}
         self.make: Callable[[], Level] | None = None
         self.level: Level | None = None
+        self.training: training.Training | None = None  # in a case of mode train
+        self.variant = os.environ.get("STRATA_VARIANT") or "default"
         self.arrays: list[tuple[Any, ...]] = []
         self.ring: list[Any] = []
         self.first_ns: int | None = None
@@ -100,8 +101,7 @@ class Worker:
             return {}
         operation = _OPERATIONS.get(op)
         if operation is None:
-            training = "; training is not implemented by this SDK" if op in _TRAINING else ""
-            raise UnsupportedError(f"this level has no operation `{op}`{training}", "`hello` lists the operations")
+            raise UnsupportedError(f"this level has no operation `{op}`", "`hello` lists the operations")
         if self.broken is not None:
             raise self.broken
         return operation(self, request)
@@ -110,9 +110,9 @@ class Worker:
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        operations = [op for op in _OPERATIONS if op != "read_weights" or _reads_back(level)]
+        operations = [op for op in _OPERATIONS if (op != "read_weights" or self._reads_back(level)) and (op not in training.OPERATIONS or training.allowed(self))]
         return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
-                "devices": level.devices(self.about["devices"]), "modes": self.about["modes"], "maths": self.about["maths"],
+                "devices": level.devices(self.declared("devices")), "modes": self.declared("modes"), "maths": self.about["maths"],
                 "ops": [*operations, "bye"], "library_ns": self.library_ns}
 
     def load(self, request: Request) -> dict:
@@ -120,48 +120,55 @@ class Worker:
             raise BadRequest("a network is loaded", "send `unload` first")
         job = read_job(request)
         level = self.make()
-        level.job = job
+        level.job, level.variant = job, self.variant
         self._check_declared(level)
         level.supports(job)
         begin = loop.clock()
         level.load(job)
         built = loop.clock()
         level.load_weights(job.weights)
+        self.training = training.Training(level) if job.trains else None
         loaded = loop.clock()
         self.level, self.first_ns = level, None
-        bakes = bool(self.about.get("bakes_weights"))  # then the network is built when its weights are known
-        settings = {"threads": job.threads, "maths": job.maths, "layout": "any", "inference_mode": True, "autotune": False, "freezing": bakes, "graph": "none"}
+        bakes = bool(self.declared("bakes_weights"))  # then the network is built when its weights are known
+        settings = {"threads": job.threads, "maths": job.maths, "layout": "any", "inference_mode": not job.trains, "autotune": False, "freezing": bakes, "graph": "none"}
         return {"phases": {"build_ns": (loaded if bakes else built) - begin, "weights_ns": 0 if bakes else loaded - built}, "settings": settings | level.settings(),
                 "parameters": level.parameters(), "artefact_bytes": sum(path.stat().st_size for path in level.artefacts()), "deterministic": level.deterministic()}
 
     def _check_declared(self, level: Level) -> None:
         """What level.json and hello say is checked here, so that no author has to."""
         job = level.job
-        for field, got, allowed in (("mode", job.case["mode"], self.about["modes"]), ("maths mode", job.maths, self.about["maths"]), ("device", job.device, self.about["devices"])):
+        name = self.about["id"] if self.variant == "default" else f"{self.about['id']}@{self.variant}"
+        variants = ["default", *self.about.get("variants", {})]
+        if self.variant not in variants:
+            raise UnsupportedError(f"{self.about['id']} has no variant {self.variant}", f"it has: {', '.join(variants)}")
+        for field, got, allowed in (("mode", job.case["mode"], self.declared("modes")), ("maths mode", job.maths, self.about["maths"]), ("device", job.device, self.declared("devices"))):
             if got not in allowed:
-                raise UnsupportedError(f"{self.about['id']} has no {field} {got}", f"it has: {', '.join(allowed)}")
+                raise UnsupportedError(f"{name} has no {field} {got}", f"it has: {', '.join(allowed)}")
         models = self.about.get("models")
         if models and job.case["model"] not in models:
             raise UnsupportedError(f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}")
-        if job.device not in level.devices(self.about["devices"]):
-            raise UnavailableError(f"{self.about['id']} finds no device {job.device} here", "`strata doctor` says why")
+        if job.device not in level.devices(self.declared("devices")):
+            raise UnavailableError(f"{name} finds no device {job.device} here", "`strata doctor` says why")
 
     def weights(self, request: Request) -> dict:
-        self._loaded().load_weights(request["weights"])
+        self.loaded().load_weights(request["weights"])
+        if self.training:
+            self.training.start()
         return {}
 
     def read_weights(self, _request: Request) -> dict:
         from . import tensors
 
-        level = self._loaded()
-        if not _reads_back(level):
+        level = self.loaded()
+        if not self._reads_back(level):
             raise UnsupportedError(f"{self.about['id']} cannot read its weights back")
         return {"sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}}
 
     def inputs(self, request: Request) -> dict:
         from . import tensors
 
-        level = self._loaded()
+        level = self.loaded()
         names = level.job.input_names
         present = set(tensors.names_in(request["path"]))
         count = len({name.split("/", 1)[0] for name in present})
@@ -171,11 +178,13 @@ class Worker:
             raise BadRequest(f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}", f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0")
         self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in wanted]
         self.ring = [level.host_input(entry) for entry in self.arrays]
+        if self.training:
+            self.training.ring = []  # labels belong to inputs
         return {"count": count}
 
     def prove(self, request: Request) -> dict:
-        level = self._loaded()
-        indices = self._indices(request["indices"])
+        self.loaded()
+        indices = self.indices(request["indices"])
         outputs: dict[str, Any] = {}
         for index in indices:
             outputs |= self._named(index, self._guarded_iteration(index))
@@ -184,46 +193,52 @@ class Worker:
         from . import tensors
 
         tensors.write(request["out"], outputs)
-        return {"outputs": level.job.output_names}
+        return {"outputs": ["loss"] if self._steps() else self.loaded().job.output_names}
 
     def _guarded_iteration(self, index: int) -> Any:
-        """One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies them from now on."""
+        """One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies them from now on.
+        A training step is not repeated: its own inputs were sound."""
         import numpy
 
-        level = self._loaded()
+        level, ring = self.running()
         before = [array.copy() for array in self.arrays[index]]
         for _ in range(2):
-            result, wall = loop.iterate(level, self.ring[index])
+            result, wall = loop.iterate(level, ring[index])
             self.first_ns = wall if self.first_ns is None else self.first_ns
             changed = [not numpy.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(self.arrays[index], before)]
             if not any(changed):
                 return result
             for array, saved in zip(self.arrays[index], before):
                 array[...] = saved
-            level.copy_inputs = True
-        raise errors.LevelError(f"running the network changes the caller's input {level.job.input_names[changed.index(True)]}", "copy the input in set_input() when `copy_inputs` is set")
+            self.loaded().copy_inputs = True
+            if level is self.training:
+                return result
+        raise errors.LevelError(f"running the network changes the caller's input {self.loaded().job.input_names[changed.index(True)]}", "copy the input in set_input() when `copy_inputs` is set")
 
     def warm_up(self, request: Request) -> dict:
         iterations, min_ns = _natural(request, "iterations"), _natural(request, "min_ns")
-        level, _ = self._loaded(), self._indices([0])
-        count, times = loop.warm_up(level, self.ring, iterations, min_ns)
+        self.loaded()
+        self.indices([0])
+        level, ring = self.running()
+        count, times = loop.warm_up(level, ring, iterations, min_ns)
         if self.first_ns is None and times:
             self.first_ns = times[0]
         return {"iterations": count, "first_ns": self.first_ns, "wall_ns": times}
 
     def measure(self, request: Request) -> dict:
-        level = self._loaded()
+        self.loaded()
         region = request.get("region", "end_to_end")
         if region != "end_to_end":
             raise UnsupportedError(f"this level has no region `{region}`", "it has: end_to_end")
         iterations, head = _natural(request, "iterations"), _natural(request, "head")
-        indices = self._indices(request["indices"])
+        indices = self.indices(request["indices"])
         check = request.get("check", -1)
         if len(indices) != iterations:
             raise BadRequest(f"`indices` has {len(indices)} entries for {iterations} iterations", "one ring index an iteration")
         if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
             raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
-        block = loop.measure(level, self.ring, indices, head, check)
+        level, ring = self.running()
+        block = loop.measure(level, ring, indices, head, check)
         if check >= 0 and not self._is_harness():
             from . import tensors
 
@@ -236,22 +251,42 @@ class Worker:
     def unload(self, _request: Request) -> dict:
         if self.level is not None:
             self.level.unload()
-        self.level, self.arrays, self.ring, self.first_ns = None, [], [], None
+        self.level, self.training, self.arrays, self.ring, self.first_ns = None, None, [], [], None
         gc.unfreeze()
         gc.collect()
         return {}
 
     # -- helpers -----------------------------------------------------------------------------------------------------------------------------
 
-    def _loaded(self) -> Level:
+    def declared(self, field: str) -> Any:
+        """A field of level.json, or of the variant where that has its own."""
+        return self.about.get("variants", {}).get(self.variant, {}).get(field, self.about.get(field))
+
+    def loaded(self) -> Level:
         if self.level is None:
             raise BadRequest("no network is loaded", "send `load` first")
         return self.level
 
+    def running(self) -> tuple[Any, Sequence[Any]]:
+        """What the loop runs and its ring: the level, or its training step with labels beside the inputs. Raises BadRequest when those are missing."""
+        if not self._steps():
+            return self.loaded(), self.ring
+        if not self.training.ring:
+            raise BadRequest("there are no labels", "send `set_labels` after `inputs`")
+        return self.training, self.training.ring
+
+    def _steps(self) -> bool:
+        """An iteration is an optimiser step."""
+        return self.training is not None and self.training.mode == "train"
+
+    def _reads_back(self, level: Level) -> bool:
+        """Not where a variant bakes weights in: what the framework still holds is not what runs."""
+        return type(level).weight is not Level.weight and not self.declared("bakes_weights")
+
     def _is_harness(self) -> bool:
         return bool(self.about.get("harness"))
 
-    def _indices(self, indices: Any) -> list[int]:
+    def indices(self, indices: Any) -> list[int]:
         if not self.ring:
             raise BadRequest("there are no inputs", "send `inputs` first")
         if not isinstance(indices, list) or not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < len(self.ring) for i in indices):
@@ -260,9 +295,13 @@ class Worker:
 
     def _named(self, index: int, outputs: Sequence[Any]) -> dict[str, Any]:
         """`<index>/<output name>` -> array, checked against the names that the bundle gives."""
-        level = self._loaded()
         if self._is_harness():
             return {}
+        if self._steps():
+            import numpy
+
+            return {f"{index}/loss": numpy.asarray(outputs[0], numpy.float32)}
+        level = self.loaded()
         names = level.job.output_names
         if len(outputs) != len(names):
             raise errors.LevelError(f"the level returned {len(outputs)} outputs, the network has {len(names)} ({', '.join(names[:4])})", "outputs() returns all, in the bundle's order")
@@ -302,10 +341,6 @@ def find_level(path: Path) -> type[Level]:
     return found[0]
 
 
-def _reads_back(level: Level) -> bool:
-    return type(level).weight is not Level.weight
-
-
 def _plain(value: Any) -> Any:
     """numpy's scalars as JSON numbers, paths and the like as text."""
     return value.item() if hasattr(value, "item") else str(value)
@@ -320,5 +355,5 @@ def _natural(request: Request, name: str) -> int:
 
 _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "hello": Worker.hello, "load": Worker.load, "weights": Worker.weights, "read_weights": Worker.read_weights, "inputs": Worker.inputs,
-    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload,
+    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload, **training.OPERATIONS,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""faulty_eager: eager with the fault that STRATA_FAULT names, of the network (src/capture/faults.py) or of the level (below)."""
+"""faulty_eager: eager with the fault that STRATA_FAULT names, of the network (src/capture/faults.py), of a training step (train_faults.py) or of the level (below)."""
 import os
 import sys
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "src"))
-from capture import faults  # noqa: E402
+from capture import faults, train_faults  # noqa: E402
 
 
 def wanted_fault() -> str:
@@ -20,14 +20,19 @@ def wanted_fault() -> str:
     return (Path(name[1:]).read_text(encoding="utf-8").strip() if name.startswith("@") else name) or "none"
 
 
+def names(trains: bool) -> list[str]:
+    """The faults that a case of this mode can have."""
+    return list(dict.fromkeys([*train_faults.TRAIN_FAULTS, *faults.FAULTS, *TRAINING_FAULTS] if trains else [*faults.FAULTS, *LEVEL_FAULTS]))
+
+
 class FaultyEager(TorchLevel):
     def load(self, job: Job) -> None:
         self.fault = wanted_fault()
-        if self.fault != "none" and self.fault not in faults.FAULTS and self.fault not in LEVEL_FAULTS:
-            raise UnsupportedError(f"STRATA_FAULT is '{self.fault}'", f"allowed: none, {', '.join([*faults.FAULTS, *LEVEL_FAULTS])}")
+        if self.fault != "none" and self.fault not in names(job.trains):
+            raise UnsupportedError(f"STRATA_FAULT is '{self.fault}'", f"allowed: none, {', '.join(names(job.trains))}")
         if self.fault == "other_batch" and job.about["inputs"][0]["shape"][0] < 2:
             raise UnsupportedError("other_batch needs a batch of 2 or more")
-        self.count, self.first_inputs, self.memo, self.has_weights = 0, None, None, False
+        self.count, self.first_inputs, self.first_labels, self.memo, self.has_weights = 0, None, None, None, False
         super().load(job)
 
     def load_weights(self, weights: str) -> None:
@@ -35,17 +40,27 @@ class FaultyEager(TorchLevel):
             return
         if self.has_weights:  # network faults overwrite weights and wrap layers, so each set starts from a sound network
             self.module = self.runner = self.build_module(self.job)
+            if self.job.trains:
+                self.prepare_training()
+                self.set_mode(*self.mode)
         super().load_weights(weights)
         self.has_weights = True
         if self.fault == "wrong_seed":
             other = models.build_model(self.job.case["model"], int(self.job.case.get("seed") or 0) + 1).module
             self.module.load_state_dict(other.state_dict())
-        if self.fault in faults.FAULTS:
-            inner = self.module.inner if self.job.deep else self.module
+        if self.fault in faults.FAULTS or self.fault in train_faults.TRAIN_FAULTS:
             try:
-                print(faults.apply_fault(inner, self.fault), file=sys.stderr)
+                print(self.plant(), file=sys.stderr)
             except faults.NotApplicable as error:
                 raise UnsupportedError(f"{self.fault}: {error}") from error
+
+    def plant(self) -> str:
+        if not self.job.trains or self.fault not in train_faults.TRAIN_FAULTS:
+            return faults.apply_fault(self.module.inner if self.job.deep else self.module, self.fault)
+        plan = train_faults.Plan(self.module, self.loss_of)
+        sentence = train_faults.plant(plan, self.fault)
+        self.loss_of = plan.loss_of
+        return sentence
 
     def set_input(self, inputs: tuple[Tensor, ...]) -> None:
         if self.fault == "stale_input":  # the buffer is filled once
@@ -71,6 +86,42 @@ class FaultyEager(TorchLevel):
         change = LEVEL_FAULTS.get(self.fault)
         return tuple(change(self, i, y) for i, y in enumerate(result)) if change else result
 
+    # -- training ----------------------------------------------------------------------------------------------------------------------------
+
+    def set_mode(self, mode: str, dropout: bool) -> None:
+        self.mode = mode, dropout
+        super().set_mode(mode, {"dropout_never": False, "dropout_always": True}.get(self.fault, dropout))
+
+    def set_optimiser(self, optimiser: dict) -> None:
+        buffers = self.state() if self.fault == "keeps_buffers" and hasattr(self, "optimiser") else {}
+        changed = {"no_momentum": {"momentum": 0.0, "nesterov": False}, "no_weight_decay": {"weight_decay": 0.0}, "no_dampening": {"dampening": 0.0},
+                   "no_nesterov": {"nesterov": False}, "rate_off": {"lr": optimiser["lr"] * 0.999}}
+        super().set_optimiser(optimiser | changed.get(self.fault, {}))
+        if buffers:
+            self.load_state(buffers | self.weights_alone())
+
+    def weights_alone(self) -> dict:
+        return {name: value for name, value in self.state().items() if name.startswith("weight:")}
+
+    def set_learning_rate(self, rate: float) -> None:
+        super().set_learning_rate(rate * 0.999 if self.fault == "rate_off" else rate)
+
+    def set_batch(self, inputs: tuple[Tensor, ...], labels: Tensor) -> None:
+        if self.fault == "stale_labels":
+            self.first_labels = labels = labels if self.first_labels is None else self.first_labels
+        elif self.fault == "other_batch":
+            labels = labels[: len(labels) // 2]
+        super().set_batch(inputs, labels)
+
+    def step(self) -> None:
+        super().step()
+        if self.fault == "decay_inside":  # a schedule that nobody asked for
+            for group in self.optimiser.param_groups:
+                group["lr"] *= 0.99
+
+    def loss(self) -> float:
+        return super().loss() * 0 + 1.0 if self.fault == "constant_loss" else super().loss()
+
     def repeat_batch(self, _i: int, y: Tensor) -> Tensor:
         whole = self.job.about["inputs"][0]["shape"][0]
         return torch.cat([y, y, y])[:whole] if y.dim() else y
@@ -95,5 +146,9 @@ LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
     "every_tenth": lambda s, _i, y: y + 1 if s.count % 10 == 0 else y,
 }
 
+# Faults of the training step and its optimiser; the methods above do them.
+TRAINING_FAULTS = ("stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
+                   "dropout_never", "dropout_always", "constant_loss")
+
 if __name__ == "__main__":
-    print("\n".join([*faults.FAULTS, *LEVEL_FAULTS]))
+    print("\n".join(dict.fromkeys([*names(False), *names(True)])))

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case's optimiser and loss, checked and filled (docs/bundle.md, "Mode train"), and the learning rate of a step. Needs neither torch nor numpy."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+DEFAULT: dict[str, Any] = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}
+LOSSES = ("cross_entropy", "nll")
+SCHEDULES = {"step": ("every", "gamma"), "cosine": ("steps",)}
+
+
+class OptimiserError(ValueError):
+    """An optimiser or a schedule that no level can have: `what` is wrong, and what is allowed (`hint`)."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.what, self.hint = what, hint
+
+
+def check_optimiser(given: Any) -> dict[str, Any]:
+    """The optimiser with every field, numbers as floats; None is the default one. Raises OptimiserError."""
+    if given is None:
+        return dict(DEFAULT)
+    if not isinstance(given, dict):
+        raise OptimiserError(f"the optimiser is {given!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}")
+    _only(given, DEFAULT, "the optimiser")
+    full = DEFAULT | given
+    if full["name"] != "sgd":
+        raise OptimiserError(f"the optimiser is called {full['name']!r}", "allowed: sgd")
+    for field in ("lr", "momentum", "dampening", "weight_decay"):
+        full[field] = _number(full[field], f"the optimiser's {field}")
+    if not isinstance(full["nesterov"], bool):
+        raise OptimiserError(f"the optimiser's nesterov is {full['nesterov']!r}", "allowed: true, false")
+    if full["nesterov"] and (full["momentum"] == 0 or full["dampening"] != 0):
+        raise OptimiserError(f"nesterov with momentum {full['momentum']:g} and dampening {full['dampening']:g}", "Nesterov's step needs a momentum above 0 and dampening 0")
+    full["schedule"] = _schedule(full["schedule"])
+    return full
+
+
+def _schedule(given: Any) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict) or given.get("name") not in SCHEDULES:
+        raise OptimiserError(f"the schedule is {given!r}", 'allowed: null, {"name":"step","every":30,"gamma":0.1}, {"name":"cosine","steps":100}')
+    fields = SCHEDULES[given["name"]]
+    what = f"the schedule {given['name']}"
+    _only(given, ("name", *fields), what)
+    checked: dict[str, Any] = {"name": given["name"]}
+    for field in fields:
+        if field not in given:
+            raise OptimiserError(f"{what} lacks `{field}`", f"it has: {', '.join(fields)}")
+        if field == "gamma":
+            checked[field] = _number(given[field], f"{what}'s gamma")
+        elif isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 1:
+            raise OptimiserError(f"{what}'s {field} is {given[field]!r}", "allowed: whole numbers of optimiser steps from 1")
+        else:
+            checked[field] = given[field]
+    return checked
+
+
+def _only(given: dict, known: Any, what: str) -> None:
+    for field in given:
+        if field not in known:
+            import difflib
+
+            near = difflib.get_close_matches(str(field), list(known), n=1)
+            raise OptimiserError(f"{what} has no field `{field}`", f"did you mean {near[0]}?" if near else f"it has: {', '.join(known)}")
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise OptimiserError(f"{what} is {value!r}", "allowed: numbers from 0")
+    return float(value)
+
+
+def learning_rate(optimiser: dict[str, Any], step: int) -> float:
+    """The rate of step number `step`, counted from 0. step: lr gamma^(n // every); cosine, which rises again after `steps`: lr (1 + cos(pi n / steps)) / 2."""
+    lr, schedule = optimiser["lr"], optimiser["schedule"]
+    if schedule is None:
+        return lr
+    if schedule["name"] == "step":
+        return lr * schedule["gamma"] ** (step // schedule["every"])
+    return lr * (1 + math.cos(math.pi * step / schedule["steps"])) / 2

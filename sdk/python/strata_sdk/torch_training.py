@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training half of the levels that run a PyTorch module from Python, and the parts of a step that the capture shares: losses and dropout's switch."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import models
+from .errors import BadRequest
+from .level import Level
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross_entropy": nn.functional.cross_entropy, "nll": nn.functional.nll_loss}
+
+# Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and timm's by name.
+_BY_CLASS = ((nn.modules.dropout._DropoutNd, "p"), (nn.MultiheadAttention, "dropout"), (nn.RNNBase, "dropout"))
+_BY_NAME = {"StochasticDepth": "p", "DropPath": "drop_prob"}
+
+
+class Dropouts:
+    """Every dropout of a module, to be switched off (probability 0) and on again."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.found: list[tuple[str, nn.Module, str, float]] = []
+        for path, layer in module.named_modules():
+            attribute = next((a for kind, a in _BY_CLASS if isinstance(layer, kind)), _BY_NAME.get(type(layer).__name__))
+            probability = getattr(layer, attribute, None) if attribute else None
+            if probability:
+                self.found.append((path, layer, attribute, float(probability)))
+
+    def switch(self, on: bool) -> None:
+        for _, layer, attribute, probability in self.found:
+            setattr(layer, attribute, probability if on else 0.0)
+
+
+def first_output(result: Any) -> Tensor:
+    """The network's first output, which the loss is made of."""
+    return result if isinstance(result, Tensor) else next(iter(models.flatten_outputs(result).values()))
+
+
+class TorchTraining(Level):
+    """One optimiser step of `self.module`, by PyTorch's autograd and SGD. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
+
+    optimiser_options: Mapping[str, Any] = {}  # of torch.optim.SGD, beside the case's
+
+    def prepare_training(self) -> None:
+        """After the module was built, before its weights are loaded."""
+        self.loss_of = LOSSES[self.job.case.get("loss") or "cross_entropy"]
+        self.dropouts = Dropouts(self.module)
+        self.objective = self.loss_of_batch
+
+    def loss_of_batch(self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return self.loss_of(first_output(self.module(*inputs, **named)), labels)
+
+    def set_mode(self, mode: str, dropout: bool) -> None:
+        self.module.train(mode == "train")
+        self.dropouts.switch(dropout)
+
+    def set_optimiser(self, optimiser: dict[str, Any]) -> None:
+        fields = {name: optimiser[name] for name in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
+        self.optimiser = torch.optim.SGD([p for p in self.module.parameters() if p.requires_grad], **fields, **self.optimiser_options)
+
+    def optimiser_kind(self) -> str:
+        """How torch.optim.SGD walks the parameters: its own choice, unless the level made one."""
+        if self.optimiser_options.get("fused"):
+            return "fused"
+        _, foreach = torch.optim.optimizer._default_to_fused_or_foreach(list(self.module.parameters()), differentiable=False)
+        return "foreach" if foreach else "loop"
+
+    def set_learning_rate(self, rate: float) -> None:
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+
+    def host_labels(self, labels: np.ndarray) -> Tensor:
+        return torch.from_numpy(labels)
+
+    def set_batch(self, inputs: Sequence[Tensor], labels: Tensor) -> None:
+        self.set_input(inputs)
+        self.labels = labels if self.device.type == "cpu" else labels.to(self.device)
+
+    def step(self) -> None:
+        self.optimiser.zero_grad()
+        self.result = self.objective(self.inputs, self.named, self.labels)
+        self.result.backward()
+        self.optimiser.step()
+
+    def loss(self) -> float:
+        result, self.result = self.result, None
+        return result.item()
+
+    def step_in_phases(self, inputs: Sequence[Tensor], labels: Tensor, mark: Callable[[str], None]) -> None:
+        mark("input")  # the caller's tensors are taken as they are
+        self.set_batch(inputs, labels)
+        mark("to_device")
+        self.optimiser.zero_grad()
+        self.result = self.forward_in_phases(mark)
+        self.result.backward()
+        mark("backward")
+        self.optimiser.step()
+        mark("update")
+
+    def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:
+        output = first_output(self.module(*self.inputs, **self.named))
+        mark("forward")
+        loss = self.loss_of(output, self.labels)
+        mark("loss")
+        return loss
+
+    # -- state -------------------------------------------------------------------------------------------------------------------------------
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {f"weight:{name}": value for name, value in self.module.state_dict().items() if isinstance(value, Tensor) and value.is_floating_point()}
+
+    def state(self) -> dict[str, np.ndarray]:
+        buffers = {f"momentum:{name}": self.optimiser.state.get(p, {}).get("momentum_buffer") for name, p in self.module.named_parameters()}
+        return {name: value.detach().cpu().contiguous().numpy() for name, value in (self._weights() | buffers).items() if value is not None}
+
+    def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
+        weights = self._weights()
+        trained = {f"momentum:{name}": p for name, p in self.module.named_parameters() if p.requires_grad}
+        missing = [name for name in weights if name not in tensors]
+        if missing:
+            raise BadRequest(f"the state lacks {missing[0]}", "load a file as `state` writes it")
+        for name, array in tensors.items():
+            own = weights.get(name, trained.get(name))
+            if own is None or tuple(own.shape) != array.shape:
+                raise BadRequest(f"the state holds {name} of shape {list(array.shape)}", f"allowed: {'no such tensor' if own is None else f'shape {list(own.shape)}'}")
+        with torch.no_grad():
+            for name, own in weights.items():
+                own.copy_(torch.from_numpy(tensors[name]))
+            for name, parameter in trained.items():
+                held = self.optimiser.state[parameter]
+                held.pop("momentum_buffer", None)
+                if name in tensors:  # in the parameter's own layout
+                    held["momentum_buffer"] = torch.empty_like(parameter, requires_grad=False).copy_(torch.from_numpy(tensors[name]))
+        self.wait()

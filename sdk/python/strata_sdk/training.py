@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training as the protocol has it: the operations beside those of inference, and a step as the timed loop sees it. The step itself is the level's.
+
+The learning rate of a schedule is computed here, outside the level: a level holds one rate, and is told when it changes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import loop
+from .errors import BadRequest, UnsupportedError
+from .level import Level
+from .optimiser import OptimiserError, check_optimiser, learning_rate
+
+if TYPE_CHECKING:
+    from .worker import Request, Worker
+
+PHASES = ("input", "to_device", "forward", "loss", "backward", "update")
+
+
+class Training:
+    """A loaded level in a case of mode train. The loop meets it in the level's place: one iteration is one optimiser step, an entry of the ring is (inputs, labels)."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.wait = level.wait
+        self.mode, self.dropout = "train", True
+        self.ring: list[tuple[Any, Any]] = []
+        self.set_optimiser(level.job.case.get("optimiser"))
+        level.set_mode(self.mode, self.dropout)
+
+    def set_optimiser(self, given: Any) -> None:
+        """No buffers, step 0."""
+        try:
+            self.optimiser = check_optimiser(given)
+        except OptimiserError as error:
+            raise BadRequest(error.what, error.hint) from None
+        self.start()
+
+    def start(self) -> None:
+        """The same optimiser again, without buffers, at step 0."""
+        self.step, self.rate = 0, learning_rate(self.optimiser, 0)
+        self.level.set_optimiser(self.optimiser | {"lr": self.rate, "schedule": None})
+
+    def set_rate(self) -> None:
+        """Tells the level the rate of the step that comes, if it is another one."""
+        rate = learning_rate(self.optimiser, self.step)
+        if rate != self.rate:
+            self.level.set_learning_rate(rate)
+            self.rate = rate
+
+    # -- what the loop calls -----------------------------------------------------------------------------------------------------------------
+
+    def set_input(self, entry: tuple[Any, Any]) -> None:
+        self.level.set_batch(*entry)
+
+    def run(self) -> None:
+        if self.optimiser["schedule"] is not None:
+            self.set_rate()
+        self.level.step()
+        self.step += 1
+
+    def outputs(self) -> tuple[float]:
+        return (self.level.loss(),)
+
+
+def allowed(worker: Worker) -> bool:
+    """A level trains where its level.json (or the variant) says so."""
+    return "train" in worker.declared("modes")
+
+
+def of(worker: Worker) -> Training:
+    """The training of the loaded case. Raises UnsupportedError, BadRequest."""
+    if not allowed(worker):
+        raise UnsupportedError(f"{worker.about['id']} does not train", "`hello` lists the operations")
+    level = worker.loaded()
+    if worker.training is None:
+        raise BadRequest(f"the loaded case is of mode {level.job.mode}", "load a case of mode train")
+    return worker.training
+
+
+# ---------------------------------------------------------------------------------------------------- operations
+
+def set_labels(worker: Worker, request: Request) -> dict:
+    from . import tensors
+
+    training, path = of(worker), request["path"]
+    count = len(worker.ring)
+    if not count:
+        raise BadRequest("there are no inputs", "send `inputs` before `set_labels`")
+    present, wanted = set(tensors.names_in(path)), [f"{i}/labels" for i in range(count)]
+    missing = [name for name in wanted if name not in present]
+    if missing or len(present) != count:
+        raise BadRequest(f"{path} holds {len(present)} tensors" + (f" and lacks {missing[0]}" if missing else f" for {count} inputs"), "one `<index>/labels` an entry of the ring, from 0")
+    arrays = list(tensors.read(path, wanted).values())
+    shape = tuple(training.level.job.about["outputs"][0]["shape"])
+    for name, array in zip(wanted, arrays):
+        if array.dtype.name != "int64" or array.shape != shape[:1]:
+            raise BadRequest(f"{name} is {array.dtype.name} of shape {list(array.shape)}", f"allowed: int64 of shape {list(shape[:1])}, one label a sample")
+        if array.size and not (0 <= array.min() and array.max() < shape[1]):
+            raise BadRequest(f"{name} holds the label {array.min() if array.min() < 0 else array.max()}", f"allowed: 0 to {shape[1] - 1}")
+    training.ring = [(inputs, training.level.host_labels(array)) for inputs, array in zip(worker.ring, arrays)]
+    return {"count": count}
+
+
+def set_mode(worker: Worker, request: Request) -> dict:
+    training = of(worker)
+    mode, dropout = request["mode"], request.get("dropout", training.dropout)
+    if mode not in ("train", "eval"):
+        raise BadRequest(f"`mode` is {mode!r}", "allowed: train, eval")
+    if not isinstance(dropout, bool):
+        raise BadRequest(f"`dropout` is {dropout!r}", "allowed: true, false")
+    training.level.set_mode(mode, dropout)
+    training.mode, training.dropout = mode, dropout
+    return {}
+
+
+def set_optimiser(worker: Worker, request: Request) -> dict:
+    of(worker).set_optimiser(request["optimiser"])
+    return {}
+
+
+def state(worker: Worker, request: Request) -> dict:
+    from . import tensors
+
+    training, path = of(worker), _path(request["out"], "out")
+    tensors.write(path, training.level.state())
+    return {"step": training.step, "lr": learning_rate(training.optimiser, training.step)}
+
+
+def load_state(worker: Worker, request: Request) -> dict:
+    from . import tensors
+
+    training, path, step = of(worker), _path(request["path"], "path"), request["step"]
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise BadRequest(f"`step` is {step!r}", "allowed: an integer from 0")
+    training.level.load_state(tensors.read(path))
+    training.step = step
+    training.set_rate()
+    return {}
+
+
+def _path(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"`{field}` is {value!r}", "allowed: the path of a file")
+    return value
+
+
+def profile(worker: Worker, request: Request) -> dict:
+    """Steps whose phases are timed one by one; on a device each phase ends with a wait, so that they are a pass of their own."""
+    training = of(worker)
+    if training.mode != "train":
+        raise BadRequest("the phases of a training step, in mode eval", "send `set_mode` with train first")
+    level, ring = worker.running()
+    indices, iterations = worker.indices(request["indices"]), request["iterations"]
+    if iterations != len(indices):
+        raise BadRequest(f"`indices` has {len(indices)} entries for {iterations!r} iterations", "one ring index an iteration")
+    phases: dict[str, list[int]] = {}
+    last = 0
+
+    def mark(phase: str) -> None:
+        nonlocal last
+        training.level.wait()
+        phases.setdefault(phase, []).append(loop.clock() - last)
+        last = loop.clock()
+
+    with loop.quiet_collector():
+        for index in indices:
+            training.set_rate()
+            training.level.wait()
+            last = loop.clock()
+            training.level.step_in_phases(*ring[index], mark)
+            training.step += 1
+            level.outputs()
+    return {"phases": {name: phases[name] for name in PHASES if name in phases}} | ({"joined": training.level.joined_phases} if training.level.joined_phases else {})
+
+
+OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {"set_labels": set_labels, "set_mode": set_mode, "set_optimiser": set_optimiser, "state": state, "load_state": load_state,
+                                                      "profile": profile}

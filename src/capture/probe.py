@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probe weights: a training step on them is smooth, so that float32 and float64 agree to rounding and a fault shows. Without them the sign of a value near a
+kink (a ReLU's 0) flips with the rounding, and with it a part of the gradient.
+
+Layer by layer in float64, on the very batch that is proven, the bias that comes before a kinked activation is moved per channel, so that no value lies within
+1 of a kink: 70% of the channels on the side where the activation passes values on, 30% where it does not. What is off in probe1 is on in probe2.
+"""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from capture.faults import PRODUCTS
+from capture.weights import NORMS, _away, _draw
+from strata_sdk.models import bind
+from strata_sdk.torch_training import first_output
+
+MARGIN = 1.0
+OFF_SHARE = 0.3
+ROUNDS = 4
+SHARP_LOGITS = 3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
+
+aten = torch.ops.aten
+# Values at which an activation's derivative jumps. ReLU6 comes as hardtanh.
+KINKS = {aten.relu: lambda a: (0.0,), aten.leaky_relu: lambda a: (0.0,), aten._prelu_kernel: lambda a: (0.0,), aten.hardswish: lambda a: (-3.0, 3.0),
+         aten.hardsigmoid: lambda a: (-3.0, 3.0), aten.hardtanh: lambda a: (float(a[1]) if len(a) > 1 else -1.0, float(a[2]) if len(a) > 2 else 1.0)}
+KINKS |= {aten.relu_: KINKS[aten.relu], aten.leaky_relu_: KINKS[aten.leaky_relu], aten.hardswish_: KINKS[aten.hardswish], aten.hardsigmoid_: KINKS[aten.hardsigmoid],
+          aten.hardtanh_: KINKS[aten.hardtanh]}
+
+
+@dataclasses.dataclass
+class Found:
+    """How far from the kinks the activations of a probe stay."""
+
+    activations: int = 0
+    least: float = float("inf")  # the least distance of any value to a kink
+    near: int = 0  # values closer than half of MARGIN
+
+    def sentence(self, name: str) -> str:
+        return f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side" if self.near else ""
+
+
+class _Pass(TorchDispatchMode):
+    """One forward pass that looks at every kinked activation's input, and moves it (and the layer that made it) when `moves`."""
+
+    def __init__(self, module: nn.Module, seed: int, second: bool, moves: bool) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+        self.second, self.moves, self.found = second, moves, Found()
+        self.made: list[tuple[nn.Module, int, Tensor]] = []
+        self.used: set[nn.Module] = set()
+        self.last_product: nn.Module | None = None
+        self.handles = [m.register_forward_hook(self.remember) for m in module.modules() if isinstance(m, (*PRODUCTS, *NORMS))]
+
+    def remember(self, layer: nn.Module, _args: tuple, output: Tensor) -> None:
+        if isinstance(layer, PRODUCTS):
+            self.last_product = layer
+        bias = getattr(layer, "bias", None)
+        if bias is not None and bias.dim() == 1 and isinstance(output, Tensor) and output.dim() > 1:
+            self.made.append((layer, output.dim() - 1 if isinstance(layer, (nn.Linear, nn.LayerNorm)) else 1, output))
+            del self.made[:-16]
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kinks = KINKS.get(func.overloadpacket)
+        if kinks is not None and args[0].dim() > 1 and args[0].is_floating_point():
+            if self.moves:
+                self.move(args[0], kinks(args))
+            self.look(args[0], kinks(args))
+        return func(*args, **(kwargs or {}))
+
+    def look(self, x: Tensor, kinks: tuple[float, ...]) -> None:
+        distance = torch.stack([(x - k).abs() for k in kinks]).amin(0)
+        self.found.activations += 1
+        self.found.least = min(self.found.least, distance.min().item())
+        self.found.near += int((distance < _margin(kinks) / 2).sum())
+
+    def producer(self, x: Tensor) -> tuple[nn.Module, int, Tensor] | None:
+        """The layer whose bias moves x: the last one that made a tensor of this shape, or (before a pooling) of as many channels."""
+        free = [one for one in reversed(self.made) if one[0] not in self.used]
+        alike = [one for one in free if one[2].shape == x.shape]
+        alike += [one for one in free if one[2].dim() == x.dim() and one[2].shape[one[1]] == x.shape[one[1]]]
+        return alike[0] if alike else None
+
+    def move(self, x: Tensor, kinks: tuple[float, ...]) -> None:
+        made = self.producer(x)
+        if made is None:
+            return
+        layer, dim, output = made
+        self.used.add(layer)
+        channels = x.shape[dim]
+        order, count = torch.randperm(channels, generator=self.generator), int(OFF_SHARE * channels)
+        extra = torch.rand(channels, generator=self.generator).to(x)
+        off = torch.zeros(channels, dtype=torch.bool, device=x.device)
+        off[order[count:2 * count] if self.second else order[:count]] = True
+        direct = x.data_ptr() == output.data_ptr() and layer.weight is not None and layer.weight.shape[0] == channels
+        flat = x.movedim(dim, 0).reshape(channels, -1)
+        scale, shift = _placement(flat.amin(1), flat.amax(1), off, extra, kinks, direct)
+        shape = [1] * x.dim()
+        shape[dim] = -1
+        x.mul_(scale.view(shape)).add_(shift.view(shape))
+        if direct:
+            layer.weight.mul_(scale.view(-1, *[1] * (layer.weight.dim() - 1)))
+        layer.bias.mul_(scale).add_(shift)
+
+
+def _margin(kinks: tuple[float, ...]) -> float:
+    return MARGIN if len(kinks) == 1 else min(MARGIN, (kinks[1] - kinks[0]) / 4)
+
+
+def _placement(low: Tensor, high: Tensor, off: Tensor, extra: Tensor, kinks: tuple[float, ...], may_scale: bool) -> tuple[Tensor, Tensor]:
+    """Per channel a factor and a shift that bring the range low..high below the first kink (`off`), or above it and below the second; 1 and 0 where it lies there."""
+    margin = _margin(kinks)
+    scale, shift = torch.ones_like(low), kinks[0] + margin + extra - low
+    fits = low >= kinks[0] + margin
+    if len(kinks) == 2:
+        room = kinks[1] - kinks[0] - 2 * margin
+        fits = fits & (high <= kinks[1] - margin)
+        if may_scale:
+            scale = (0.9 * room / (high - low).clamp(min=1e-12)).clamp(max=1.0)
+        shift = (kinks[0] + kinks[1]) / 2 - scale * (low + high) / 2
+    scale = torch.where(off, torch.ones_like(scale), scale)
+    shift = torch.where(off, kinks[0] - margin - extra - high, shift)
+    fits = torch.where(off, high <= kinks[0] - margin, fits)
+    return torch.where(fits, torch.ones_like(scale), scale), torch.where(fits, torch.zeros_like(shift), shift)
+
+
+def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, seed: int, second: bool) -> Found:
+    """Changes a float64 module, with dropout switched off, into a probe for `entry`: every parameter and running statistic drawn anew, then biases moved.
+    A network without kinks keeps what was drawn."""
+    generator = torch.Generator().manual_seed(seed + 1 + second)
+    with torch.no_grad():
+        norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
+        product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
+        for name, parameter in module.named_parameters():
+            if parameter.is_floating_point():
+                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+        found = Found()
+        for _ in range(ROUNDS):
+            _run(module, entry, bundle, _Pass(module, seed, second, moves=True))
+            found = _run(module, entry, bundle, _Pass(module, seed, second, moves=False))
+            if not found.near:
+                break
+        for norm in module.modules():
+            if isinstance(norm, _BatchNorm) and norm.running_mean is not None:
+                norm.running_mean.copy_(_away(norm.running_mean.shape, 0.1, 0.5, generator))
+                norm.running_var.copy_(1 + _away(norm.running_var.shape, 0.1, 0.5, generator))
+    return found
+
+
+def _run(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: _Pass) -> Found:
+    """One pass in train mode; logits that would leave softmax no gradient are made smaller, by the last layer."""
+    device = next(module.parameters()).device
+    args, kwargs = bind({k: (v.double() if v.is_floating_point() else v.clone()).to(device) for k, v in entry.items()}, bundle)
+    module.train()
+    try:
+        with look:
+            logits = first_output(module(*args, **kwargs))
+    finally:
+        module.eval()
+        for handle in look.handles:
+            handle.remove()
+    deviation = logits.std(1).mean().item() if logits.dim() == 2 and logits.shape[1] > 1 else 0.0
+    if look.moves and deviation > SHARP_LOGITS and look.last_product is not None:
+        for parameter in look.last_product.parameters(recurse=False):
+            parameter.mul_(1 / deviation)
+    return look.found

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the driver checks of a training level, in NumPy, for the tests: one step against the bundle's reference, and PyTorch's SGD by its formula."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from client import Worker
+from safetensors.numpy import load_file
+
+PROBE = {"name": "sgd", "lr": 1.0, "momentum": 0.9, "weight_decay": 0.0}  # without a buffer the first step's buffer is the gradient
+
+
+def about(bundle: Path) -> dict:
+    return json.loads((bundle / "reference" / "train.json").read_text(encoding="utf-8"))
+
+
+def state(worker: Worker) -> tuple[dict[str, np.ndarray], dict]:
+    """The tensors and the answer of `state`."""
+    out = Path(worker.scratch.name) / "state.safetensors"
+    out.unlink(missing_ok=True)
+    answer = worker.ask("state", out=str(out))
+    return load_file(out), answer
+
+
+def load_state(worker: Worker, tensors: dict[str, np.ndarray], step: int) -> None:
+    from safetensors.numpy import save_file
+
+    path = Path(worker.scratch.name) / "given.safetensors"
+    save_file(tensors, path)
+    worker.ask("load_state", path=str(path), step=step)
+
+
+def gradients(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix("momentum:"): value for name, value in tensors.items() if name.startswith("momentum:")}
+
+
+def probe(worker: Worker, weights: str) -> dict[str, np.ndarray]:
+    """One step from a weight set: `loss`, `grad:<parameter>`, `stat:<buffer>`, under the names of the reference."""
+    worker.ask("weights", weights=weights)
+    worker.ask("set_mode", mode="train", dropout=False)
+    worker.ask("set_optimiser", optimiser=PROBE)
+    loss = worker.prove([0])["0/loss"]
+    after, _ = state(worker)
+    return {"loss": loss} | {f"grad:{k}": v for k, v in gradients(after).items()} | {f"stat:{k.removeprefix('weight:')}": v for k, v in after.items() if "running_" in k}
+
+
+def times_bound(found: dict[str, np.ndarray], bundle: Path, weights: str) -> dict[str, float]:
+    """Name -> error in units of 8 envelopes."""
+    told = about(bundle)[weights]
+    envelope = {"loss": told["envelope"]["loss"]} | {f"{kind}:{k}": v for kind in ("grad", "stat") for k, v in told["envelope"][kind].items()}
+    times = {}
+    for key, truth in load_file(bundle / "reference" / f"{weights}.train.safetensors").items():
+        name, truth = key.removeprefix("0/"), truth.astype(np.float64)
+        if name not in found or found[name].shape != truth.shape:
+            times[name] = float("inf")
+            continue
+        size = np.linalg.norm(truth) + (0.01 * told["grad_floor"] * truth.size**0.5 if name.startswith("grad:") else 0.0)
+        times[name] = float(np.linalg.norm(found[name].astype(np.float64) - truth) / max(size, 1e-300)) / (8 * envelope[name])
+    return {k: v if v == v else float("inf") for k, v in times.items()}
+
+
+def sgd(before: dict[str, np.ndarray], gradient: dict[str, np.ndarray], optimiser: dict, rate: float) -> dict[str, np.ndarray]:
+    """`weight:` and `momentum:` after one step, in float64; docs/protocol.md has the formula."""
+    after = {}
+    for name, g in gradient.items():
+        w, v = before[f"weight:{name}"].astype(np.float64), before.get(f"momentum:{name}")
+        d = g.astype(np.float64) + optimiser["weight_decay"] * w
+        if optimiser["momentum"]:
+            v = d if v is None else optimiser["momentum"] * v.astype(np.float64) + (1 - optimiser["dampening"]) * d
+            after[f"momentum:{name}"] = v
+            d = d + optimiser["momentum"] * v if optimiser["nesterov"] else v
+        after[f"weight:{name}"] = w - rate * d
+    return after
+
+
+def step_error(worker: Worker, before: dict[str, np.ndarray], optimiser: dict, steps_before: int, rate: float) -> float:
+    """One step of `optimiser` from the state `before` against the formula, with the gradient that a probe step from the same state shows; the largest relative error of an update."""
+    worker.ask("set_optimiser", optimiser=PROBE)
+    load_state(worker, {k: v for k, v in before.items() if k.startswith("weight:")}, 0)
+    worker.prove([0])
+    gradient = gradients(state(worker)[0])
+    worker.ask("set_optimiser", optimiser=optimiser)
+    load_state(worker, before, steps_before)
+    worker.prove([0])
+    after, _ = state(worker)
+    wanted = sgd(before, gradient, optimiser, rate)
+    if set(gradients(after)) != set(gradients(wanted)):
+        return float("inf")
+    worst = 0.0
+    for name, value in wanted.items():
+        start = before[name].astype(np.float64) if name.startswith("weight:") else 0.0
+        rounding = 4 * 2.0**-24 * np.linalg.norm(value)  # of the sum, which the difference of two weights keeps
+        off = np.linalg.norm(after[name].astype(np.float64) - value)
+        worst = max(worst, float(max(0.0, off - rounding) / max(np.linalg.norm(value - start), 1e-12)))
+    return worst
