@@ -57,7 +57,8 @@ def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]
         script = torch.jit.script(module)
     except Exception as error:
         raise UnsupportedError(f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}", "levels that run the Python module can train it") from error
-    for node in (node for kind in RANDOM for node in script.inlined_graph.findAllNodes(kind)):
+    graph = script.inlined_graph  # its nodes live no longer than it
+    for node in (node for kind in RANDOM for node in graph.findAllNodes(kind)):
         if list(node.inputs())[1].toIValue():  # None: not a constant
             place = " ".join(node.sourceRange().split())[-200:]
             raise UnsupportedError(f"the network calls dropout with a probability that is written into its code, so that nothing can switch it off: {place}", "use torch.nn.Dropout")
