@@ -22,11 +22,13 @@ class AotiLevel final : public strata::TorchLevel {
  public:
   strata::About about() const override {
     auto about = torch_about("aoti");
-    about.reads_weights = true;
+    about.reads_weights = strata::variant() != "freezing";
+    about.variants = {"default", "freezing", "max-autotune"};
     return about;
   }
 
-  void load_weights(const std::string&, const strata::SafeTensors& weights) override {
+  void load_weights(const std::string& name_of_set, const strata::SafeTensors& weights) override {
+    if (baked_) return open_package(name_of_set);
     // the package drops what eval mode does not read (num_batches_tracked) and adds constants of its own
     Constants set;
     for (const auto& name : loader_->get_constant_fqns()) {
@@ -52,29 +54,45 @@ class AotiLevel final : public strata::TorchLevel {
 
  protected:
   void build(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path& cache) override {
-    const auto package = cache / "package.pt2";
+    cache_ = cache;
     std::ifstream stream(cache / "package.json");
     const auto about = nlohmann::json::parse(stream, nullptr, false);
-    if (!about.is_object() || !std::filesystem::exists(package))
-      throw Failure("unavailable", package.string() + " does not exist", "run the level's prepare.py first");
-    if (about.at("device") != wanted.device || about.at("threads") != wanted.threads)
+    if (!about.is_object())
+      throw Failure("unavailable", (cache / "package.json").string() + " does not exist",
+                    "run the level's prepare.py first");
+    if (about.at("device") != wanted.device || about.at("threads") != wanted.threads ||
+        about.at("variant") != strata::variant())
       throw Failure("unavailable",
-                    fmt::format("{} was compiled for {} with {} threads, the case has {} with {}", package.string(),
-                                about.at("device").dump(), about.at("threads").dump(), wanted.device, wanted.threads),
+                    fmt::format("the package in {} was compiled for {} with {} threads, variant {}; the case has {} "
+                                "with {}, variant {}",
+                                cache.string(), about.at("device").dump(), about.at("threads").dump(),
+                                about.at("variant").dump(), wanted.device, wanted.threads, strata::variant()),
                     "run the level's prepare.py for this case");
-    unpack_and_load(package, cache);
+    facts_.layout = "any";
+    facts_.graph = "exported";
+    facts_.freezing = about.at("freezing");
+    facts_.autotune = about.at("autotune");
+    baked_ = about.at("baked");
+    if (baked_) return;  // the package is that of a weight set
+    open_package("package");
     refuse_built_in_weights(about.at("weights"));
     const std::set<std::string> parameters = about.at("parameters");
     for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false))
       if (parameters.contains(name)) facts_.parameters += tensor.numel();
-    facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(package));
-    facts_.layout = "any";
-    facts_.graph = "exported";
   }
 
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }
 
  private:
+  void open_package(const std::string& name) {
+    const auto package = cache_ / (name + ".pt2");
+    if (!std::filesystem::exists(package))
+      throw Failure("unavailable", package.string() + " does not exist", "run the level's prepare.py first");
+    loader_.reset();  // the old one is freed before the new one is made
+    unpack_and_load(package, cache_);
+    facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(package));
+  }
+
   // A weight that the compiler wrote into the code as numbers could never be changed.
   void refuse_built_in_weights(const std::vector<std::vector<std::string>>& weights) const {
     const auto names = loader_->get_constant_fqns();
@@ -105,6 +123,8 @@ class AotiLevel final : public strata::TorchLevel {
   }
 
   std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_;
+  std::filesystem::path cache_;
+  bool baked_ = false;
   std::vector<std::string> names_;
   mutable Constants constants_;  // views of the package's own memory
 };

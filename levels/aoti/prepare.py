@@ -1,36 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the exported network with AOTInductor: <cache>/package.pt2, and <cache>/package.json with what it was compiled for and which weights it reads."""
+"""Compiles the exported network with AOTInductor: <cache>/package.pt2, and <cache>/package.json with what it was compiled for and which weights it reads.
+A variant that bakes weights in gets one package a weight set: <cache>/<set>.pt2."""
 import json
+import os
 from pathlib import Path
 
 import torch
-from strata_sdk import UnavailableError, models, preparing
+from strata_sdk import UnavailableError, UnsupportedError, models, preparing
 from strata_sdk.torch_level import set_strict_float32
+
+# by default AOTInductor writes vectors of at most 8 numbers into the code, where no weight set can reach them
+CONFIGS = {
+    "default": {"always_keep_tensor_constants": True},
+    "freezing": {"freezing": True},
+    "max-autotune": {"always_keep_tensor_constants": True, "max_autotune": True, "coordinate_descent_tuning": True},
+}
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:
     case = models.read_bundle(bundle_dir)["case"]
     if case["device"] == "cuda" and not torch.cuda.is_available():
         raise UnavailableError("PyTorch sees no CUDA device", "AOTInductor compiles for the device that it finds")
+    variant = os.environ.get("STRATA_VARIANT") or "default"
+    if variant not in CONFIGS:
+        raise UnsupportedError(f"aoti has no variant {variant}", f"it has: {', '.join(CONFIGS)}")
+    configs = CONFIGS[variant]
+    baked = bool(configs.get("freezing"))
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
     set_strict_float32()
     step = preparing.Steps()
-    step("reading the exported network")
-    program = preparing.exported(bundle_dir)
-    if case["device"] == "cuda":
-        from torch.export.passes import move_to_device_pass
+    for weight_set in preparing.WEIGHT_SETS if baked else ("package",):
+        step("reading the exported network")
+        program = preparing.exported(bundle_dir)
+        if baked:
+            preparing.set_weights(program, preparing.weights(bundle_dir, weight_set))
+        if case["device"] == "cuda":
+            from torch.export.passes import move_to_device_pass
 
-        program = move_to_device_pass(program, "cuda")
-    step("compiling it")
-    part = cache / "part" / "package.pt2"  # the file's name lies inside it too, so it must not change
-    part.parent.mkdir(exist_ok=True)
-    with torch.no_grad():
-        compile_package(program, part)
-    about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, 
-             "parameters": list(program.graph_signature.parameters), "weights": weights_in_use(program)}
-    (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")
-    part.replace(cache / "package.pt2")
-    part.parent.rmdir()
+            program = move_to_device_pass(program, "cuda")
+        step(f"compiling {weight_set}.pt2")
+        part = cache / "part" / f"{weight_set}.pt2"  # the file's name lies inside it too, so it must not change
+        part.parent.mkdir(exist_ok=True)
+        with torch.no_grad():
+            compile_package(program, part, configs)
+        about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, "variant": variant, "baked": baked,
+                 "freezing": baked, "autotune": bool(configs.get("max_autotune")),
+                 "parameters": list(program.graph_signature.parameters), "weights": weights_in_use(program)}
+        (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")
+        part.replace(cache / part.name)
+        part.parent.rmdir()
     step("done")
 
 
@@ -47,12 +65,12 @@ def weights_in_use(program: torch.export.ExportedProgram) -> list[list[str]]:
     return list(tensors.values())
 
 
-def compile_package(program: torch.export.ExportedProgram, path: Path) -> None:
-    """AOTInductor with the defaults that torch.compile's default mode shares, but for one: see README.md."""
+def compile_package(program: torch.export.ExportedProgram, path: Path, configs: dict) -> None:
+    """AOTInductor with the defaults that torch.compile's default mode shares, but for `configs`: see README.md."""
     from torch._inductor import aoti_compile_and_package
 
     try:
-        aoti_compile_and_package(program, package_path=str(path), inductor_configs={"always_keep_tensor_constants": True})
+        aoti_compile_and_package(program, package_path=str(path), inductor_configs=configs)
     except Exception as error:
         if "C++ compiler" in str(error) or type(error).__name__ == "InvalidCxxCompiler":
             raise UnavailableError("AOTInductor finds no C++ compiler", "install g++, or set CXX to one") from error

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network written by hand in C++ with torch::nn, in eval mode under InferenceMode.
+// The network written by hand in C++ with torch::nn: in eval mode under InferenceMode, or trained with torch::optim::SGD.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +15,8 @@ class LibtorchLevel final : public strata::TorchLevel {
   strata::About about() const override {
     auto about = torch_about("libtorch");
     about.reads_weights = true;
+    about.modes = {"infer", "train"};
+    about.variants = {"default", "channels_last"};
     return about;
   }
 
@@ -25,19 +27,19 @@ class LibtorchLevel final : public strata::TorchLevel {
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
-    strata::copy_weights(strata::named_tensors(*network_), weights);
+    strata::copy_weights(tensors(), weights);
     facts_.artefact_bytes =
         static_cast<std::int64_t>(std::filesystem::file_size(folder_ / "weights" / (set + ".safetensors")));
   }
 
   std::vector<std::string> readable_weights() const override {
     std::vector<std::string> names;
-    for (const auto& [name, tensor] : strata::named_tensors(*network_)) names.push_back(name);
+    for (const auto& [name, tensor] : tensors()) names.push_back(name);
     return names;
   }
 
   strata::HostTensor weight(const std::string& name) const override {
-    return strata::to_host(strata::named_tensors(*network_).at(name));
+    return strata::to_host(tensors().at(name));
   }
 
  protected:
@@ -52,6 +54,15 @@ class LibtorchLevel final : public strata::TorchLevel {
                                 bundle.inputs.front().dtype, fmt::join(shape, ", ")));
     network_ = make_network(wanted.model);
     network_->to(device());
+    for (auto& parameter : network_->parameters()) parameter.set_requires_grad(case_trains());
+    if (strata::variant() == "channels_last") {
+      layout_ = at::MemoryFormat::ChannelsLast;
+      strata::to_channels_last(parameters());
+      facts_.layout = "channels_last";
+    }
+    for (const auto& module : network_->modules())
+      if (const auto dropout = std::dynamic_pointer_cast<torch::nn::DropoutImpl>(module))
+        dropouts_.emplace_back(dropout, dropout->options.p());
     folder_ = bundle.folder;
     deep_ = wanted.deep;
     outputs_ = bundle.outputs;
@@ -64,7 +75,21 @@ class LibtorchLevel final : public strata::TorchLevel {
     return deep_ ? with_taps(std::move(result), tap) : std::vector<at::Tensor>{std::move(result)};
   }
 
+  strata::NamedTensors parameters() const override { return strata::named_tensors(network_->named_parameters()); }
+  strata::NamedTensors buffers() const override { return strata::named_tensors(network_->named_buffers()); }
+
+  void set_network_mode(bool training, bool dropout) override {
+    network_->train(training);
+    for (const auto& [module, given] : dropouts_) module->options.p(dropout ? given : 0.0);
+  }
+
  private:
+  strata::NamedTensors tensors() const {
+    auto all = parameters();
+    all.merge(buffers());
+    return all;
+  }
+
   // The result, then the taps in the bundle's order.
   std::vector<at::Tensor> with_taps(at::Tensor result, const Taps& tap) const {
     std::vector<at::Tensor> all{std::move(result)};
@@ -81,6 +106,7 @@ class LibtorchLevel final : public strata::TorchLevel {
   std::shared_ptr<Network> network_;
   std::filesystem::path folder_;
   bool deep_ = false;
+  std::vector<std::pair<std::shared_ptr<torch::nn::DropoutImpl>, double>> dropouts_;  // with the p that they were given
   std::vector<strata::Declared> outputs_;
 };
 

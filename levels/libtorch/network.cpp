@@ -20,7 +20,6 @@ std::shared_ptr<Network> make_network(const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) return nullptr;
   auto network = name == "mnist_convnet" ? make_mnist_convnet() : make_resnet(name);
   network->eval();
-  for (auto& parameter : network->parameters()) parameter.set_requires_grad(false);
   return network;
 }
 

@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime: the exported network in an InferenceSession. The artefact is <weight set>.onnx in the cache, written by prepare.py."""
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from strata_sdk import Job, Level, LevelError, UnsupportedError
+from strata_sdk import Job, Level, LevelError, UnavailableError, UnsupportedError
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+_TENSORRT = "TensorrtExecutionProvider"
 
 
 class OnnxRuntime(Level):
+    def supports(self, job: Job) -> None:
+        variant = os.environ.get("STRATA_VARIANT") or "default"
+        if variant not in ("default", "tensorrt"):
+            raise UnsupportedError(f"onnxruntime has no variant {variant}", "it has: default, tensorrt")
+        self.tensorrt = variant == "tensorrt"
+        if self.tensorrt and job.device != "cuda":
+            raise UnsupportedError("the variant tensorrt runs on cuda only", f"the case's device is {job.device}")
+        if self.tensorrt and _TENSORRT not in ort.get_available_providers():
+            raise UnavailableError(f"ONNX Runtime {ort.__version__} has no {_TENSORRT}, only {', '.join(ort.get_available_providers())}", "install onnxruntime-gpu and TensorRT")
+
     def load(self, job: Job) -> None:
         self.options = ort.SessionOptions()
         self.options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -24,20 +36,29 @@ class OnnxRuntime(Level):
         self.path = self.job.cache / f"{weights}.onnx"
         if not self.path.is_file():
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
-        provider: Any = _PROVIDERS[self.job.device]
-        if self.on_device:
-            provider = (provider, {"use_tf32": "0"})
         self.session = None  # the old one is freed before the new one is made
         try:
-            self.session = ort.InferenceSession(str(self.path), self.options, providers=[provider])
+            self.session = ort.InferenceSession(str(self.path), self.options, providers=self.providers())
         except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
             raise UnsupportedError(f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}") from error
+        if self.tensorrt and _TENSORRT not in self.session.get_providers():  # ONNX Runtime falls back without an error
+            raise UnavailableError(f"ONNX Runtime could not start {_TENSORRT}", "the worker's log says why; TensorRT's libraries must be found")
         taken = {value.name for value in self.session.get_inputs()}  # the exporter drops an input that nothing reads
         self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in taken]
         if self.on_device:
             self.binding = self.session.io_binding()
             for name in self.job.output_names:
                 self.binding.bind_output(name, "cuda")
+
+    def providers(self) -> list[Any]:
+        """The execution providers by preference. TensorRT leaves what it cannot run to CUDA, and keeps its engines, whose making takes minutes, in the cache."""
+        if not self.on_device:
+            return [_PROVIDERS["cpu"]]
+        cuda = (_PROVIDERS["cuda"], {"use_tf32": "0"})
+        if not self.tensorrt:
+            return [cuda]
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # the provider has no option for TF32, NVIDIA's libraries read this when they start
+        return [(_TENSORRT, {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(self.job.cache / "tensorrt")}), cuda]
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
         if self.on_device:

@@ -15,8 +15,8 @@ _MATHS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 class OpenVino(Level):
     def supports(self, job: Job) -> None:
         self.variant = os.environ.get("STRATA_VARIANT") or "default"
-        if self.variant not in ("default", "own_precision"):
-            raise UnsupportedError(f"openvino has no variant {self.variant}", "it has: default, own_precision")
+        if self.variant not in ("default", "bf16"):
+            raise UnsupportedError(f"openvino has no variant {self.variant}", "it has: default, bf16")
 
     def load(self, job: Job) -> None:
         self.core = ov.Core()

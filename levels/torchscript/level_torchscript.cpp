@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A traced module (prepare.py), loaded in C++, given its weights by name, then frozen. Every weight set starts from
-// the file again, since freezing folds BatchNorm into the convolutions.
+// Inference: a traced module (prepare.py), given its weights by name, then frozen; every weight set starts from the
+// file again, since freezing folds BatchNorm into the convolutions. Training: a scripted module, trained as it is.
+#include <fmt/format.h>
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/script.h>
 
 #include "strata/torch_level.hpp"
@@ -9,54 +11,125 @@ namespace {
 
 using strata::Failure;
 
-strata::NamedTensors slots(const torch::jit::Module& module, bool parameters) {
-  strata::NamedTensors result;
-  if (parameters)
-    for (const auto& item : module.named_parameters()) result.emplace(item.name, item.value);
-  else
-    for (const auto& item : module.named_buffers()) result.emplace(item.name, item.value);
-  return result;
+constexpr auto optimized = "optimize_for_inference";
+
+// Appends the tensors of a result in the order in which models.py names them.
+void flatten(const c10::IValue& value, std::vector<at::Tensor>& into) {
+  if (value.isTensor()) into.push_back(value.toTensor());
+  if (value.isTuple())
+    for (const auto& element : value.toTupleRef().elements()) flatten(element, into);
+  if (value.isList())
+    for (const auto& element : value.toListRef()) flatten(element, into);
+  if (value.isGenericDict())
+    for (const auto& entry : value.toGenericDict()) flatten(entry.value(), into);
 }
 
 class TorchScriptLevel final : public strata::TorchLevel {
  public:
-  strata::About about() const override { return torch_about("torchscript"); }
+  strata::About about() const override {
+    auto about = torch_about("torchscript");
+    about.modes = {"infer", "train"};
+    about.variants = {"default", optimized};
+    return about;
+  }
+
+  std::string supports(const strata::Case& wanted) const override {
+    if (wanted.mode == "infer" || strata::variant() == "default") return {};
+    return fmt::format("the variant {} is for inference, the case is of mode {}", optimized, wanted.mode);
+  }
 
   void load_weights(const std::string&, const strata::SafeTensors& weights) override {
-    torch::jit::Module fresh = unfrozen_ ? std::move(*unfrozen_) : torch::jit::load(script_, device());
-    unfrozen_.reset();
-    frozen_.reset();
-    fresh.eval();
-    strata::NamedTensors wanted = slots(fresh, true);
-    for (auto& [name, buffer] : slots(fresh, false))
+    if (!case_trains() && !unfrozen_) module_ = torch::jit::load(script_, device());
+    if (!case_trains()) module_->eval();
+    unfrozen_ = case_trains();
+    strata::NamedTensors wanted = parameters();
+    for (auto& [name, buffer] : buffers())
       if (weights.find(name) != nullptr) wanted.emplace(name, buffer);  // a set holds persistent buffers only
     strata::copy_weights(wanted, weights);
-    frozen_ = torch::jit::freeze(fresh);
+    if (case_trains()) return;
+    module_ = strata::variant() == optimized ? torch::jit::optimize_for_inference(*module_)
+                                             : torch::jit::freeze(*module_);
   }
 
  protected:
-  void build(const strata::Case&, const strata::Bundle&, const std::filesystem::path& cache) override {
+  void build(const strata::Case&, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
     script_ = cache / "script.pt";
     if (!std::filesystem::exists(script_))
       throw Failure("unavailable", script_ + " does not exist", "run the level's prepare.py first");
-    unfrozen_ = torch::jit::load(script_, device());
-    for (const auto& [name, parameter] : slots(*unfrozen_, true)) facts_.parameters += parameter.numel();
+    torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}};
+    module_ = torch::jit::load(script_, device(), extra);
+    unfrozen_ = true;
+    for (const auto& [name, parameter] : parameters()) facts_.parameters += parameter.numel();
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));
-    facts_.freezing = true;
-    facts_.graph = "traced";
+    facts_.freezing = !case_trains();
+    facts_.graph = case_trains() ? "scripted" : "traced";
+    if (strata::variant() == optimized) facts_.layout = "any";  // oneDNN's blocked layouts inside, on a CPU
+    if (!case_trains()) return;
+    keywords_.clear();
+    for (const auto& input : bundle.inputs) keywords_.push_back(input.keyword ? input.name : "");
+    find_dropouts(nlohmann::json::parse(extra.at("dropouts.json")));
   }
 
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override {
-    std::vector<c10::IValue> stack(inputs.begin(), inputs.end());
-    const c10::IValue result = frozen_->forward(std::move(stack));
     std::vector<at::Tensor> outputs;
-    for (const auto& element : result.toTupleRef().elements()) outputs.push_back(element.toTensor());
+    if (!case_trains()) {
+      flatten(module_->forward(std::vector<c10::IValue>(inputs.begin(), inputs.end())), outputs);
+      return outputs;
+    }
+    std::vector<c10::IValue> positional;
+    torch::jit::Kwargs named;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (keywords_[i].empty())
+        positional.emplace_back(inputs[i]);
+      else
+        named.emplace(keywords_[i], inputs[i]);
+    flatten(module_->forward(std::move(positional), named), outputs);
     return outputs;
   }
 
+  strata::NamedTensors parameters() const override {
+    strata::NamedTensors result;
+    for (const auto& item : module_->named_parameters()) result.emplace(item.name, item.value);
+    return result;
+  }
+
+  strata::NamedTensors buffers() const override {
+    strata::NamedTensors result;
+    for (const auto& item : module_->named_buffers()) result.emplace(item.name, item.value);
+    return result;
+  }
+
+  // The executor specialises once, on what it sees first, and runs a slower fallback for everything else: a graph that
+  // was profiled without gradients would stay one. So each mode is profiled afresh.
+  void set_network_mode(bool training, bool dropout) override {
+    module_->train(training);
+    for (auto& one : dropouts_) one.module.setattr(one.attribute, dropout ? one.given : 0.0);
+    torch::jit::toGraphFunction(module_->get_method("forward").function()).get_executor().debugFlushCompilationCache();
+  }
+
  private:
+  struct Dropout {
+    torch::jit::Module module;
+    std::string attribute;
+    double given = 0;
+  };
+
+  // `places`: [module path, attribute] of every probability, as prepare.py found them.
+  void find_dropouts(const nlohmann::json& places) {
+    std::map<std::string, torch::jit::Module> modules;
+    for (const auto& item : module_->named_modules()) modules.emplace(item.name, item.value);
+    for (const auto& place : places) {
+      const auto& module = modules.at(place.at(0).get<std::string>());
+      const auto attribute = place.at(1).get<std::string>();
+      dropouts_.push_back({module, attribute, module.attr(attribute).toDouble()});
+    }
+  }
+
   std::string script_;
-  std::optional<torch::jit::Module> unfrozen_, frozen_;
+  std::optional<torch::jit::Module> module_;
+  bool unfrozen_ = false;  // module_ is as the file has it
+  std::vector<std::string> keywords_;  // of each input; empty: positional
+  std::vector<Dropout> dropouts_;
 };
 
 }  // namespace

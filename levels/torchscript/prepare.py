@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces the bundle's network and saves it, not frozen, as <cache>/script.pt. The worker puts a weight set in by name and freezes."""
+"""Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
+import json
 import warnings
 from pathlib import Path
 
 import torch
 from strata_sdk import UnavailableError, UnsupportedError, models, preparing
+from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
+
+RANDOM = ("aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_", "aten::alpha_dropout", "aten::alpha_dropout_",
+          "aten::feature_alpha_dropout", "aten::feature_alpha_dropout_")
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:
@@ -16,20 +22,25 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
     step = preparing.Steps()
     step("building the network")
-    module, names = models.build_module(bundle_dir)
-    view = models.graph_module(module, bundle).to(device)
-    example = models.example_inputs(bundle_dir)
-    step("tracing it")
-    script, warned = trace(view, tuple(example[name].to(device) for name in names))
-    if warned and not bundle["export"]["ok"]:  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
-        raise UnsupportedError(f"the network's path depends on its input, a trace would hold one of them: {warned}", "levels that run the Python module can run it")
+    if bundle["case"]["mode"] == "train":
+        module = models.build_model(bundle["case"]["model"], int(bundle["case"].get("seed") or 0)).module.train().to(device)
+        step("scripting it")
+        script, dropouts = scripted(module)
+    else:
+        module, names = models.build_module(bundle_dir)
+        example = models.example_inputs(bundle_dir)
+        step("tracing it")
+        script, warned = trace(models.graph_module(module, bundle).to(device), tuple(example[name].to(device) for name in names))
+        dropouts = []
+        if warned and not bundle["export"]["ok"]:  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
+            raise UnsupportedError(f"the network's path depends on its input, a trace would hold one of them: {warned}", "levels that run the Python module can run it")
     step("saving script.pt")
     part = cache / "script.pt.part"
-    script.save(str(part))
+    script.save(str(part), _extra_files={"dropouts.json": json.dumps(dropouts)})
     part.replace(cache / "script.pt")
 
 
-def trace(view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.jit.ScriptModule, str]:
+def trace(view: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.jit.ScriptModule, str]:
     """The traced module, and the first place where the tracer saw a value turn into Python's ("" if nowhere)."""
     with warnings.catch_warnings(record=True) as caught, torch.no_grad():
         warnings.simplefilter("always")
@@ -39,6 +50,22 @@ def trace(view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torc
             raise UnsupportedError(f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}", "levels that run the Python module can run it") from error
     places = [f"{w.filename}:{w.lineno}" for w in caught if issubclass(w.category, torch.jit.TracerWarning)]
     return script, places[0] if places else ""
+
+
+def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]]:
+    """The scripted module, in which every dropout's probability is an attribute, and where these are: [module path, attribute]. UnsupportedError with the compiler's reason."""
+    _DropoutNd.__constants__ = ["inplace"]  # p is a constant by default, written into the code, where nothing can set it to 0
+    try:
+        script = torch.jit.script(module)
+    except Exception as error:
+        raise UnsupportedError(f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}", "levels that run the Python module can train it") from error
+    graph = script.inlined_graph  # its nodes live no longer than it
+    for node in (node for kind in RANDOM for node in graph.findAllNodes(kind)):
+        if list(node.inputs())[1].toIValue():  # None: not a constant
+            place = " ".join(node.sourceRange().split())[-200:]
+            raise UnsupportedError(f"the network calls dropout with a probability that is written into its code, so that nothing can switch it off: {place}", "use torch.nn.Dropout")
+    places = [[path, "p"] for path, part in module.named_modules() if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"]
+    return script, places + [[path, "dropout"] for path, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
 
 
 if __name__ == "__main__":

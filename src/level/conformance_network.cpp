@@ -43,7 +43,7 @@ Text check_settings(const Json& settings) {
     return {};
   };
   if (auto good = one_of("layout", {"contiguous", "channels_last", "blocked", "any"}); !good) return good;
-  return one_of("graph", {"none", "traced", "exported", "compiled"});
+  return one_of("graph", {"none", "traced", "scripted", "exported", "compiled"});
 }
 
 Outcome loads(Session& session) {

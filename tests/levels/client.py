@@ -51,12 +51,12 @@ def command(folder: Path, key: str) -> list[str]:
     return words
 
 
-def prepare(name: str, bundle: Path, cache: Path) -> dict:
+def prepare(name: str, bundle: Path, cache: Path, **extra: str) -> dict:
     """Runs a level's prepare command; its one JSON line. A level without one answers {"ok": True}."""
     folder = level_folder(name)
     if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
         return {"ok": True}
-    done = subprocess.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], env=environment(folder, cache=cache),
+    done = subprocess.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], env=environment(folder, cache=cache, **extra),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=WAIT_S)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, f"prepare wrote {lines!r} to stdout; stderr ends: {done.stderr[-2000:]}"

@@ -136,6 +136,16 @@ std::byte* writable(HostTensor& tensor) {
   return const_cast<std::byte*>(tensor.view.data);
 }
 
+namespace {
+
+HostTensor copy_of(const TensorView& view) {
+  HostTensor copy = allocate(view.dtype, view.shape);
+  std::memcpy(writable(copy), view.data, view.bytes);
+  return copy;
+}
+
+}  // namespace
+
 Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
   const SafeTensors file = open(path);
   Ring ring;
@@ -154,13 +164,36 @@ Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
         throw Failure("failed",
                       fmt::format("{}: '{}' is {} [{}], the bundle declares {} [{}]", path.string(), name, found->dtype,
                                   fmt::join(found->shape, ", "), input.dtype, fmt::join(input.shape, ", ")));
-      HostTensor copy = allocate(found->dtype, found->shape);
-      std::memcpy(writable(copy), found->data, found->bytes);
-      entry.push_back(std::move(copy));
+      entry.push_back(copy_of(*found));
     }
     if (bundle.inputs.empty()) throw Failure("unsupported", "the bundle declares no inputs");
     ring.push_back(std::move(entry));
   }
+}
+
+std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem::path& path, std::size_t count) {
+  const SafeTensors file = open(path);
+  const auto scores = bundle.outputs.empty() ? std::vector<std::int64_t>() : bundle.outputs.front().shape;
+  if (scores.size() != 2)
+    throw Failure("unsupported", fmt::format("the network's first output is [{}], training needs [batch, classes]",
+                                             fmt::join(scores, ", ")));
+  std::vector<HostTensor> result;
+  for (std::size_t index = 0; index < count; ++index) {
+    const auto name = fmt::format("{}/labels", index);
+    const TensorView* found = file.find(name);
+    if (found == nullptr)
+      throw Failure("bad_request", fmt::format("{} has no tensor '{}'", path.string(), name),
+                    fmt::format("one `<index>/labels` for each of the {} inputs", count));
+    if (found->dtype != "I64" || found->shape.size() != 1 || found->shape[0] != scores[0])
+      throw Failure("bad_request", fmt::format("{}: '{}' is {} [{}], needed is I64 [{}]", path.string(), name,
+                                               found->dtype, fmt::join(found->shape, ", "), scores[0]));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(scores[0]); ++i)
+      if (const double label = value_at(*found, i); label < 0 || label >= static_cast<double>(scores[1]))
+        throw Failure("bad_request", fmt::format("{}: '{}' holds the label {}, the network's classes are 0 to {}",
+                                                 path.string(), name, label, scores[1] - 1));
+    result.push_back(copy_of(*found));
+  }
+  return result;
 }
 
 }  // namespace strata

@@ -63,7 +63,8 @@ struct Bundle {
   nlohmann::json json;
 };
 
-// What a level can do; the answer to `hello`. `variants` are the values of STRATA_VARIANT that it knows.
+// What a level can do; the answer to `hello`. `variants` are the values of STRATA_VARIANT that it knows; a level that
+// lists "train" overrides the functions for training below.
 struct About {
   std::string id;
   std::map<std::string, std::string> versions;
@@ -80,12 +81,47 @@ struct Facts {
   std::int64_t artefact_bytes = 0;  // files to ship beside the level's libraries
 };
 
+// Value of STRATA_VARIANT, "default" if it is not set. The SDK has checked it against About::variants before load().
+std::string variant();
+
+// SGD as PyTorch defines it (docs/protocol.md). `rate` is the learning rate of step 0; the SDK does schedules.
+struct Sgd {
+  double rate = 0.01, momentum = 0.9, dampening = 0, weight_decay = 1e-4;
+  bool nesterov = false;
+};
+
+// Takes the time at boundaries of phases: of the host, or of a device, whose work ends later than the call.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual void mark() = 0;
+  virtual std::vector<std::int64_t> between_ns() = 0;  // from each mark to the next, once the last one is reached
+};
+
+// Tells the SDK that the phase (forward, loss, backward, update; docs/protocol.md, profile) is over.
+using PhaseEnded = std::function<void(std::string_view phase)>;
+// Tensors by name, those of docs/protocol.md, state.
+using State = std::vector<std::pair<std::string, HostTensor>>;
+
+// One iteration, as the timed loop runs it: set_input, run, wait, outputs.
+struct Iterated {
+  virtual ~Iterated() = default;
+  // `inputs` are the caller's, in the bundle's order, and live on. In a case of mode train the labels follow (I64, one
+  // a sample), once there are any.
+  virtual void set_input(std::span<const HostTensor> inputs) = 0;
+  // Inference: the forward pass. In a case of mode train: one step, or the forward pass after set_mode(false, ...).
+  virtual void run() = 0;
+  virtual void wait() {}
+  // Replaces `results` by host results that no later iteration touches: those of the bundle, in its order; after a
+  // step the loss alone (one number).
+  virtual void outputs(std::vector<HostTensor>& results) = 0;
+};
+
 // One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
-struct Level {
+struct Level : Iterated {
   // Set by the SDK once it saw the network write into its inputs: from then on set_input takes copies.
   bool copy_inputs = false;
 
-  virtual ~Level() = default;
   virtual About about() const = 0;
 
   // Why this level cannot run the case, naming what and where; empty: it can. `load` may still throw a Failure.
@@ -97,12 +133,18 @@ struct Level {
   virtual void load_weights(const std::string& set, const SafeTensors& weights) = 0;
   virtual Facts facts() const = 0;
 
-  // One iteration is set_input, run, wait, outputs. `inputs` are the caller's, in the bundle's order, and live on.
-  virtual void set_input(std::span<const HostTensor> inputs) = 0;
-  virtual void run() = 0;
-  virtual void wait() {}
-  // Replaces `results` by host results in the bundle's order that no later iteration touches.
-  virtual void outputs(std::vector<HostTensor>& results) = 0;
+  // Training: a level overrides these six, or none. After load_weights the SDK calls set_mode(true, true) and
+  // set_optimiser. One without dropout to switch ignores `dropout`.
+  virtual void set_mode(bool training, bool dropout);
+  // Replaces the optimiser: no buffers.
+  virtual void set_optimiser(const Sgd& sgd);
+  virtual void set_rate(double rate);  // from the next step on
+  virtual State state() const;
+  virtual void load_state(const SafeTensors& state);
+  // run() in training mode, saying where phases end.
+  virtual void run_marked(const PhaseEnded& ended);
+  // The clock that times this level's phases. Default: the host's.
+  virtual std::unique_ptr<Stopwatch> stopwatch() const;
 
   // Names of the tensors that can be read back from the framework, and one of them in host memory.
   virtual std::vector<std::string> readable_weights() const { return {}; }

@@ -37,7 +37,7 @@ std::int64_t now_ns() {
   return read_clock(CLOCK_MONOTONIC);
 }
 
-Iteration iterate(Level& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results) {
+Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results) {
   const auto t0 = now_ns();
   level.set_input(inputs);
   const auto t1 = now_ns();
@@ -49,7 +49,7 @@ Iteration iterate(Level& level, std::span<const HostTensor> inputs, std::vector<
   return {t3 - t0, t2 - t1};
 }
 
-Block run_block(Level& level, const std::vector<std::vector<HostTensor>>& ring, int head,
+Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
                 std::span<const std::size_t> indices, std::optional<std::size_t> check) {
   Block block;
   block.wall_ns.resize(indices.size());

@@ -19,7 +19,7 @@ struct Iteration {
 };
 
 // set_input, run, wait, outputs. `results` keeps its storage from one iteration to the next.
-Iteration iterate(Level& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results);
+Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results);
 
 struct Block {
   std::vector<std::int64_t> wall_ns, latency_ns;
@@ -29,7 +29,7 @@ struct Block {
 };
 
 // `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()).
-Block run_block(Level& level, const std::vector<std::vector<HostTensor>>& ring, int head,
+Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
                 std::span<const std::size_t> indices, std::optional<std::size_t> check);
 
 }  // namespace strata

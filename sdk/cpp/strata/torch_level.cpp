@@ -69,11 +69,15 @@ HostTensor to_host(const at::Tensor& tensor) {
   return result;
 }
 
-NamedTensors named_tensors(const torch::nn::Module& module) {
+NamedTensors named_tensors(const torch::OrderedDict<std::string, at::Tensor>& items) {
   NamedTensors result;
-  for (const auto& item : module.named_parameters()) result.emplace(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) result.emplace(item.key(), item.value());
+  for (const auto& item : items) result.emplace(item.key(), item.value());
   return result;
+}
+
+void to_channels_last(const NamedTensors& parameters) {
+  for (const auto& [name, parameter] : parameters)
+    if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
 }
 
 void copy_weights(const NamedTensors& into, const SafeTensors& weights) {
@@ -109,10 +113,17 @@ About TorchLevel::torch_about(std::string id) {
 void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
   at::set_num_threads(wanted.threads);
   set_strict_float32();
+  input_count_ = bundle.inputs.size();
+  case_trains_ = wanted.mode == "train";
+  const auto loss = wanted.json.value("loss", nlohmann::json());
+  log_probabilities_ = loss == "nll";
+  if (case_trains_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
+    throw Failure("unsupported", fmt::format("loss {} is not one of: \"cross_entropy\", \"nll\"", loss.dump()));
   device_ = at::Device(wanted.device);
   if (device_.is_cuda()) device_ = at::Device(at::kCUDA, 0);
   facts_ = Facts{};
   facts_.threads = at::get_num_threads();
+  facts_.inference_mode = !case_trains_;
   const bool strict = at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV) ==
                       at::Float32Precision::IEEE;
   facts_.maths = strict ? "fp32" : "unknown";
@@ -128,11 +139,16 @@ void TorchLevel::set_input(std::span<const HostTensor> inputs) {
       tensor = tensor.to(device_);
     else if (copy_inputs)
       tensor = tensor.clone();
+    if (layout_ != at::MemoryFormat::Contiguous && tensor.dim() == 4) tensor = tensor.contiguous(layout_);
     inputs_[i] = std::move(tensor);
   }
+  if (inputs_.size() == input_count_) return;
+  labels_ = std::move(inputs_.back());
+  inputs_.pop_back();
 }
 
 void TorchLevel::run() {
+  if (training_) return run_marked([](std::string_view) {});
   c10::InferenceMode guard;
   results_ = forward(inputs_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What C++ levels on PyTorch share: tensors from and to the SDK's, strict float32, threads, weights by name, errors.
-// A level derives from TorchLevel and gives about(), build(), load_weights() and forward().
+// A level derives from TorchLevel and gives about(), build(), load_weights() and forward(); one that trains gives
+// parameters(), buffers() and set_network_mode() as well, and the step is the same for all.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,8 +22,10 @@ at::Tensor borrow(const TensorView& view);
 HostTensor to_host(const at::Tensor& tensor);
 
 using NamedTensors = std::map<std::string, at::Tensor>;
-// Parameters, and buffers, under PyTorch's names.
-NamedTensors named_tensors(const torch::nn::Module& module);
+// What a module's named_parameters() or named_buffers() gave.
+NamedTensors named_tensors(const torch::OrderedDict<std::string, at::Tensor>& items);
+// Brings the four-dimensional parameters (convolutions) into channels_last.
+void to_channels_last(const NamedTensors& parameters);
 // Copies every tensor of the set into the tensor of that name. Names, dtypes and shapes must fit exactly, or a Failure
 // says which does not.
 void copy_weights(const NamedTensors& into, const SafeTensors& weights);
@@ -38,20 +41,45 @@ class TorchLevel : public Level {
   std::optional<std::int64_t> device_peak_bytes() const final;
   Failure explain(const std::exception& error) const final;
 
+  void set_mode(bool training, bool dropout) final;
+  void set_optimiser(const Sgd& sgd) final;
+  void set_rate(double rate) final;
+  State state() const final;
+  void load_state(const SafeTensors& state) final;
+  void run_marked(const PhaseEnded& ended) final;
+  std::unique_ptr<Stopwatch> stopwatch() const final;
+
  protected:
   // Makes the network on device(); threads and strict float32 are set. Fills what facts_ is to say beyond them.
   virtual void build(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
-  // One run on device tensors, under InferenceMode; results in the bundle's order.
+  // One run on device tensors; results in the bundle's order. Under InferenceMode, but in a training step, where only
+  // the first result counts.
   virtual std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) = 0;
+
+  // For training: what the loaded network holds, by PyTorch's names; and its mode, with every dropout's probability as
+  // given or 0.
+  virtual NamedTensors parameters() const { return {}; }
+  virtual NamedTensors buffers() const { return {}; }
+  virtual void set_network_mode(bool training, bool dropout);
 
   // What every level on PyTorch answers to hello; "cuda" only if this build and this machine have it.
   static About torch_about(std::string id);
   at::Device device() const { return device_; }
+  bool case_trains() const { return case_trains_; }
   Facts facts_;
+  // Images are brought to this layout in set_input; a level sets it in build(), where it brings its weights to it too.
+  at::MemoryFormat layout_ = at::MemoryFormat::Contiguous;
 
  private:
+  at::Tensor loss(const at::Tensor& scores) const;
+
   at::Device device_ = at::kCPU;
+  std::size_t input_count_ = 0;
   std::vector<at::Tensor> inputs_, results_;
+  bool case_trains_ = false, training_ = false;
+  bool log_probabilities_ = false;  // the loss is nll, else cross_entropy
+  at::Tensor labels_;
+  std::unique_ptr<torch::optim::SGD> sgd_;
 };
 
 }  // namespace strata

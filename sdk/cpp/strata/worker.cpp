@@ -18,10 +18,9 @@
 #include <sstream>
 #include <utility>
 
-#include "strata/bundle.hpp"
-#include "strata/level.hpp"
 #include "strata/sha256.hpp"
 #include "strata/timed_loop.hpp"
+#include "strata/worker.hpp"
 
 namespace strata {
 
@@ -52,15 +51,19 @@ std::int64_t since_start_ns() {
   return std::max(used, wall);
 }
 
-template <class T>
-T field(const json& request, const char* name) {
-  const auto it = request.find(name);
-  if (it == request.end()) throw Failure("bad_request", fmt::format("the request has no field '{}'", name));
-  try {
-    return it->get<T>();
-  } catch (const json::exception&) {
-    throw Failure("bad_request", fmt::format("field '{}' has the wrong type, got {}", name, it->dump()));
-  }
+bool trains(const About& about) {
+  return std::find(about.modes.begin(), about.modes.end(), "train") != about.modes.end();
+}
+
+json failure_answer(const Failure& failure) {
+  return {{"ok", false}, {"code", failure.code()}, {"what", failure.what()}, {"hint", failure.hint()}};
+}
+
+}  // namespace
+
+std::string variant() {
+  const char* value = std::getenv("STRATA_VARIANT");
+  return value == nullptr || *value == 0 ? "default" : value;
 }
 
 std::int64_t count_field(const json& request, const char* name, std::int64_t least) {
@@ -72,61 +75,16 @@ std::int64_t count_field(const json& request, const char* name, std::int64_t lea
   return it->get<std::int64_t>();
 }
 
-std::string variant() {
-  const char* value = std::getenv("STRATA_VARIANT");
-  return value == nullptr || *value == 0 ? "default" : value;
+void write(const std::filesystem::path& path, const Named& named) {
+  if (auto written = write_safetensors(path, named); !written)
+    throw Failure("failed", written.error().what, written.error().hint);
 }
 
-class Worker {
- public:
-  Worker(std::function<std::unique_ptr<Level>()> make, Build build, int out)
-      : make_(std::move(make)), build_(std::move(build)), out_(out), library_ns_(since_start_ns()) {}
+Worker::Worker(std::function<std::unique_ptr<Level>()> make, Build build, int out)
+    : make_(std::move(make)), build_(std::move(build)), out_(out), library_ns_(since_start_ns()) {}
 
-  int serve();
-
- private:
-  using Operation = json (Worker::*)(const json&);
-  static const std::map<std::string, Operation, std::less<>>& operations();
-
-  json answer(const std::string& line);
-  json run(const json& request);
-  void send(const json& answer);
-
-  json hello(const json&);
-  json load(const json&);
-  json weights(const json&);
-  json read_weights(const json&);
-  json inputs(const json&);
-  json prove(const json&);
-  json warm_up(const json&);
-  json measure(const json&);
-  json memory(const json&);
-  json unload(const json&);
-  json bye(const json&);
-
-  Level& level();
-  Failure explain(const std::exception& error) const;
-  void need_loaded() const;
-  void need_inputs() const;
-  std::vector<std::size_t> indices(const json& request) const;
-  void check_case(const Case& wanted);
-  void check_results(const std::vector<HostTensor>& results) const;
-  void note_first(std::int64_t wall_ns);
-  void iterate_guarded(std::size_t index, std::vector<HostTensor>& results);
-
-  std::function<std::unique_ptr<Level>()> make_;
-  Build build_;
-  int out_;
-  std::int64_t library_ns_;
-  std::unique_ptr<Level> level_;
-  std::optional<Bundle> bundle_;  // empty: nothing is loaded
-  Ring ring_;
-  std::optional<std::int64_t> first_ns_;  // wall time of the first iteration since load
-  bool ended_ = false;
-};
-
-const std::map<std::string, Worker::Operation, std::less<>>& Worker::operations() {
-  static const std::map<std::string, Operation, std::less<>> table{
+const Worker::Operations& Worker::operations() {
+  static const Operations table{
       {"hello", &Worker::hello},     {"load", &Worker::load},
       {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
       {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
@@ -152,6 +110,7 @@ void Worker::need_loaded() const {
 void Worker::need_inputs() const {
   need_loaded();
   if (ring_.empty()) throw Failure("bad_request", "there are no inputs", "send inputs first");
+  if (steps() && !labelled_) throw Failure("bad_request", "there are no labels", "send set_labels first");
 }
 
 json Worker::hello(const json&) {
@@ -159,6 +118,8 @@ json Worker::hello(const json&) {
   std::vector<std::string> names;
   for (const auto& [name, operation] : operations())
     if (about.reads_weights || name != "read_weights") names.push_back(name);
+  if (trains(about))
+    for (const auto& [name, operation] : training_operations()) names.push_back(name);
   return {{"api", api_version},
           {"level", about.id},
           {"language", "c++"},
@@ -198,9 +159,11 @@ json Worker::load(const json& request) {
     level().load(wanted, bundle, cache);
     const auto built = now_ns();
     level().load_weights(set, values);
+    if (wanted.mode == "train") start_training(wanted);
     const auto done = now_ns();
     const Facts facts = level().facts();
     bundle_ = std::move(bundle);
+    on_device_ = wanted.device != "cpu";
     first_ns_.reset();
     return {{"phases", {{"build_ns", built - start}, {"weights_ns", done - built}}},
             {"settings",
@@ -216,6 +179,7 @@ json Worker::load(const json& request) {
             {"deterministic", facts.deterministic}};
   } catch (const std::exception& error) {
     const Failure failure = explain(error);
+    stepper_.reset();
     level_.reset();  // a half-loaded network must not answer the next request
     throw failure;
   }
@@ -225,6 +189,7 @@ json Worker::weights(const json& request) {
   need_loaded();
   const auto set = field<std::string>(request, "weights");
   level().load_weights(set, read_weight_set(*bundle_, set));
+  if (stepper_) stepper_->restart();
   return json::object();
 }
 
@@ -243,6 +208,7 @@ json Worker::read_weights(const json&) {
 json Worker::inputs(const json& request) {
   need_loaded();
   ring_ = read_inputs(*bundle_, field<std::string>(request, "path"));
+  labelled_ = false;
   return {{"count", ring_.size()}};
 }
 
@@ -260,45 +226,53 @@ std::vector<std::size_t> Worker::indices(const json& request) const {
   return result;
 }
 
+std::vector<std::size_t> Worker::indices_for(const json& request, std::int64_t iterations) const {
+  auto result = indices(request);
+  if (result.size() != static_cast<std::size_t>(iterations))
+    throw Failure("bad_request", fmt::format("{} indices for {} iterations", result.size(), iterations));
+  return result;
+}
+
 void Worker::check_results(const std::vector<HostTensor>& results) const {
-  if (results.size() == bundle_->outputs.size()) return;
-  throw Failure("failed", fmt::format("the level gave {} outputs, the bundle declares {}", results.size(),
-                                      bundle_->outputs.size()));
+  if (results.size() == declared().size()) return;
+  throw Failure("failed", fmt::format("the level gave {} outputs, {} {}", results.size(),
+                                      steps() ? "a training step has" : "the bundle declares", declared().size()));
+}
+
+void Worker::name_results(Named& named, std::size_t index, const std::vector<HostTensor>& results) const {
+  for (std::size_t i = 0; i < results.size(); ++i)
+    named.emplace_back(fmt::format("{}/{}", index, declared()[i].name), results[i].view);
 }
 
 void Worker::note_first(std::int64_t wall_ns) {
   if (!first_ns_) first_ns_ = wall_ns;
 }
 
-using Named = std::vector<std::pair<std::string, TensorView>>;
-
-void name_results(Named& named, std::size_t index, const Bundle& bundle, const std::vector<HostTensor>& results) {
-  for (std::size_t i = 0; i < results.size(); ++i)
-    named.emplace_back(fmt::format("{}/{}", index, bundle.outputs[i].name), results[i].view);
-}
-
-void write(const std::filesystem::path& path, const Named& named) {
-  if (auto written = write_safetensors(path, named); !written)
-    throw Failure("failed", written.error().what, written.error().hint);
+// Puts back what the network changed in the caller's inputs. Returns whether it had.
+bool Worker::restore_inputs(std::size_t index, const std::vector<std::vector<std::byte>>& before) {
+  bool changed = false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (std::memcmp(ring_[index][i].view.data, before[i].data(), before[i].size()) == 0) continue;
+    std::memcpy(writable(ring_[index][i]), before[i].data(), before[i].size());
+    changed = true;
+  }
+  return changed;
 }
 
 // One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies.
+// A training step is not repeated: it had the right inputs, and a second one would change the weights again.
 void Worker::iterate_guarded(std::size_t index, std::vector<HostTensor>& results) {
   std::vector<std::vector<std::byte>> before;
   for (const auto& input : ring_[index]) before.emplace_back(input.view.data, input.view.data + input.view.bytes);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    note_first(iterate(level(), ring_[index], results).wall_ns);
-    bool changed = false;
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      if (std::memcmp(ring_[index][i].view.data, before[i].data(), before[i].size()) == 0) continue;
-      std::memcpy(writable(ring_[index][i]), before[i].data(), before[i].size());
-      changed = true;
-    }
-    if (!changed) return;
-    level().copy_inputs = true;
-  }
-  throw Failure("failed", "running the network changes the caller's inputs",
-                "copy them in set_input() when copy_inputs is set");
+  const bool copied = level().copy_inputs;
+  note_first(iterate(iterated(), ring_[index], results).wall_ns);
+  if (!restore_inputs(index, before)) return;
+  level().copy_inputs = true;
+  if (steps() && !copied) return;
+  iterate(iterated(), ring_[index], results);
+  if (restore_inputs(index, before))
+    throw Failure("failed", "running the network changes the caller's inputs",
+                  "copy them in set_input() when copy_inputs is set");
 }
 
 json Worker::prove(const json& request) {
@@ -310,11 +284,11 @@ json Worker::prove(const json& request) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     iterate_guarded(wanted[i], kept[i]);
     check_results(kept[i]);
-    name_results(named, wanted[i], *bundle_, kept[i]);
+    name_results(named, wanted[i], kept[i]);
   }
   write(out, named);
   json names = json::array();
-  for (const auto& output : bundle_->outputs) names.push_back(output.name);
+  for (const auto& output : declared()) names.push_back(output.name);
   return {{"outputs", std::move(names)}};
 }
 
@@ -327,7 +301,7 @@ json Worker::warm_up(const json& request) {
   const auto start = now_ns();
   std::int64_t done = 0;
   for (; done < iterations || now_ns() - start < min_ns; ++done) {
-    const auto one = iterate(level(), ring_[static_cast<std::size_t>(done) % ring_.size()], results);
+    const auto one = iterate(iterated(), ring_[static_cast<std::size_t>(done) % ring_.size()], results);
     note_first(one.wall_ns);
     if (wall_ns.size() < kept_warm_up) wall_ns.push_back(one.wall_ns);
   }
@@ -339,9 +313,7 @@ json Worker::measure(const json& request) {
   need_inputs();
   const auto iterations = count_field(request, "iterations", 1);
   const auto head = request.contains("head") ? count_field(request, "head", 0) : 0;
-  const auto wanted = indices(request);
-  if (wanted.size() != static_cast<std::size_t>(iterations))
-    throw Failure("bad_request", fmt::format("{} indices for {} iterations", wanted.size(), iterations));
+  const auto wanted = indices_for(request, iterations);
   if (const auto region = request.value("region", json("end_to_end")); region != "end_to_end")
     throw Failure("unsupported", fmt::format("region {} is not one of: \"end_to_end\"", region.dump()));
   std::optional<std::size_t> check;
@@ -351,12 +323,12 @@ json Worker::measure(const json& request) {
       throw Failure("bad_request", fmt::format("check {} is not one of the {} iterations", *check, iterations));
   }
   const auto out = check ? field<std::string>(request, "out") : std::string();
-  const Block block = run_block(level(), ring_, static_cast<int>(head), wanted, check);
+  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check);
   note_first(block.wall_ns.front());
   if (check) {
     check_results(block.kept);
     Named named;
-    name_results(named, wanted[*check], *bundle_, block.kept);
+    name_results(named, wanted[*check], block.kept);
     write(out, named);
   }
   return {{"wall_ns", block.wall_ns},
@@ -374,7 +346,9 @@ json Worker::memory(const json&) {
 json Worker::unload(const json&) {
   need_loaded();
   bundle_.reset();
+  stepper_.reset();
   ring_.clear();
+  labelled_ = false;
   level_.reset();
   return json::object();
 }
@@ -384,17 +358,17 @@ json Worker::bye(const json&) {
   return json::object();
 }
 
-json failure_answer(const Failure& failure) {
-  return {{"ok", false}, {"code", failure.code()}, {"what", failure.what()}, {"hint", failure.hint()}};
-}
-
 json Worker::run(const json& request) {
   const auto op = request.find("op");
   if (op == request.end() || !op->is_string()) return failure_answer({"bad_request", "the request has no string 'op'"});
-  const auto found = operations().find(op->get<std::string>());
-  if (found == operations().end())
-    return failure_answer({"unsupported", "no operation is called '" + op->get<std::string>() + "'"});
+  const auto name = op->get<std::string>();
   try {
+    const bool for_training = training_operations().contains(name);
+    const auto& table = for_training ? training_operations() : operations();
+    const auto found = table.find(name);
+    if (found == table.end()) return failure_answer({"unsupported", "no operation is called '" + name + "'"});
+    if (for_training && !trains(level().about()))
+      return failure_answer({"unsupported", "this level does not train, it has no operation '" + name + "'"});
     json result = (this->*found->second)(request);
     result["ok"] = true;
     return result;
@@ -426,11 +400,10 @@ void Worker::send(const json& answer) {
 int Worker::serve() {
   std::string line;
   while (!ended_ && std::getline(std::cin, line)) send(answer(line));
+  stepper_.reset();
   level_.reset();
   return 0;
 }
-
-}  // namespace
 
 HostTensor Level::weight(const std::string& name) const {
   throw Failure("unsupported", "this level cannot read '" + name + "' back");

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a case of mode train adds to the loop: the optimiser of a request and its schedule, and the count of steps.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "strata/level.hpp"
+
+namespace strata {
+
+// The optimiser of a case or a request (docs/bundle.md, "Mode train").
+struct Optimiser {
+  enum class Schedule { none, step, cosine };
+  Sgd sgd;
+  Schedule schedule = Schedule::none;
+  std::int64_t period = 1;  // steps between two drops; of cosine: from the full rate to 0
+  double gamma = 1;
+
+  // Learning rate of step `step`, counted from 0, as PyTorch's StepLR and CosineAnnealingLR have it in closed form; the
+  // cosine stays at 0 once it is there.
+  double rate(std::int64_t step) const;
+};
+
+// Null and fields left out take their defaults. Throws bad_request, or unsupported for another name than sgd.
+Optimiser read_optimiser(const nlohmann::json& object);
+
+// Passes iterations on to a level, gives each step its learning rate and counts it.
+class Stepper final : public Iterated {
+ public:
+  explicit Stepper(Level& level) : level_(level) {}
+
+  // A fresh optimiser at step 0: `optimiser`, or the one before once more.
+  void start(const Optimiser& optimiser);
+  void restart() { start(Optimiser(optimiser_)); }
+  void set_mode(bool training, bool dropout);
+  void go_to(std::int64_t step);
+  bool training() const { return training_; }
+  std::int64_t steps() const { return steps_; }
+  double next_rate() const { return optimiser_.rate(steps_); }
+
+  void set_input(std::span<const HostTensor> inputs) override { level_.set_input(inputs); }
+  void run() override;
+  void run_marked(const PhaseEnded& ended);
+  void wait() override { level_.wait(); }
+  void outputs(std::vector<HostTensor>& results) override { level_.outputs(results); }
+
+ private:
+  void prepare_step();
+
+  Level& level_;
+  Optimiser optimiser_;
+  bool training_ = true;
+  std::int64_t steps_ = 0;
+  double rate_ = 0;  // what the level has
+};
+
+}  // namespace strata

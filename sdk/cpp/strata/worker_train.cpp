@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's operations for training (docs/protocol.md), and what an iteration is in a case of mode train.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "strata/worker.hpp"
+
+namespace strata {
+
+using nlohmann::json;
+
+const Worker::Operations& Worker::training_operations() {
+  static const Operations table{{"set_labels", &Worker::set_labels}, {"set_mode", &Worker::set_mode},
+                                {"set_optimiser", &Worker::set_optimiser}, {"state", &Worker::state},
+                                {"load_state", &Worker::load_state}, {"profile", &Worker::profile}};
+  return table;
+}
+
+Stepper& Worker::stepper() {
+  need_loaded();
+  if (!stepper_)
+    throw Failure("bad_request", "the case that is loaded is of mode infer", "load a case of mode train first");
+  return *stepper_;
+}
+
+void Worker::start_training(const Case& wanted) {
+  const Optimiser optimiser = read_optimiser(wanted.json.value("optimiser", json()));
+  stepper_.emplace(level());
+  stepper_->set_mode(true, true);
+  stepper_->start(optimiser);
+}
+
+Iterated& Worker::iterated() {
+  return stepper_ ? static_cast<Iterated&>(*stepper_) : level();
+}
+
+const std::vector<Declared>& Worker::declared() const {
+  static const std::vector<Declared> loss{{.name = "loss", .dtype = "F32", .shape = {}}};
+  return steps() ? loss : bundle_->outputs;
+}
+
+json Worker::set_labels(const json& request) {
+  stepper();
+  if (ring_.empty()) throw Failure("bad_request", "there are no inputs", "send inputs before set_labels");
+  const auto labels = read_labels(*bundle_, field<std::string>(request, "path"), ring_.size());
+  for (std::size_t i = 0; i < ring_.size(); ++i) {
+    if (labelled_) ring_[i].pop_back();
+    ring_[i].push_back(labels[i]);
+  }
+  labelled_ = true;
+  return {{"count", ring_.size()}};
+}
+
+json Worker::set_mode(const json& request) {
+  Stepper& training = stepper();
+  const auto mode = field<std::string>(request, "mode");
+  if (mode != "train" && mode != "eval")
+    throw Failure("bad_request", fmt::format("mode '{}' is not one of: train, eval", mode));
+  training.set_mode(mode == "train", request.contains("dropout") ? field<bool>(request, "dropout") : true);
+  return json::object();
+}
+
+json Worker::set_optimiser(const json& request) {
+  stepper().start(read_optimiser(field<json>(request, "optimiser")));
+  return json::object();
+}
+
+json Worker::state(const json& request) {
+  const Stepper& training = stepper();
+  const State kept = level().state();
+  Named named;
+  for (const auto& [name, tensor] : kept) named.emplace_back(name, tensor.view);
+  write(field<std::string>(request, "out"), named);
+  return {{"step", training.steps()}, {"lr", training.next_rate()}};
+}
+
+json Worker::load_state(const json& request) {
+  Stepper& training = stepper();
+  const auto step = count_field(request, "step", 0);
+  auto file = SafeTensors::open(field<std::string>(request, "path"));
+  if (!file) throw Failure("failed", file.error().what, file.error().hint);
+  level().load_state(*file);
+  training.go_to(step);
+  return json::object();
+}
+
+json Worker::profile(const json& request) {
+  Stepper& training = stepper();
+  need_inputs();
+  if (!training.training())
+    throw Failure("bad_request", "only training steps have phases, the mode is eval", "send set_mode with mode train");
+  const auto wanted = indices_for(request, count_field(request, "iterations", 1));
+  // set_input takes the caller's memory as it is, or copies it to the device
+  const std::string before = on_device_ ? "to_device" : "input";
+  std::map<std::string, std::vector<std::int64_t>> phases;
+  std::vector<HostTensor> results;
+  for (const auto index : wanted) {
+    const auto watch = level().stopwatch();
+    std::vector<std::string> names{before};
+    watch->mark();
+    training.set_input(ring_[index]);
+    watch->mark();
+    training.run_marked([&](std::string_view phase) {
+      watch->mark();
+      names.emplace_back(phase);
+    });
+    training.wait();
+    training.outputs(results);
+    const auto times = watch->between_ns();
+    for (std::size_t i = 0; i < names.size(); ++i) phases[names[i]].push_back(times[i]);
+    if (index == wanted.front()) note_first(std::accumulate(times.begin(), times.end(), std::int64_t{0}));
+  }
+  json result{{"phases", phases}};
+  if (on_device_) result["joined"] = {{"to_device", {"input", "to_device"}}};
+  return result;
+}
+
+}  // namespace strata

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle of mode train without its references (docs/bundle.md), and eager's own training in this process as the oracle of the C++ levels."""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from client import ROOT, Worker
+from safetensors.numpy import load_file, save_file
+
+sys.path.append(str(ROOT / "sdk" / "python"))
+
+RING = 4
+NETWORKS = str(ROOT / "tests" / "levels" / "train_networks.py")
+SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
+    "mnist": ("mnist_convnet", [("arg0", (4, 1, 28, 28), False)], 10, "nll"),
+    "resnet18": ("resnet18", [("arg0", (2, 3, 48, 48), False)], 1000, "cross_entropy"),
+    "small": (f"{NETWORKS}:small", [("arg0", (6, 3, 8, 8), False), ("scale", (6, 1), True)], 5, "cross_entropy"),
+    "unscriptable": (f"{NETWORKS}:unscriptable", [("arg0", (2, 4), False)], 3, "cross_entropy"),
+    "built_in_dropout": (f"{NETWORKS}:built_in_dropout", [("arg0", (2, 4), False)], 3, "cross_entropy"),
+}
+SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": False, "schedule": None}
+
+
+def make(folder: Path, name: str, mode: str = "train") -> Path:
+    """Writes the bundle; weight set `other` has other values than `timed`."""
+    import torch
+    from strata_sdk import models
+
+    model, inputs, classes, loss = SPECS[name]
+    draw = np.random.default_rng(1)
+    for path in ("weights",):
+        (folder / path).mkdir(parents=True)
+    for seed, weight_set in ((0, "timed"), (1, "other")):
+        module = models.build_model(model, seed).module
+        for key, value in module.state_dict().items():  # statistics of a network that has seen data
+            if "running" in key:
+                value.copy_(torch.from_numpy(draw.uniform(0.5, 1.5, value.shape)).float())
+        save_file({key: value.numpy() for key, value in module.state_dict().items()}, folder / "weights" / f"{weight_set}.safetensors")
+    batch = inputs[0][1][0]
+    save_file({f"{i}/{name}": draw.standard_normal(shape).astype(np.float32) for i in range(RING) for name, shape, _ in inputs}, folder / "inputs.safetensors")
+    save_file({f"{i}/labels": draw.integers(0, classes, batch) for i in range(RING)}, folder / "labels.safetensors")
+    outputs = [("output", (batch, classes))] if name != "small" else [("output0", (batch, classes)), ("output1", (batch, 8))]
+    case = {"model": model, "mode": mode, "batch": batch, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "optimiser": SGD, "loss": loss}
+    about = {"bundle": 1, "case": case, "ring": RING, "export": {"ok": True, "what": "", "where": ""},
+             "inputs": [{"name": name, "keyword": keyword, "dtype": "float32", "shape": list(shape)} for name, shape, keyword in inputs],
+             "outputs": [{"name": name, "dtype": "float32", "shape": list(shape)} for name, shape in outputs]}
+    (folder / "bundle.json").write_text(json.dumps(about))
+    return folder
+
+
+class Eager:
+    """The bundle's network, trained by PyTorch in this process, one thread, dropout off."""
+
+    def __init__(self, bundle: Path, optimiser: dict = SGD, weights: str = "timed") -> None:
+        import torch
+        from strata_sdk import models
+
+        torch.set_num_threads(1)
+        self.bundle = bundle
+        self.about = json.loads((bundle / "bundle.json").read_text())
+        self.module = models.build_model(self.about["case"]["model"]).module.train()
+        self.module.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "weights" / f"{weights}.safetensors").items()})
+        for part in self.module.modules():
+            if isinstance(part, torch.nn.modules.dropout._DropoutNd):
+                part.p = 0.0
+        self.inputs = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "inputs.safetensors").items()}
+        self.labels = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "labels.safetensors").items()}
+        given = {k: v for k, v in optimiser.items() if k not in ("name", "schedule")}
+        self.sgd = torch.optim.SGD([p for p in self.module.parameters() if p.requires_grad], **given)
+        schedule = optimiser["schedule"] or {"name": ""}
+        kinds = torch.optim.lr_scheduler
+        self.schedule = None
+        if schedule["name"] == "step":
+            self.schedule = kinds.StepLR(self.sgd, schedule["every"], schedule["gamma"])
+        if schedule["name"] == "cosine":
+            self.schedule = kinds.CosineAnnealingLR(self.sgd, schedule["steps"])
+
+    def forward(self, index: int):
+        """The outputs as a tuple."""
+        positional = [self.inputs[f"{index}/{i['name']}"] for i in self.about["inputs"] if not i["keyword"]]
+        named = {i["name"]: self.inputs[f"{index}/{i['name']}"] for i in self.about["inputs"] if i["keyword"]}
+        result = self.module(*positional, **named)
+        return result if isinstance(result, tuple) else (result,)
+
+    def step(self, index: int) -> float:
+        """One optimiser step; its loss."""
+        import torch.nn.functional as F
+
+        scores = self.forward(index)[0]
+        loss = (F.nll_loss if self.about["case"]["loss"] == "nll" else F.cross_entropy)(scores, self.labels[f"{index}/labels"])
+        self.sgd.zero_grad()
+        loss.backward()
+        self.sgd.step()
+        if self.schedule:
+            self.schedule.step()
+        return loss.item()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named as the protocol's `state`."""
+        found = {f"weight:{k}": v.detach().numpy().copy() for k, v in self.module.state_dict().items() if v.is_floating_point()}
+        for name, parameter in self.module.named_parameters():
+            buffer = self.sgd.state[parameter].get("momentum_buffer") if parameter in self.sgd.state else None
+            if buffer is not None:
+                found[f"momentum:{name}"] = buffer.numpy().copy()
+        return found
+
+
+def start(worker: Worker, optimiser: dict | None = None, dropout: bool = False, **changed) -> dict:
+    """Loads the bundle with its labels, dropout off; the answer to `load`."""
+    answer = worker.load(**({"optimiser": optimiser} if optimiser else {}), **changed)
+    worker.ask("set_labels", path=str(worker.bundle / "labels.safetensors"))
+    worker.ask("set_mode", mode="train", dropout=dropout)
+    return answer
+
+
+def losses(worker: Worker, indices: list[int]) -> list[float]:
+    """One step for each index."""
+    return [float(worker.prove([i])[f"{i}/loss"]) for i in indices]
+
+
+def state(worker: Worker) -> tuple[dict[str, np.ndarray], int, float]:
+    """The tensors, the steps done, the rate of the next."""
+    path = Path(worker.scratch.name) / "state.safetensors"
+    answer = worker.ask("state", out=str(path))
+    return load_file(path), answer["step"], answer["lr"]
+
+
+def load_state(worker: Worker, tensors: dict[str, np.ndarray], step: int) -> None:
+    path = Path(worker.scratch.name) / "wanted.safetensors"
+    save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, path)
+    worker.ask("load_state", path=str(path), step=step)
+
+
+def worst(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
+    """The greatest relative error of a tensor; names and shapes must agree."""
+    assert set(got) == set(expected), set(got) ^ set(expected)
+    assert all(got[name].shape == expected[name].shape for name in got)
+    return max(float(np.linalg.norm(got[name] - expected[name]) / max(np.linalg.norm(expected[name]), 1e-6)) for name in got)
