@@ -46,6 +46,12 @@ Error no_artefact(const level::Level& level, const level::Found& found) {
 Result<level::Level> choose_level(const std::string& name, const Installation& place) {
   const auto found = level::discover(level::search_path(place.root));
   std::vector<std::string> known;
+  if (name.find('@') != std::string::npos) {
+    auto variant = plan::choose_levels(found, {name});
+    if (!variant) return tl::unexpected(variant.error());
+    if (!exporting::ships(variant->front())) return tl::unexpected(no_artefact(variant->front(), found));
+    return variant->front();
+  }
   for (const auto& level : found.levels) {
     known.push_back(level.id);
     if (level.id != name) continue;

@@ -32,7 +32,7 @@ std::string made_at(const fs::path& cache) {
 const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
   for (const auto& row : one.rows) {
     const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
-    if (judged && row.level == job.level.id && row.variant == job.variant && row.info.value("artefact", Json()) == job.cache.filename().string()) return &row;
+    if (judged && row.level == job.level.id && row.variant == job.level.variant && row.info.value("artefact", Json()) == job.cache.filename().string()) return &row;
   }
   return nullptr;
 }

@@ -23,7 +23,7 @@ Json case_json(const Export& made) {
   const auto& info = made.job.bundle->info;
   const double limit = allowed(made);
   return {{"schema", "strata.export/1"}, {"strata", STRATA_VERSION}, {"exported", utc_now()}, {"id", info["id"]}, {"case", info["case"]}, {"level", made.job.level.id},
-          {"variant", made.job.variant}, {"model", info["model"]}, {"inputs", info["inputs"]}, {"outputs", info["outputs"]}, {"ring", info["ring"]},
+          {"variant", made.job.level.variant}, {"model", info["model"]}, {"inputs", info["inputs"]}, {"outputs", info["outputs"]}, {"ring", info["ring"]},
           {"threads", info["case"].value("threads", 1)}, {"device", info["case"].value("device", "cpu")}, {"reference", info["reference"]},
           {"allowed", {{"error", limit}, {"largest", kElement * limit}}}, {"versions", made.versions}};
 }
