@@ -113,12 +113,9 @@ def test_a_level_that_trains_otherwise_has_no_number_and_its_fault_is_named(trai
 def test_timed_steps_on_other_data_are_mistrusted_or_unequal(training):
     training.level("right", rank=1)
     training.level("stale", rank=2, train={"stale": True, "only_in": "measure"})
-    # the ring index of the last step is drawn: of these seeds at least one draws another than 0
-    states = set()
-    for seed in ("1", "2", "3"):
-        _, result = training.compare("right", "stale", more=("--order-seed", seed))
-        states.add(rows_of(result)["stale"]["state"])
-    assert states & {"mistrusted", "unequal"}
+    _, result = training.compare("right", "stale", restarts=4)  # the ring index of the last step is drawn; in one of four restarts it is not 0
+    row = rows_of(result)["stale"]
+    assert row["state"] in ("mistrusted", "unequal") and "after timing" in row["reason"] and row["end_to_end_ms"] is None
 
 
 def test_dropout_is_proven_by_the_losses_that_it_scatters(training):
