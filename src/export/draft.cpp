@@ -67,7 +67,10 @@ Result<void> Draft::write(const std::string& name, const std::string& text) cons
 Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
   std::error_code ec;
   fs::copy_file(from, partial_ / name, ec);
-  return ec ? fail(fmt::format("cannot copy {} to {}: {}", from.string(), (wanted_ / name).string(), ec.message()), kSpace) : Result<void>();
+  if (!ec) return {};
+  std::error_code ignored;  // copy_file says "input/output error" of a full disk
+  const bool full = fs::exists(from, ignored) && fs::space(partial_, ignored).available < fs::file_size(from, ignored);
+  return fail(fmt::format("cannot copy {} to {}: {}", from.string(), (wanted_ / name).string(), full ? "no space left on the disk" : ec.message()), full ? kSpace : "");
 }
 
 Result<void> Draft::publish() {

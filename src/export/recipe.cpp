@@ -53,9 +53,9 @@ Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
   Recipe recipe;
   try {
     recipe.what = told.at("what");
-    recipe.build = fill(told.at("build"));
-    recipe.test = fill(told.at("test"));
-    recipe.run = fill(told.at("run"));
+    recipe.build = fill(told.at("build").get<std::string>());
+    recipe.test = fill(told.at("test").get<std::string>());
+    recipe.run = fill(told.at("run").get<std::string>());
     recipe.artefacts = pieces(told.at("artefacts"), fill, "the artefact that was measured", false);
     for (auto& piece : pieces(told.value("optional", Json::object()), fill, "the artefact that was measured", true)) recipe.artefacts.push_back(std::move(piece));
     recipe.sources = pieces(told.value("files", Json::object()), fill, "belongs to the program", false);
