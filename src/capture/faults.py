@@ -110,8 +110,11 @@ def _activation_dropped(module: nn.Module) -> str:
     inner = module.forward
 
     def forward(*args, **kwargs):
-        with _SkipCall(0):
-            return inner(*args, **kwargs)
+        with _SkipCall(0) as calls:
+            result = inner(*args, **kwargs)
+        if not calls.count:
+            raise NotApplicable("the network has no activation")
+        return result
 
     module.forward = forward
     return "the first functional activation left out"

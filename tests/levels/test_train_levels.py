@@ -43,11 +43,8 @@ def tiny(request, running) -> Worker:
     return worker
 
 
-@pytest.mark.parametrize("name", ["train_tiny", "train_mnist"])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny") for level in LEVELS), ("eager", "train_mnist"), ("eager@channels_last", "train_mnist")])  # compiling takes long
 def test_loss_gradients_and_statistics_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):
-    if (level, name) == ("eager@fused", "train_mnist"):
-        pytest.skip("the fused optimiser is tested on the smaller network")
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
         times = times_bound(probe(worker, weights), bundles(name), weights)
@@ -302,7 +299,7 @@ def test_dropout_that_never_drops_shows(faulty):
 
 
 def test_a_training_fault_is_refused_in_a_case_of_inference(bundles):
-    with Worker("faulty_eager", bundles("mnist"), threads=1, STRATA_FAULT="bn_eval") as worker, pytest.raises(Failed, match="STRATA_FAULT is 'bn_eval'"):
+    with Worker("faulty_eager", bundles("in_place"), threads=1, STRATA_FAULT="bn_eval") as worker, pytest.raises(Failed, match="STRATA_FAULT is 'bn_eval'"):
         worker.load()
 
 
@@ -312,17 +309,17 @@ def test_a_training_fault_is_refused_in_a_case_of_inference(bundles):
 def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, running):
     from test_python_levels import envelope, error, reference
 
-    worker, loaded = running(level, "mnist")
+    worker, loaded = running(level, "in_place")
     told = {"eager@channels_last": {"layout": "channels_last"}, "compile@freezing": {"freezing": True}, "compile@max-autotune": {"autotune": True, "freezing": False}}[level]
     assert told.items() <= loaded["settings"].items()
     for weights in ("timed", "generic1", "generic2"):
         worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles("mnist"), weights)) <= 8 * envelope(bundles("mnist"), weights)
+        assert error(worker.prove([0, 1]), reference(bundles("in_place"), weights)) <= 8 * envelope(bundles("in_place"), weights)
     assert ("read_weights" in worker.ask("hello")["ops"]) == (level != "compile@freezing")
 
 
-@pytest.mark.parametrize(("level", "bundle", "what"), [("eager@turbo", "mnist", "no variant turbo"), ("eager@fused", "mnist", "eager@fused has no mode infer"),
-                                                        ("eager@cudagraph", "mnist", "eager@cudagraph has no device cpu"), ("compile@freezing", "train_tiny", "compile@freezing has no mode train")])
+@pytest.mark.parametrize(("level", "bundle", "what"), [("eager@turbo", "in_place", "no variant turbo"), ("eager@fused", "in_place", "eager@fused has no mode infer"),
+                                                        ("eager@cudagraph", "in_place", "eager@cudagraph has no device cpu"), ("compile@freezing", "train_tiny", "compile@freezing has no mode train")])
 def test_a_variant_beyond_level_json_is_unsupported(level, bundle, what, bundles):
     plain, _, variant = level.partition("@")
     with Worker(plain, bundles(bundle), threads=1, STRATA_VARIANT=variant) as worker, pytest.raises(Failed, match=what) as failure:

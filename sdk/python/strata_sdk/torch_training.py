@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import _default_to_fused_or_foreach
 
 from . import models
 from .errors import BadRequest
@@ -67,7 +68,7 @@ class TorchTraining(Level):
         """How torch.optim.SGD walks the parameters: its own choice, unless the level made one."""
         if self.optimiser_options.get("fused"):
             return "fused"
-        _, foreach = torch.optim.optimizer._default_to_fused_or_foreach(list(self.module.parameters()), differentiable=False)
+        _, foreach = _default_to_fused_or_foreach(list(self.module.parameters()), differentiable=False)
         return "foreach" if foreach else "loop"
 
     def set_learning_rate(self, rate: float) -> None:

@@ -76,7 +76,7 @@ def of(worker: Worker) -> Training:
         raise UnsupportedError(f"{worker.about['id']} does not train", "`hello` lists the operations")
     level = worker.loaded()
     if worker.training is None:
-        raise BadRequest(f"the loaded case is of mode {level.job.mode}", "load a case of mode train")
+        raise BadRequest(f"the loaded case is of mode {level.job.case['mode']}", "load a case of mode train")
     return worker.training
 
 

@@ -38,7 +38,7 @@ class FaultyEager(TorchLevel):
     def load_weights(self, weights: str) -> None:
         if self.fault == "baked_weights" and self.has_weights:
             return
-        if self.has_weights:  # network faults overwrite weights and wrap layers, so each set starts from a sound network
+        if self.has_weights and self.fault != "keeps_buffers":  # network faults overwrite weights and wrap layers, so each set starts from a sound network
             self.module = self.runner = self.build_module(self.job)
             if self.job.trains:
                 self.prepare_training()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture of mode train: what the folder holds, probe weights that stay off the kinks, the power of the planted faults, and what is refused."""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
+
+from capture.bundle import capture  # noqa: E402
+from capture.probe import MARGIN, make_probe  # noqa: E402
+from capture.problem import Problem  # noqa: E402
+from capture.train import LEAST, WIDEST  # noqa: E402
+from capture.train_faults import TRAIN_FAULTS  # noqa: E402
+from strata_sdk.models import build_model, call, example_inputs, read_bundle  # noqa: E402
+from strata_sdk.optimiser import DEFAULT  # noqa: E402
+from strata_sdk.torch_training import Dropouts  # noqa: E402
+
+SETS = ("timed", "probe1", "probe2")
+NETWORKS = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+    def forward(self, x):
+        return self.fc(x)
+def linear():
+    return Net(), torch.randn(2, 6)
+def frozen():
+    return Net().requires_grad_(False), torch.randn(2, 6)
+def only32():
+    class Only32(Net):
+        def forward(self, x):
+            return super().forward(x) @ torch.eye(3)
+    return Only32(), torch.randn(2, 6)
+def picture():
+    return nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8)
+def detached():
+    class Detached(Net):
+        def forward(self, x):
+            return super().forward(x).detach() + 0 * x[:, :3].requires_grad_()
+    return Detached(), torch.randn(2, 6)
+def infinite():
+    class Infinite(Net):
+        def forward(self, x):
+            return super().forward(x) / 0
+    return Infinite(), torch.randn(2, 6)
+def one_value():
+    return nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), torch.randn(1, 6)
+"""
+
+
+@pytest.fixture(params=["train_tiny", "train_mnist"])
+def folder(request, bundles) -> Path:
+    return bundles(request.param)
+
+
+def train_json(folder: Path) -> dict:
+    return json.loads((folder / "reference" / "train.json").read_text(encoding="utf-8"))
+
+
+def test_the_folder_holds_what_the_document_says(folder):
+    bundle = read_bundle(folder)
+    assert bundle["case"]["optimiser"] == DEFAULT and bundle["case"]["loss"] == ("nll" if bundle["case"]["model"] == "mnist_convnet" else "cross_entropy")
+    assert "/train/b4/" in bundle["id"]
+    labels = load_file(folder / "labels.safetensors")
+    assert sorted(labels) == [f"{i}/labels" for i in range(bundle["ring"])]
+    assert all(v.dtype == torch.int64 and v.shape == (4,) and 0 <= v.min() and v.max() < 10 for v in labels.values())
+    module = build_model(bundle["case"]["model"]).module
+    assert {p.stem for p in (folder / "weights").iterdir()} == {*SETS, "generic1", "generic2"}
+    for name in SETS:
+        told, tensors = train_json(folder)[name], load_file(folder / "reference" / f"{name}.train.safetensors")
+        names = {"0/loss"} | {f"0/{kind}:{k}" for kind in ("grad", "stat") for k in told["envelope"][kind]}
+        assert set(tensors) == names and all(v.dtype == torch.float32 for v in tensors.values())
+        assert set(told["envelope"]["grad"]) == {n for n, _ in module.named_parameters()}
+        assert set(told["envelope"]["stat"]) == {n for n, _ in module.named_buffers() if "running_" in n}
+        gradients = torch.cat([v.double().reshape(-1) for k, v in tensors.items() if "grad:" in k])
+        assert told["grad_floor"] == pytest.approx(gradients.square().mean().sqrt().item(), rel=1e-5)
+        assert set(load_file(folder / "weights" / f"{name}.safetensors")) == set(module.state_dict())
+
+
+def test_envelopes_are_those_of_rounding(folder):
+    told = train_json(folder)
+    for name in SETS:
+        envelope = told[name]["envelope"]
+        assert all(LEAST <= e <= WIDEST for e in [envelope["loss"], *envelope["grad"].values(), *envelope["stat"].values()]), name
+
+
+def test_every_fault_that_applies_reaches_ten_bounds_and_nothing_is_weak(folder):
+    told = train_json(folder)
+    without_batch_norm = {"bn_eval", "bn_biased_variance", "shortcut_backward"}
+    assert set(TRAIN_FAULTS) - set(told["faults"]) == (without_batch_norm if "mnist" in folder.parent.name else set())
+    assert all(fault["times_bound"] >= 10 and fault["sentence"] for fault in told["faults"].values())
+    assert told["weak"] == ""
+
+
+def test_dropout_is_listed_with_eager_s_losses(folder):
+    module = build_model(read_bundle(folder)["case"]["model"]).module
+    told = train_json(folder)["dropout"]
+    assert told["layers"] == [{"name": n, "p": m.p} for n, m in module.named_modules() if isinstance(m, nn.Dropout)]
+    assert len(told["losses"]) == 64 and len(set(told["losses"])) > 32
+
+
+def relu_inputs(folder: Path, weights: str) -> list[torch.Tensor]:
+    """What enters each ReLU in train mode without dropout, on input 0, in order of execution, [samples, channels, ...]."""
+    bundle = read_bundle(folder)
+    module = build_model(bundle["case"]["model"]).module
+    module.load_state_dict(load_file(folder / "weights" / f"{weights}.safetensors"))
+    Dropouts(module).switch(False)
+    seen: list[torch.Tensor] = []
+    for layer in module.modules():
+        if isinstance(layer, nn.ReLU):
+            layer.register_forward_pre_hook(lambda _m, args: seen.append(args[0].detach().clone()))
+    call(module.train(), example_inputs(folder), bundle)
+    return seen
+
+
+def test_probe_weights_keep_values_off_the_kinks_and_switch_every_channel_on_once(folder):
+    first, second = relu_inputs(folder, "probe1"), relu_inputs(folder, "probe2")
+    assert len(first) == 3
+    for a, b in zip(first, second):
+        assert a.abs().min() > 0.99 * MARGIN and b.abs().min() > 0.99 * MARGIN
+        on = [(x.transpose(0, 1).reshape(x.shape[1], -1) > 0) for x in (a, b)]
+        assert all(bool((o.all(1) | ~o.any(1)).all()) for o in on), "a channel lies on both sides"
+        off = [~o.any(1) for o in on]
+        assert int(off[0].sum()) == int(off[1].sum()) == int(0.3 * a.shape[1]) and not bool((off[0] & off[1]).any())
+
+
+@pytest.mark.parametrize(("activation", "kinks"), [(nn.ReLU6(), (0, 6)), (nn.Hardswish(), (-3, 3)), (nn.LeakyReLU(inplace=True), (0,)), (nn.PReLU(), (0,)), (nn.Hardsigmoid(), (-3, 3))])
+def test_activations_with_other_kinks_are_kept_off_them_too(activation, kinks):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 20, 3), nn.BatchNorm2d(20), activation, nn.Conv2d(20, 10, 3), activation, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(10, 4)).double()
+    seen: list[torch.Tensor] = []
+    entry = {"arg0": torch.randn(4, 3, 10, 10)}
+    found = make_probe(module, entry, {"inputs": [{"name": "arg0", "keyword": False, "shape": [4, 3, 10, 10]}]}, 0, False)
+    activation.register_forward_pre_hook(lambda _m, args: seen.append(args[0].detach().clone()))
+    module.train()(entry["arg0"].double())
+    assert found.activations == len(seen) == 2 and found.near == 0
+    assert min((x - k).abs().min().item() for x in seen for k in kinks) > 0.99 * MARGIN
+    assert all(x.std() > 0.1 for x in seen)
+
+
+def test_a_network_without_kinks_is_probed_with_drawn_weights(tmp_path):
+    path = tmp_path / "networks.py"
+    path.write_text(NETWORKS, encoding="utf-8")
+    capture({"model": f"{path}:linear", "mode": "train"}, tmp_path / "bundle", lambda _text: None)
+    told = train_json(tmp_path / "bundle")
+    assert told["weak"] == "" and set(told["faults"]) == {"labels_off_by_one", "bias_skipped", "label_smoothing", "bf16", "loss_summed"} and told["dropout"] == {"layers": [], "losses": []}
+    sets = [load_file(tmp_path / "bundle" / "weights" / f"{name}.safetensors") for name in SETS]
+    assert all(not torch.equal(sets[a][k], sets[b][k]) for k in sets[0] for a, b in ((0, 1), (0, 2), (1, 2)))
+
+
+@pytest.mark.parametrize(("function", "fields", "code", "words"), [
+    ("picture", {}, "unsupported", "first output is \\[2, classes\\]"), ("frozen", {}, "unsupported", "no parameter to train"), ("only32", {}, "unsupported", "training step in float64.*networks.py"),
+    ("detached", {}, "unsupported", "no parameter has a gradient"), ("infinite", {}, "unsupported", "not finite"), ("one_value", {}, "unsupported", "more than 1 value per channel"),
+    ("linear", {"loss": "nll"}, "usage", "log-probabilities"), ("linear", {"loss": "hinge"}, "usage", "cross_entropy, nll"), ("linear", {"optimiser": {"learning_rate": 1}}, "usage", "`learning_rate`"),
+    ("linear", {"optimiser": {"nesterov": True, "momentum": 0}}, "usage", "nesterov"), ("linear", {"deep": True}, "usage", "deep"), ("linear", {"mode": "traim"}, "usage", "infer, train")])
+def test_what_cannot_be_trained_or_proven_is_refused(function, fields, code, words, tmp_path):
+    path = tmp_path / "networks.py"
+    path.write_text(NETWORKS, encoding="utf-8")
+    with pytest.raises(Problem, match=words) as caught:
+        capture({"model": f"{path}:{function}", "mode": "train"} | fields, tmp_path / "bundle", lambda _text: None)
+    assert caught.value.code == code and not (tmp_path / "bundle").exists()
+    assert caught.value.hint or "allowed" in caught.value.what
+
+
+def test_a_schedule_and_half_an_optimiser_are_filled(tmp_path):
+    path = tmp_path / "networks.py"
+    path.write_text(NETWORKS, encoding="utf-8")
+    schedule = {"name": "step", "every": 30, "gamma": 0.1}
+    info = capture({"model": f"{path}:linear", "mode": "train", "optimiser": {"lr": 1, "schedule": schedule}, "loss": "cross_entropy"}, tmp_path / "bundle", lambda _text: None)
+    assert info["case"]["optimiser"] == DEFAULT | {"lr": 1.0, "schedule": schedule} and info["case"]["loss"] == "cross_entropy"
