@@ -37,8 +37,8 @@ def variant(bundles, tmp_path):
     ("libtorch@channels_last", "mnist", {"layout": "channels_last", "freezing": False, "autotune": False}),
     ("libtorch@channels_last", "resnet18", {"layout": "channels_last", "freezing": False, "autotune": False}),
     ("torchscript@optimize_for_inference", "resnet18", {"layout": "any", "freezing": True, "autotune": False}),
-    ("aoti@freezing", "mnist", {"layout": "any", "freezing": True, "autotune": False}),
-    ("aoti@max-autotune", "mnist", {"layout": "any", "freezing": False, "autotune": True})])
+    ("aoti@freezing", "in_place", {"layout": "any", "freezing": True, "autotune": False}),
+    ("aoti@max-autotune", "in_place", {"layout": "any", "freezing": False, "autotune": True})])
 def test_outputs_lie_in_the_envelope_for_every_weight_set(name, bundle, settings, variant, bundles):
     worker, loaded = variant(name, bundle)
     assert {key: loaded["settings"][key] for key in settings} == settings
@@ -46,6 +46,8 @@ def test_outputs_lie_in_the_envelope_for_every_weight_set(name, bundle, settings
     for weights in ("generic1", "timed"):
         worker.ask("weights", weights=weights)
         assert error(worker.prove([0, 1]), reference(bundles(bundle), weights)) <= 8 * envelope(bundles(bundle), weights), weights
+    bakes = declared(name.split("@")[0])[name.split("@")[1]].get("bakes_weights", name.startswith("torchscript"))
+    assert ("read_weights" in worker.ask("hello")["ops"]) == (not bakes)
 
 
 def test_torchscript_does_not_train_a_graph_that_is_optimised_for_inference(bundles, tmp_path):
@@ -54,10 +56,10 @@ def test_torchscript_does_not_train_a_graph_that_is_optimised_for_inference(bund
     assert failed.value.code == "unsupported" and "optimize_for_inference" in failed.value.what
 
 
-def test_aoti_refuses_the_package_of_another_variant(variant, bundles):
-    worker, _ = variant("aoti@max-autotune")
-    with Worker("aoti", bundles("mnist"), worker.cache, STRATA_VARIANT="freezing") as other, pytest.raises(Failed) as failed:
-        other.load()
+def test_aoti_refuses_the_package_of_another_variant(bundles, tmp_path):
+    (tmp_path / "package.json").write_text(json.dumps({"device": "cpu", "threads": 2, "variant": "max-autotune"}))
+    with Worker("aoti", bundles("mnist"), tmp_path, STRATA_VARIANT="freezing") as worker, pytest.raises(Failed) as failed:
+        worker.load()
     assert failed.value.code == "unavailable" and "max-autotune" in failed.value.what and "freezing" in failed.value.what
 
 
