@@ -28,7 +28,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
     set_strict_float32()
     step = preparing.Steps()
-    for weight_set in preparing.WEIGHT_SETS if baked else ("package",):
+    for weight_set in sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors")) if baked else ["package"]:
         step("reading the exported network")
         program = preparing.exported(bundle_dir)
         if baked:
