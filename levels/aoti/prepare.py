@@ -9,11 +9,10 @@ import torch
 from strata_sdk import UnavailableError, UnsupportedError, models, preparing
 from strata_sdk.torch_level import set_strict_float32
 
-# by default AOTInductor writes vectors of at most 8 numbers into the code, where no weight set can reach them
 CONFIGS = {
-    "default": {"always_keep_tensor_constants": True},
+    "default": {"always_keep_tensor_constants": True},  # else vectors of at most 8 numbers go into the code, where no weight set can reach them
     "freezing": {"freezing": True},
-    "max-autotune": {"always_keep_tensor_constants": True, "max_autotune": True, "coordinate_descent_tuning": True},
+    "max-autotune": {"max_autotune": True, "coordinate_descent_tuning": True},
 }
 
 
@@ -25,11 +24,11 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     if variant not in CONFIGS:
         raise UnsupportedError(f"aoti has no variant {variant}", f"it has: {', '.join(CONFIGS)}")
     configs = CONFIGS[variant]
-    baked = bool(configs.get("freezing"))
+    baked = variant != "default"  # autotuning too: the C++ matrix products that it chooses hold packed copies of their weights
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
     set_strict_float32()
     step = preparing.Steps()
-    for weight_set in preparing.WEIGHT_SETS if baked else ("package",):
+    for weight_set in sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors")) if baked else ["package"]:
         step("reading the exported network")
         program = preparing.exported(bundle_dir)
         if baked:
@@ -44,7 +43,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         with torch.no_grad():
             compile_package(program, part, configs)
         about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, "variant": variant, "baked": baked,
-                 "freezing": baked, "autotune": bool(configs.get("max_autotune")),
+                 "freezing": bool(configs.get("freezing")), "autotune": bool(configs.get("max_autotune")),
                  "parameters": list(program.graph_signature.parameters), "weights": weights_in_use(program)}
         (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")
         part.replace(cache / part.name)

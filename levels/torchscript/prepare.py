@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -8,9 +9,6 @@ import torch
 from strata_sdk import UnavailableError, UnsupportedError, models, preparing
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
-
-RANDOM = ("aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_", "aten::alpha_dropout", "aten::alpha_dropout_",
-          "aten::feature_alpha_dropout", "aten::feature_alpha_dropout_")
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:
@@ -59,11 +57,11 @@ def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]
         script = torch.jit.script(module)
     except Exception as error:
         raise UnsupportedError(f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}", "levels that run the Python module can train it") from error
-    graph = script.inlined_graph  # its nodes live no longer than it
-    for node in (node for kind in RANDOM for node in graph.findAllNodes(kind)):
-        if list(node.inputs())[1].toIValue():  # None: not a constant
-            place = " ".join(node.sourceRange().split())[-200:]
-            raise UnsupportedError(f"the network calls dropout with a probability that is written into its code, so that nothing can switch it off: {place}", "use torch.nn.Dropout")
+    for node in (node for part in script.modules() for node in part.graph.findAllNodes("prim::CallFunction")):
+        called, *arguments = node.inputs()
+        if "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue():  # None: not a constant
+            place = re.search(r'File "(.*?)", line (\d+)', node.sourceRange())
+            raise UnsupportedError(f"dropout is called with a probability that is written into the code, so that nothing can switch it off: {':'.join(place.groups()) if place else called.type()}", "use torch.nn.Dropout")
     places = [[path, "p"] for path, part in module.named_modules() if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"]
     return script, places + [[path, "dropout"] for path, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
 
