@@ -2,6 +2,7 @@
 #include "export/draft.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -67,6 +68,12 @@ Result<void> Draft::write(const std::string& name, const std::string& text) cons
 Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
   std::error_code ec;
   fs::copy_file(from, partial_ / name, ec);
+  if (!ec) {
+    // as a new file would be: a cache may hold files that only their owner reads
+    const auto hidden = umask(0);
+    umask(hidden);
+    fs::permissions(partial_ / name, static_cast<fs::perms>(0666 & ~hidden), ec);
+  }
   if (!ec) return {};
   std::error_code ignored;  // copy_file says "input/output error" of a full disk
   const bool full = fs::exists(from, ignored) && fs::space(partial_, ignored).available < fs::file_size(from, ignored);

@@ -74,6 +74,16 @@ def test_an_export_holds_the_artefact_a_program_a_test_that_passes_and_the_certi
     assert left(strata) == ["out"]
 
 
+def test_what_is_exported_may_be_read_by_whom_the_umask_lets_read(strata):
+    shipping_level(strata, prepare='echo 1.0 > "$4/net.bin"; chmod 600 "$4/net.bin"; echo \'{"ok":true}\'\n')
+    before = os.umask(0o027)
+    try:
+        assert export(strata).returncode == 0
+    finally:
+        os.umask(before)
+    assert (strata.folder / "out" / "net.bin").stat().st_mode & 0o777 == 0o640
+
+
 def test_the_test_of_an_export_finds_an_artefact_that_was_changed(strata):
     shipping_level(strata)
     assert export(strata).returncode == 0
