@@ -202,6 +202,9 @@ class TrainCapture:
         if not floor > 0:
             raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")
         envelope = train_envelope(self.stepper, work, self.ring[0], wanted, floor, self.spec["seed"] + 1)
+        lost = [key for key, error in envelope.items() if not error < float("inf")]
+        if lost:
+            raise Problem("unsupported", f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has", "give weights and inputs with which float32 does not overflow")
         by_kind = {kind: {k.removeprefix(f"{kind}:"): v for k, v in envelope.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
         self.sets[name] = {"envelope": {"loss": envelope["loss"], **by_kind}, "grad_floor": floor}
         self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in wanted.items()})
