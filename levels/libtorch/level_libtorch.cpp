@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network written by hand in C++ with torch::nn: in eval mode under InferenceMode, or trained with torch::optim::SGD.
+// The network written by hand in C++ with torch::nn: in eval mode under InferenceMode, or trained with
+// torch::optim::SGD.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,9 +39,7 @@ class LibtorchLevel final : public strata::TorchLevel {
     return names;
   }
 
-  strata::HostTensor weight(const std::string& name) const override {
-    return strata::to_host(tensors().at(name));
-  }
+  strata::HostTensor weight(const std::string& name) const override { return strata::to_host(tensors().at(name)); }
 
  protected:
   void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {

@@ -47,8 +47,8 @@ class TorchScriptLevel final : public strata::TorchLevel {
       if (weights.find(name) != nullptr) wanted.emplace(name, buffer);  // a set holds persistent buffers only
     strata::copy_weights(wanted, weights);
     if (case_trains()) return;
-    module_ = strata::variant() == optimized ? torch::jit::optimize_for_inference(*module_)
-                                             : torch::jit::freeze(*module_);
+    module_ =
+        strata::variant() == optimized ? torch::jit::optimize_for_inference(*module_) : torch::jit::freeze(*module_);
   }
 
  protected:
@@ -127,7 +127,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
 
   std::string script_;
   std::optional<torch::jit::Module> module_;
-  bool unfrozen_ = false;  // module_ is as the file has it
+  bool unfrozen_ = false;              // module_ is as the file has it
   std::vector<std::string> keywords_;  // of each input; empty: positional
   std::vector<Dropout> dropouts_;
 };

@@ -87,6 +87,14 @@ def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, n
     assert ("momentum:fc.bias" in tensors) == (name != "small") and (name != "small" or all(np.array_equal(before[n], tensors[n]) for n in frozen))
 
 
+def test_a_network_that_writes_into_its_input_gets_copies_and_no_second_step(trained):
+    worker = trained("torchscript", "in_place")
+    eager = Eager(worker.bundle)
+    assert losses(worker, [0, 0, 1]) == pytest.approx([eager.step(i) for i in (0, 0, 1)], rel=SAME)
+    tensors, step, _ = state(worker)
+    assert step == 3 and worst(tensors, eager.state()) < SAME
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_first_momentum_of_a_step_without_decay_is_the_gradient(level, trained):
     worker = trained(level, "mnist")

@@ -18,21 +18,21 @@ SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
     "mnist": ("mnist_convnet", [("arg0", (4, 1, 28, 28), False)], 10, "nll"),
     "resnet18": ("resnet18", [("arg0", (2, 3, 48, 48), False)], 1000, "cross_entropy"),
     "small": (f"{NETWORKS}:small", [("arg0", (6, 3, 8, 8), False), ("scale", (6, 1), True)], 5, "cross_entropy"),
+    "in_place": (f"{ROOT / 'tests' / 'levels' / 'networks.py'}:in_place_network", [("arg0", (2, 3, 8, 8), False)], 10, "cross_entropy"),
     "unscriptable": (f"{NETWORKS}:unscriptable", [("arg0", (2, 4), False)], 3, "cross_entropy"),
     "built_in_dropout": (f"{NETWORKS}:built_in_dropout", [("arg0", (2, 4), False)], 3, "cross_entropy"),
 }
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": False, "schedule": None}
 
 
-def make(folder: Path, name: str, mode: str = "train") -> Path:
-    """Writes the bundle; weight set `other` has other values than `timed`."""
+def make(folder: Path, name: str) -> Path:
+    """Writes the bundle `name` of SPECS; weight set `other` has other values than `timed`."""
     import torch
     from strata_sdk import models
 
     model, inputs, classes, loss = SPECS[name]
     draw = np.random.default_rng(1)
-    for path in ("weights",):
-        (folder / path).mkdir(parents=True)
+    (folder / "weights").mkdir(parents=True)
     for seed, weight_set in ((0, "timed"), (1, "other")):
         module = models.build_model(model, seed).module
         for key, value in module.state_dict().items():  # statistics of a network that has seen data
@@ -43,7 +43,7 @@ def make(folder: Path, name: str, mode: str = "train") -> Path:
     save_file({f"{i}/{name}": draw.standard_normal(shape).astype(np.float32) for i in range(RING) for name, shape, _ in inputs}, folder / "inputs.safetensors")
     save_file({f"{i}/labels": draw.integers(0, classes, batch) for i in range(RING)}, folder / "labels.safetensors")
     outputs = [("output", (batch, classes))] if name != "small" else [("output0", (batch, classes)), ("output1", (batch, 8))]
-    case = {"model": model, "mode": mode, "batch": batch, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "optimiser": SGD, "loss": loss}
+    case = {"model": model, "mode": "train", "batch": batch, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "optimiser": SGD, "loss": loss}
     about = {"bundle": 1, "case": case, "ring": RING, "export": {"ok": True, "what": "", "where": ""},
              "inputs": [{"name": name, "keyword": keyword, "dtype": "float32", "shape": list(shape)} for name, shape, keyword in inputs],
              "outputs": [{"name": name, "dtype": "float32", "shape": list(shape)} for name, shape in outputs]}
@@ -80,7 +80,7 @@ class Eager:
 
     def forward(self, index: int):
         """The outputs as a tuple."""
-        positional = [self.inputs[f"{index}/{i['name']}"] for i in self.about["inputs"] if not i["keyword"]]
+        positional = [self.inputs[f"{index}/{i['name']}"].clone() for i in self.about["inputs"] if not i["keyword"]]
         named = {i["name"]: self.inputs[f"{index}/{i['name']}"] for i in self.about["inputs"] if i["keyword"]}
         result = self.module(*positional, **named)
         return result if isinstance(result, tuple) else (result,)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The protocol loop of a C++ level (docs/protocol.md): one JSON object a line in, one out.
+#include "strata/worker.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +22,6 @@
 
 #include "strata/sha256.hpp"
 #include "strata/timed_loop.hpp"
-#include "strata/worker.hpp"
 
 namespace strata {
 
@@ -84,13 +85,12 @@ Worker::Worker(std::function<std::unique_ptr<Level>()> make, Build build, int ou
     : make_(std::move(make)), build_(std::move(build)), out_(out), library_ns_(since_start_ns()) {}
 
 const Worker::Operations& Worker::operations() {
-  static const Operations table{
-      {"hello", &Worker::hello},     {"load", &Worker::load},
-      {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
-      {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
-      {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
-      {"memory", &Worker::memory},   {"unload", &Worker::unload},
-      {"bye", &Worker::bye}};
+  static const Operations table{{"hello", &Worker::hello},     {"load", &Worker::load},
+                                {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
+                                {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
+                                {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
+                                {"memory", &Worker::memory},   {"unload", &Worker::unload},
+                                {"bye", &Worker::bye}};
   return table;
 }
 

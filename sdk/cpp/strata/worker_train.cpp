@@ -11,9 +11,9 @@ namespace strata {
 using nlohmann::json;
 
 const Worker::Operations& Worker::training_operations() {
-  static const Operations table{{"set_labels", &Worker::set_labels}, {"set_mode", &Worker::set_mode},
+  static const Operations table{{"set_labels", &Worker::set_labels},       {"set_mode", &Worker::set_mode},
                                 {"set_optimiser", &Worker::set_optimiser}, {"state", &Worker::state},
-                                {"load_state", &Worker::load_state}, {"profile", &Worker::profile}};
+                                {"load_state", &Worker::load_state},       {"profile", &Worker::profile}};
   return table;
 }
 
