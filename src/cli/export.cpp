@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/say.hpp"
@@ -49,8 +50,12 @@ Result<level::Level> choose_level(const std::string& name, const Installation& p
   if (name.find('@') != std::string::npos) {
     auto variant = plan::choose_levels(found, {name});
     if (!variant) return tl::unexpected(variant.error());
-    if (!exporting::ships(variant->front())) return tl::unexpected(no_artefact(variant->front(), found));
-    return variant->front();
+    const auto& chosen = variant->front();
+    if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found));
+    const auto base = std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& level) { return level.id == chosen.id; });
+    if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
+      return fail(fmt::format("--level {}: its artefact holds its weights, and the program that serves {} puts them in", name, chosen.id), fmt::format("export {} itself", chosen.id), Exit::usage);
+    return chosen;
   }
   for (const auto& level : found.levels) {
     known.push_back(level.id);
