@@ -34,7 +34,7 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision, user, or a file's: pt2, torchscript, onnx."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user."""
 
     module: nn.Module
     kind: str
