@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from strata_sdk import Job, UnavailableError, UnsupportedError
-from strata_sdk.files import ScriptedNetwork
 from strata_sdk.torch_level import TorchLevel
 from torch._dynamo.utils import counters
 
@@ -13,8 +12,6 @@ from torch._dynamo.utils import counters
 class Compile(TorchLevel):
     def load(self, job: Job) -> None:
         super().load(job)
-        if isinstance(self.module, ScriptedNetwork):
-            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
         self.runner = torch.compile(self.module, dynamic=False)
         try:
             self.set_input(self.host_input(job.example()))  # compiling is lazy: one pass on an input of the case makes it happen here
@@ -29,6 +26,11 @@ class Compile(TorchLevel):
         self.found = {"graphs": stats["unique_graphs"], "graph_breaks": sum(breaks.values())}
         for reason, count in breaks.items():
             print(f"graph break x{count}: {reason}", file=sys.stderr)
+
+    def build_module(self, job: Job) -> torch.nn.Module:
+        if job.about.get("model", {}).get("kind") == "torchscript":
+            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
+        return super().build_module(job)
 
     def unload(self) -> None:
         super().unload()
