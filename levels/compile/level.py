@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from strata_sdk import Job, UnavailableError, UnsupportedError
-from strata_sdk.files import ScriptedNetwork
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 from torch._dynamo import utils as dynamo
@@ -23,8 +22,6 @@ class Compile(TorchLevel):
 
             inductor.freezing = True
         super().load(job)
-        if isinstance(self.module, ScriptedNetwork):
-            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
         options = {"dynamic": False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
         self.runner = torch.compile(self.module, **options)
         if job.trains:
@@ -61,6 +58,11 @@ class Compile(TorchLevel):
         loss = self.objective(self.inputs, self.named, self.labels)
         mark("forward")
         return loss
+
+    def build_module(self, job: Job) -> torch.nn.Module:
+        if job.about.get("model", {}).get("kind") == "torchscript":
+            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
+        return super().build_module(job)
 
     def unload(self) -> None:
         super().unload()

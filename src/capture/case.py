@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from capture.problem import Problem
+from strata_sdk.files import KINDS
 from strata_sdk.models import Built
 from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
 
@@ -74,6 +75,8 @@ def _check_training(full: dict) -> None:
 
 def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     """The model's inputs in order: those of the spec, else of the user's example, else of the model's definition."""
+    if spec["mode"] == "train" and built.kind in KINDS.values():
+        raise Problem("unsupported", f"{built.name} holds a network as it answers, not one that can be trained", "give the module itself, as path/to/file.py:build")
     if spec["inputs"]:
         inputs = [_from_entry(i, e) for i, e in enumerate(spec["inputs"])]
     elif built.example_inputs is not None:

@@ -23,6 +23,7 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
+from capture.case import resolve_inputs  # noqa: E402
 from strata_sdk.models import ModelError, build_model  # noqa: E402
 
 os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())
@@ -198,6 +199,13 @@ def test_a_file_that_is_damaged_foreign_or_dangerous_is_refused_with_what_it_is(
 def test_the_bomb_of_these_tests_does_explode_where_pickles_are_run(tmp_path):
     pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))
     assert (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("kind", ["pt2", "pt", "onnx"])
+def test_a_file_is_not_trained(kind, files):
+    with pytest.raises(ModelError) as raised:
+        resolve_inputs({"mode": "train", "inputs": [], "batch": None}, build_model(str(files / f"net.{kind}")))
+    assert raised.value.code == "unsupported" and "file.py:build" in raised.value.hint
 
 
 def test_an_exported_program_refuses_another_batch_than_its_own(files):

@@ -25,7 +25,7 @@ def is_file(model: str) -> bool:
 
 
 def build(model: str) -> models.Built:
-    """The network in the file; its weights are the file's own. Raises ModelError."""
+    """The network in the file, its `kind` one of KINDS; its weights are the file's own. Raises ModelError."""
     path = Path(model)
     if not path.is_file():
         raise models.ModelError("usage", f"the model's file {path} does not exist", "check the path")

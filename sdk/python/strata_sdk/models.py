@@ -34,8 +34,8 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision, user, or a file's: pt2, torchscript, onnx; `loss`
-    what it is trained with."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` what
+    it is trained with."""
 
     module: nn.Module
     kind: str

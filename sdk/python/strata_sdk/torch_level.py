@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from . import models
-from .errors import UnsupportedError
 from .level import Job
 from .torch_training import TorchTraining
 
@@ -22,6 +21,8 @@ class TorchLevel(TorchTraining):
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
         set_strict_float32()
+        if job.about.get("model", {}).get("kind") == "onnx":
+            raise models.ModelError("unsupported", "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
         self.device = torch.device(job.device)
         self.module = self.build_module(job)
         self.runner = self.module
@@ -31,10 +32,7 @@ class TorchLevel(TorchTraining):
 
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
-        built = models.build_model(job.case["model"], int(job.case.get("seed") or 0))
-        if built.kind == "onnx":
-            raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
-        module = built.module.eval()
+        module = models.build_model(job.case["model"], int(job.case.get("seed") or 0)).module.eval()
         if job.trains:
             return module.to(self.device)
         module.requires_grad_(False)
