@@ -40,6 +40,7 @@ class Found:
     activations: int = 0
     least: float = float("inf")  # the least distance of any value to a kink
     near: int = 0  # values closer than half of MARGIN
+    maxima: int = 0  # poolings and reductions that choose a largest value, which ties make kinks too; those are not moved
 
     def sentence(self, name: str) -> str:
         return f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side" if self.near else ""
@@ -67,6 +68,7 @@ class _Pass(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kinks = KINKS.get(func.overloadpacket)
+        self.found.maxima += "max_pool" in func.__name__ or func.overloadpacket in (aten.max, aten.amax)
         if kinks is not None and args[0].dim() > 1 and args[0].is_floating_point():
             if self.moves:
                 self.move(args[0], kinks(args))
