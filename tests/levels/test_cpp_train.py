@@ -65,7 +65,7 @@ def test_four_steps_are_those_of_eager(level, changed, trained):
     optimiser = SGD | changed
     worker.ask("set_optimiser", optimiser=optimiser)
     eager = Eager(worker.bundle, optimiser)
-    indices = [0, 1, 2] if (changed.get("schedule") or {}).get("name") == "cosine" else [0, 1, 2, 3]  # PyTorch's cosine rises again
+    indices = [0, 1, 2, 3]
     assert losses(worker, indices) == pytest.approx([eager.step(i) for i in indices], rel=SAME)
     tensors, step, rate = state(worker)
     assert worst(tensors, eager.state()) < SAME and step == len(indices)

@@ -81,7 +81,7 @@ Failure cannot_train() {
 double Optimiser::rate(std::int64_t step) const {
   if (schedule == Schedule::step) return sgd.rate * std::pow(gamma, static_cast<double>(step / period));
   if (schedule == Schedule::cosine) {
-    const auto part = static_cast<double>(std::min(step, period)) / static_cast<double>(period);
+    const auto part = static_cast<double>(step) / static_cast<double>(period);
     return sgd.rate * (1 + std::cos(std::numbers::pi * part)) / 2;
   }
   return sgd.rate;

@@ -17,8 +17,8 @@ struct Optimiser {
   std::int64_t period = 1;  // steps between two drops; of cosine: from the full rate to 0
   double gamma = 1;
 
-  // Learning rate of step `step`, counted from 0, as PyTorch's StepLR and CosineAnnealingLR have it in closed form; the
-  // cosine stays at 0 once it is there.
+  // Learning rate of step `step`, counted from 0, as PyTorch's StepLR and CosineAnnealingLR have it in closed form: the
+  // cosine rises again after `period` steps.
   double rate(std::int64_t step) const;
 };
 
