@@ -58,7 +58,8 @@ def run(command: list[str], output: typing.IO | None = None) -> int:
 
 
 def processes() -> int:
-    return min(4, len(os.sched_getaffinity(0)))
+    """One more than there are cores: much of a test is waiting for a process that starts."""
+    return 1 + min(4, len(os.sched_getaffinity(0)))
 
 
 def settle(counts: Counts, exit_code: int, what: str) -> Counts:
@@ -71,7 +72,7 @@ def settle(counts: Counts, exit_code: int, what: str) -> Counts:
 
 def gtest(program: pathlib.Path, reports: pathlib.Path, **environment: str) -> Counts:
     """The program's tests in several processes, as much of their time is waiting for workers that are meant to hang."""
-    shards = range(processes())
+    shards = range(2 * processes())
     files = [reports / f"gtest-{shard}.json" for shard in shards]
     for file in files:
         file.unlink(missing_ok=True)

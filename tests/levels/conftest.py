@@ -23,8 +23,14 @@ SPECS = {
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
     "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
+    "residual": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":strided_network"},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
+
+
+def pytest_collection_modifyitems(items):
+    """Whole comparisons first: a process that gets the longest file last works alone at the end."""
+    items.sort(key=lambda item: item.path.name not in ("test_sound_levels.py", "test_compare_levels.py"))
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ def faulty_rows(tmp_path_factory):
         folder.mkdir()
         start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(FAULTY)]
         (folder / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
-    return compare(tmp_path_factory.mktemp("store"), "resnet18", "--batch", "2", "--input", "2x3x64x64", "--threads", "1", "--restarts", "1", "--budget", "8s", "--order-seed", "1",
+    return compare(tmp_path_factory.mktemp("store"), f"{ROOT / 'tests/levels/networks.py'}:strided_network", "--threads", "1", "--restarts", "1", "--budget", "8s", "--order-seed", "1",
                    "--levels", ",".join(["eager", *NETWORK_FAULTS, *LEVEL_FAULTS]), levels=levels)
 
 

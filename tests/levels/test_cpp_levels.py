@@ -55,7 +55,7 @@ def load_fields(worker: Worker, **changed) -> dict:
 
 
 @pytest.mark.parametrize(("level", "name"), [("libtorch", "mnist"), ("libtorch", "resnet18"), ("torchscript", "mnist"), ("torchscript", "resnet18"),
-                                             ("torchscript", "keywords"), ("aoti", "mnist"), ("aoti", "resnet18"), ("aoti", "keywords")])
+                                             ("torchscript", "keywords"), ("aoti", "mnist"), ("aoti", "residual"), ("aoti", "keywords")])
 def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):  # noqa: F811
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
@@ -101,7 +101,7 @@ def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa:
     assert worker.ask("memory")["device_peak_bytes"] is None
 
 
-@pytest.mark.parametrize(("level", "name"), [("libtorch", "resnet18"), ("aoti", "resnet18")])
+@pytest.mark.parametrize(("level", "name"), [("libtorch", "resnet18"), ("aoti", "residual")])
 def test_weights_read_back_are_those_of_the_file(level, name, bundles, running):  # noqa: F811
     worker, _ = running(level, name)
     for weights in ("generic1", "timed"):

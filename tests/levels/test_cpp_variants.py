@@ -15,14 +15,8 @@ def declared(level: str) -> dict[str, dict]:
     return json.loads((ROOT / "levels" / level / "level.json").read_text(encoding="utf-8")).get("variants", {})
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A compiler cache for all: precompiled headers cost more than the networks."""
-    return str(tmp_path_factory.mktemp("inductor"))
-
-
 @pytest.fixture
-def variant(bundles, tmp_path, compiled):
+def variant(bundles, tmp_path):
     """variant("level@name", bundle name) -> (a worker that was prepared and loaded, its answer to load)."""
     started: list[Worker] = []
 
@@ -32,7 +26,7 @@ def variant(bundles, tmp_path, compiled):
         cache, bundle = tmp_path / name, tmp_path / "bundle"
         shutil.copytree(bundles(name_of_bundle), bundle)
         (bundle / "weights" / "generic2.safetensors").unlink()  # a set more to compile, and nothing more to see
-        answer = prepare(level, bundle, cache, STRATA_VARIANT=name, TORCHINDUCTOR_CACHE_DIR=compiled)
+        answer = prepare(level, bundle, cache, STRATA_VARIANT=name)
         assert answer == {"ok": True}, answer
         started.append(Worker(level, bundle, cache, STRATA_VARIANT=name))
         return started[-1], started[-1].load()

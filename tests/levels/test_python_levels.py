@@ -49,7 +49,7 @@ def running(bundles, tmp_path_factory):
         worker.__exit__()
 
 
-@pytest.mark.parametrize("name", ["mnist", "resnet18", "keywords"])
+@pytest.mark.parametrize("name", ["mnist", "residual", "keywords"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):
     worker, _ = running(level, name)
@@ -157,13 +157,13 @@ def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
 
 
 def test_openvino_left_to_itself_is_unequal_where_it_takes_bf16(bundles, running):
-    pinned, _ = running("openvino", "resnet18")
-    with Worker("openvino", bundles("resnet18"), pinned.cache, STRATA_VARIANT="bf16") as worker:
+    pinned, _ = running("openvino", "residual")
+    with Worker("openvino", bundles("residual"), pinned.cache, STRATA_VARIANT="bf16") as worker:
         loaded = worker.load()
         if loaded["settings"]["maths"] == "fp32":
             pytest.skip("this CPU has no bf16, so OpenVINO's own precision is float32 (asked of the compiled model's INFERENCE_PRECISION_HINT)")
         worker.ask("weights", weights="generic1")
-        assert error(worker.prove([0, 1]), reference(bundles("resnet18"), "generic1")) > 100 * envelope(bundles("resnet18"), "generic1")
+        assert error(worker.prove([0, 1]), reference(bundles("residual"), "generic1")) > 100 * envelope(bundles("residual"), "generic1")
 
 
 def test_openvino_refuses_a_variant_that_it_does_not_know(bundles, tmp_path):
