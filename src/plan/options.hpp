@@ -27,7 +27,6 @@ struct Options {
   std::vector<int> batches;  // empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", name;
-  std::string clients, slo;     // clients.hpp; empty: not asked for
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
   int threads = 0;  // 0: physical cores
@@ -37,6 +36,7 @@ struct Options {
   std::optional<int> restarts;
   std::optional<double> budget_s, precision, timeout_s, memory_limit_gib;
   std::string preset = "standard";
+  std::string clients, slo;  // clients.hpp; empty: not asked for
 };
 
 // The presets: quick (2 restarts, 40 s, 8 s to tune a level, 9 s to serve clients), standard (6, 180 s, 15 s, 30 s), thorough (8, 480 s, 30 s, 60 s).
