@@ -253,6 +253,7 @@ def trained(rng: random.Random) -> Json:
         row["steps_per_s"], row["throughput_per_s"] = round(1000 / ms, 3), round(8000 / ms, 3)
         row["phases"] = {"ms": {name: round(share * ms, 4) for name, share in shares.items()}, "joined": {}, "iterations": 20, "note": ""}
         row["settings"]["loss"] = "cross_entropy"
+        row["clients"] = None  # of inference only
     rows[3]["phases"] = {"ms": {"forward": 91.0, "backward": 160.1, "update": 12.2}, "joined": {"forward": ["forward", "loss"]}, "iterations": 20, "note": ""}
     rows[4]["phases"] = {"ms": {}, "joined": {}, "iterations": 0, "note": "the level ended before its phases were taken"}
     tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms} for name, title, state, reason, ms in (
