@@ -11,6 +11,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "strata/bundle.hpp"
 #include "strata/torch_level.hpp"
 
 namespace {
@@ -22,12 +23,14 @@ class AotiLevel final : public strata::TorchLevel {
  public:
   strata::About about() const override {
     auto about = torch_about("aoti");
+    about.serves = true;
     about.reads_weights = strata::variant() == "default";  // the others bake them in
     about.variants = {"default", "freezing", "max-autotune"};
     return about;
   }
 
   void load_weights(const std::string& name_of_set, const strata::SafeTensors& weights) override {
+    set_ = name_of_set;
     if (baked_) return open_package(name_of_set);
     // the package drops what eval mode does not read (num_batches_tracked) and adds constants of its own
     Constants set;
@@ -45,6 +48,16 @@ class AotiLevel final : public strata::TorchLevel {
     for (const auto& [name, tensor] : set) names_.push_back(name);
   }
 
+  // A package runs as many requests at once as it was opened with runners; they share its constants.
+  std::vector<std::unique_ptr<strata::Client>> clients(int count, int threads) override {
+    if (runners_ != static_cast<std::size_t>(count)) {
+      runners_ = static_cast<std::size_t>(count);
+      if (!baked_) open_package("package");
+      load_weights(set_, strata::read_weight_set(bundle_, set_));
+    }
+    return TorchLevel::clients(count, threads);
+  }
+
   std::vector<std::string> readable_weights() const override { return names_; }
 
   strata::HostTensor weight(const std::string& name) const override {
@@ -53,8 +66,9 @@ class AotiLevel final : public strata::TorchLevel {
   }
 
  protected:
-  void build(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path& cache) override {
+  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
     cache_ = cache;
+    bundle_ = bundle;
     std::ifstream stream(cache / "package.json");
     const auto about = nlohmann::json::parse(stream, nullptr, false);
     if (!about.is_object())
@@ -88,6 +102,7 @@ class AotiLevel final : public strata::TorchLevel {
     const auto package = cache_ / (name + ".pt2");
     if (!std::filesystem::exists(package))
       throw Failure("unavailable", package.string() + " does not exist", "run the level's prepare.py first");
+    constants_.clear();
     loader_.reset();  // the old one is freed before the new one is made
     unpack_and_load(package, cache_);
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(package));
@@ -117,13 +132,16 @@ class AotiLevel final : public strata::TorchLevel {
     const char* before = std::getenv("TMPDIR");
     const std::string kept = before != nullptr ? before : "/tmp";
     setenv("TMPDIR", folder.c_str(), 1);
-    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string());
+    loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string(), "model", false, runners_);
     setenv("TMPDIR", kept.c_str(), 1);
     if (device().is_cpu()) fs::remove_all(folder);
   }
 
   std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_;
   std::filesystem::path cache_;
+  strata::Bundle bundle_;
+  std::string set_;  // that is loaded
+  std::size_t runners_ = 1;
   bool baked_ = false;
   std::vector<std::string> names_;
   mutable Constants constants_;  // views of the package's own memory

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and reported, and so are guards and recompilations."""
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -63,6 +63,12 @@ class Compile(TorchLevel):
         if job.about.get("model", {}).get("kind") == "torchscript":
             raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
         return super().build_module(job)
+
+    def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
+        """Generated code carries its number of threads; TorchDynamo guards on it and compiles again for another, while the first client warms up."""
+        if self.device.type == "cuda" and self.variant in MODES:
+            raise UnsupportedError(f"the CUDA graphs of {self.variant} belong to one thread", "compile serves several clients")
+        return super().clients(count, threads)
 
     def unload(self) -> None:
         super().unload()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """eager: the user's module, called from Python. Every other level is measured against it. Variants change its layout, its optimiser, or replay a CUDA graph."""
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from strata_sdk import Job
+from strata_sdk import Job, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
@@ -28,6 +29,11 @@ class Eager(TorchLevel):
     def settings(self) -> dict[str, Any]:
         changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "traced"}}
         return super().settings() | changed.get(self.variant, {})
+
+    def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
+        if self.variant == "cudagraph":
+            raise UnsupportedError("a recorded CUDA graph has one set of inputs and outputs", "eager serves several clients")
+        return super().clients(count, threads)
 
     # -- channels_last -----------------------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ class LibtorchLevel final : public strata::TorchLevel {
  public:
   strata::About about() const override {
     auto about = torch_about("libtorch");
+    about.serves = true;
     about.reads_weights = true;
     about.modes = {"infer", "train"};
     about.variants = {"default", "channels_last"};

@@ -36,6 +36,9 @@ class OnnxRuntime(Level):
         self.path = self.job.cache / f"{weights}.onnx"
         if not self.path.is_file():
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.open_session()
+
+    def open_session(self) -> None:
         self.session = None  # the old one is freed before the new one is made
         try:
             self.session = ort.InferenceSession(str(self.path), self.options, providers=self.providers())
@@ -45,10 +48,24 @@ class OnnxRuntime(Level):
             raise UnavailableError(f"ONNX Runtime could not start {_TENSORRT}", "the worker's log says why; TensorRT's libraries must be found")
         taken = {value.name for value in self.session.get_inputs()}  # the exporter drops an input that nothing reads
         self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in taken]
+        self.bind_outputs()
+
+    def bind_outputs(self) -> None:
         if self.on_device:
             self.binding = self.session.io_binding()
             for name in self.job.output_names:
                 self.binding.bind_output(name, "cuda")
+
+    def clients(self, count: int, threads: int) -> Sequence[Level]:
+        """One session, run by all: its pool works for every caller, so that callers and pool together have the threads of all clients."""
+        pool = max(1, count * threads - count + 1)
+        if self.options.intra_op_num_threads != pool:
+            self.options.intra_op_num_threads = pool
+            self.open_session()
+        twins = [self.twin() for _ in range(count)]
+        for twin in twins:
+            twin.bind_outputs()
+        return twins
 
     def providers(self) -> list[Any]:
         """The execution providers by preference. TensorRT leaves what it cannot run to CUDA, and keeps its engines, whose making takes minutes, in the cache."""

@@ -2,6 +2,7 @@
 """openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight set>.xml and .bin in the cache, written by prepare.py."""
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,23 @@ class OpenVino(Level):
         self.path = self.job.cache / f"{weights}.xml"
         if not self.path.is_file():
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.compile_model()
+        self.order = [self.job.input_names.index(port.any_name) for port in self.compiled.inputs]  # an input that nothing reads may be gone
+
+    def compile_model(self) -> None:
         self.compiled = None  # the old one is freed before the new one is made
         self.compiled = self.core.compile_model(self.path, "CPU", self.properties)
-        self.order = [self.job.input_names.index(port.any_name) for port in self.compiled.inputs]  # an input that nothing reads may be gone
+
+    def clients(self, count: int, threads: int) -> Sequence[Level]:
+        """One infer request and one stream a client; the streams share the threads of all."""
+        wanted = {"NUM_STREAMS": count, "INFERENCE_NUM_THREADS": count * threads}
+        if not wanted.items() <= self.properties.items():
+            self.properties |= wanted
+            self.compile_model()
+        twins = [self.twin() for _ in range(count)]
+        for twin in twins:
+            twin.compiled = partial(self.compiled.create_infer_request().infer, share_inputs=True)  # as calling the compiled model does
+        return twins
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
         self.inputs = [inputs[i] for i in self.order]

@@ -28,6 +28,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
  public:
   strata::About about() const override {
     auto about = torch_about("torchscript");
+    about.serves = true;
     about.modes = {"infer", "train"};
     about.variants = {"default", optimized};
     return about;

@@ -152,7 +152,8 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
-  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
+  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned}, {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)},
+                  {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
                   {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
@@ -262,6 +263,8 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
   verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
   verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
+  verb->add_option("--clients", o.clients, "also serve this many requests at once, as 1,2,4: throughput, p50, p99, memory");
+  verb->add_option("--slo", o.slo, "what each level needs to meet a limit on the time of a request, as p99=20ms");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
   verb->add_option("--weight-sets", o.weight_sets, "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");

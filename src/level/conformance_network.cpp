@@ -237,7 +237,7 @@ Outcome ends_loaded(Session& session) {
 }  // namespace
 
 std::vector<Rule> rules_of_the_network() {
-  return {{"loads the network and reports how", true, loads},
+  std::vector<Rule> rules{{"loads the network and reports how", true, loads},
           {"refuses to run before it has inputs", true, needs_inputs},
           {"takes the ring of inputs, and refuses a file that does not exist", true, takes_inputs},
           {"computes what the reference says, each input under its own index", true, proves},
@@ -249,9 +249,13 @@ std::vector<Rule> rules_of_the_network() {
           {"measures blocks whose times fit and whose results are right", true, measures},
           {"measures a single iteration", true, measures_one},
           {"refuses blocks that do not fit together", true, refuses_wrong_blocks},
-          {"computes the same after it was measured and stopped", true, does_the_same_after_measuring},
+          {"computes the same after it was measured and stopped", true, does_the_same_after_measuring}};
+  for (auto& rule : rules_of_serving()) rules.push_back(std::move(rule));
+  const std::vector<Rule> last{
           {"unloads, and loads again", true, unloads},
           {"ends within 5 s when its input closes, with a network loaded", true, ends_loaded}};
+  rules.insert(rules.end(), last.begin(), last.end());
+  return rules;
 }
 
 }  // namespace strata::level

@@ -8,10 +8,12 @@
 
 #include "common/interrupt.hpp"
 #include "export/recipe.hpp"
+#include "measure/serve.hpp"
 #include "measure/solo.hpp"
 #include "measure/tune.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
+#include "plan/clients.hpp"
 #include "plan/command.hpp"
 #include "plan/jobs.hpp"
 #include "probe/limits.hpp"
@@ -34,6 +36,7 @@ class CaseRun {
   Result<void> tune();
   Result<void> look_closer();
   Result<void> take_turns();
+  void serve();
   Result<Outcome> finish();
 
  private:
@@ -60,6 +63,7 @@ class CaseRun {
   proof::Power power_;
   store::Case case_;
   std::vector<Player> players_;
+  bool serving_failed_ = false;
   fs::path logs_;
 };
 
@@ -294,8 +298,17 @@ Result<void> CaseRun::take_turns() {
   return store_.add_case(setting_.run_id, case_);
 }
 
+// A pass of its own, after the turns: what goes wrong there takes nothing from a row but its clients.
+void CaseRun::serve() {
+  if (setting_.options.clients.empty() || !reference_) return;
+  const auto clients = plan::parse_clients(setting_.options.clients);
+  ServePlan plan{clients.value_or(std::vector<int>{}), std::clamp(setting_.effort.restarts, 3, 6), setting_.effort.serve_s, threads(), setting_.order_seed};
+  serving_failed_ = serve_clients(players_, *reference_, plan, progress_);
+}
+
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
+  outcome.failed = serving_failed_;
   const double compute_ms = case_.limits.value("gflops", 0.0) > 0 ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6 : 0;
   for (auto& player : players_) {
     if (player.playing && !player.row.blocks.empty()) {
@@ -346,6 +359,7 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
   if (auto done = run.look_closer(); !done) return tl::unexpected(done.error());
   if (!interrupted())
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
+  if (!interrupted()) run.serve();
   return run.finish();
 }
 

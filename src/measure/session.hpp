@@ -11,6 +11,7 @@
 #include "common/safetensors.hpp"
 #include "level/level.hpp"
 #include "plan/bundle.hpp"
+#include "stats/clients.hpp"
 #include "store/record.hpp"
 #include "worker/worker.hpp"
 
@@ -58,6 +59,22 @@ struct Profile {
   std::map<std::string, std::vector<std::string>> joined;
 };
 
+// Several requests in flight in one worker; `begin_ns`: the monotonic clock's time at which all clients begin, 0 = when they are warm.
+struct ServeRequest {
+  int clients = 1, threads = 1;  // threads for the work of each client
+  std::chrono::nanoseconds at_least{0};
+  int samples = 1, checks = 0;  // of each client
+  std::uint64_t seed = 0;
+  std::int64_t begin_ns = 0;
+};
+
+// What `serve` answered, and the results that it kept aside: files of `<ring index>/<output>`, which the reader removes.
+struct ServeAnswer {
+  std::vector<stats::ClientTimes> clients;
+  std::optional<std::int64_t> cpu_ns;
+  std::vector<std::pair<int, std::filesystem::path>> checked;
+};
+
 class Session {
  public:
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build.
@@ -72,6 +89,7 @@ class Session {
   Try<store::Block> measure(const BlockPlan& plan);
   Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
   Try<Json> memory();
+  Try<ServeAnswer> serve(const ServeRequest& request);
 
   // Training. Every iteration of prove, warm_up, measure and profile is then one optimiser step.
   Try<void> set_mode(const std::string& mode, bool dropout);

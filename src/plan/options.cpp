@@ -8,6 +8,7 @@
 
 #include "common/nearest.hpp"
 #include "common/text.hpp"
+#include "plan/clients.hpp"
 #include "plan/input_spec.hpp"
 #include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
@@ -55,6 +56,12 @@ Result<void> check(const Options& options) {
   if (!trains && !options.optimiser.empty()) return usage("--optimiser is for training only", "add --mode train, or leave it out");
   if (!trains && !options.loss.empty()) return usage("--loss is for training only", "add --mode train, or leave it out");
   if (modes->size() == 1 && trains && options.deep) return usage("--deep compares the outputs of layers, which a training step does not give", "use --deep with --mode infer");
+  if (trains && !options.clients.empty()) return usage("--clients is for inference only", "use it with --mode infer");
+  if (trains && !options.slo.empty()) return usage("--slo is for inference only", "use it with --mode infer");
+  if (!options.clients.empty())
+    if (auto ok = parse_clients(options.clients); !ok) return tl::unexpected(ok.error());
+  if (!options.slo.empty())
+    if (auto ok = parse_slo(options.slo); !ok) return tl::unexpected(ok.error());
   if (!options.loss.empty())
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   if (auto ok = one_of("--maths", options.maths, {"fp32"}); !ok) return ok;
@@ -95,11 +102,12 @@ Result<std::vector<std::string>> modes_of(const Options& options) {
 
 Result<Effort> effort_of(const Options& options) {
   if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok) return tl::unexpected(ok.error());
-  Effort effort{6, 180, 15, 0, options.preset};
-  if (options.preset == "quick") effort = {2, 40, 8, 0, options.preset};
-  if (options.preset == "thorough") effort = {8, 480, 30, 0, options.preset};
+  Effort effort{6, 180, 15, 0, options.preset, 30};
+  if (options.preset == "quick") effort = {2, 40, 8, 0, options.preset, 9};
+  if (options.preset == "thorough") effort = {8, 480, 30, 0, options.preset, 60};
   if (options.restarts) effort.restarts = *options.restarts;
   if (options.budget_s) effort.budget_s = *options.budget_s;
+  effort.serve_s = std::min(effort.serve_s, effort.budget_s);
   if (options.precision) effort.precision = *options.precision;
   if (effort.restarts < 1 || effort.restarts > 100) return usage(fmt::format("--restarts {}: allowed: 1 to 100", effort.restarts));
   if (effort.budget_s < 1 || effort.budget_s > 1e6) return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));

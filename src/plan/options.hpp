@@ -19,6 +19,7 @@ struct Effort {
   double tune_s = 0;        // measured seconds that each level gets to find its best variant
   double precision = 0;     // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
   std::string preset = "standard";
+  double serve_s = 0;       // measured seconds of each level and number of clients
 };
 
 struct Options {
@@ -35,9 +36,10 @@ struct Options {
   std::optional<int> restarts;
   std::optional<double> budget_s, precision, timeout_s, memory_limit_gib;
   std::string preset = "standard";
+  std::string clients, slo;  // clients.hpp; empty: not asked for
 };
 
-// The presets: quick (2 restarts, 40 s, 8 s to tune a level), standard (6, 180 s, 15 s), thorough (8, 480 s, 30 s).
+// The presets: quick (2 restarts, 40 s, 8 s to tune a level, 9 s to serve clients), standard (6, 180 s, 15 s, 30 s), thorough (8, 480 s, 30 s, 60 s).
 Result<Effort> effort_of(const Options& options);
 
 // The modes asked for, in that order: infer, train or both.

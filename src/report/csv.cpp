@@ -2,6 +2,7 @@
 // A run as CSV: one line for each case and level (markdown.hpp).
 #include <array>
 
+#include "report/clients.hpp"
 #include "report/markdown.hpp"
 #include "report/table.hpp"
 
@@ -92,11 +93,15 @@ std::string column_name(std::string path) {
 std::string csv(const Json& run) {
   Cells header{"run", "case"};
   for (const char* path : kPaths) header.push_back(column_name(path));
+  const auto clients = client_columns(run);
+  header.insert(header.end(), clients.header.begin(), clients.header.end());
   std::vector<Cells> rows;
   for (const auto& one_case : list(run, "cases")) {
     for (const Json* row : sorted_rows(one_case)) {
       Cells cells{text(run, "run.id"), text(one_case, "id")};
       for (const char* path : kPaths) cells.push_back(text(*row, path));
+      const auto served = clients.cells(*row);
+      cells.insert(cells.end(), served.begin(), served.end());
       rows.push_back(std::move(cells));
     }
   }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "report/assets.hpp"
+#include "report/clients.hpp"
 #include "report/html_parts.hpp"
 #include "report/sentence.hpp"
 
@@ -37,9 +38,12 @@ std::string navigation(const std::vector<Json>& runs) {
                                      {"times", "Times"},
                                      {"memory", "Memory"},
                                      {"startup", "Start-up"},
+                                     {"clients", "Several clients"},
                                      {"numbers", "All numbers"},
-                                     {"proof", "Certificate"}})
+                                     {"proof", "Certificate"}}) {
+        if (std::string_view(id) == "clients" && client_table(cases[c], glyphs(true), true).rows.empty()) continue;
         out += fmt::format(R"(<li><a href="#{}-{}">{}</a></li>)", where, id, name);
+      }
       out += "</ul></li>";
     }
     out += fmt::format(R"(<li><a href="#r{0}-run">Environment and command{1}</a></li>)", r,

@@ -7,6 +7,7 @@
 #include "report/first_screen.hpp"
 #include "report/html_parts.hpp"
 #include "report/phases.hpp"
+#include "report/slo.hpp"
 
 namespace strata::report {
 namespace {
@@ -136,6 +137,11 @@ std::string html_first_screen(const Json& run, const Json& one_case, const std::
       R"(<section class="first" aria-label="Result"><p class="sentence verdict-{}" id="{}-sentence">{}</p><p class="what">{}</p>)",
       escape_html(screen.verdict), where, escape_html(screen.sentence), escape_html(screen.what));
   if (!screen.levels.empty()) out += level_rows(screen) + phase_rows(one_case);
+  if (const auto limit = slo_title(one_case); !limit.empty()) {
+    out += "<div class=\"without\"><h3>What each level needs for " + escape_html(limit) + "</h3><ul>";
+    for (const auto& line : slo_lines(one_case)) out += "<li>" + escape_html(line) + "</li>";
+    out += "</ul></div>\n";
+  }
   if (!screen.without.empty()) out += empty_rows(screen);
   out += fmt::format(
       R"(<dl class="lines"><div><dt>Machine's limit</dt><dd>{}</dd></div><div><dt>Trust</dt><dd>{}</dd></div>)",

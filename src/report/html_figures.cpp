@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/clients.hpp"
 #include "report/first_screen.hpp"
 #include "report/html_parts.hpp"
 #include "report/ledger_tree.hpp"
@@ -127,6 +128,23 @@ std::string section(const std::string& where, const char* id, const char* title,
          "\n";
 }
 
+// A section only where clients were asked for.
+std::string clients_section(const Json& one_case, const std::string& where) {
+  const auto clients = client_table(one_case, glyphs(true), false);
+  if (clients.rows.empty()) return "";
+  Rows cells;
+  for (const auto& row : clients.rows) {
+    cells.push_back({words(row[0]), words(row[1])});
+    const bool numbers = row.size() == clients.header.size();
+    for (std::size_t c = 2; c < clients.header.size(); ++c) cells.back().push_back(numbers ? number_cell(row[c]) : words(c == 2 ? row[2] : ""));
+  }
+  return section(where, "clients", "Several clients at once",
+                 html_figure("clients", where, "Throughput against p99",
+                             "One line a level, from few clients to many; further right and lower is better. Solid: threads of one process, dashed: processes. All on the same cores.",
+                             html_table("Requests in flight: each client sends its next request when its last one is answered. Memory is private, summed over processes. p99?: too few requests to bound it",
+                                        clients.header, cells)));
+}
+
 }  // namespace
 
 std::string html_figures(const Json& one_case, const std::string& where) {
@@ -152,7 +170,7 @@ std::string html_figures(const Json& one_case, const std::string& where) {
                              "Capture or compilation (prepare), then everything else.", startup_table(rows));
   startup += break_even_table(rows);
   return section(where, "times", "Times", times) + section(where, "memory", "Memory", memory) +
-         section(where, "startup", "Start-up and break-even", startup);
+         section(where, "startup", "Start-up and break-even", startup) + clients_section(one_case, where);
 }
 
 std::string html_ledger(const Json& one_case, const std::string& where) {

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "report/clients.hpp"
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
 #include "report/phases.hpp"
+#include "report/slo.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -58,6 +60,11 @@ std::string case_section(const Json& run, const Json& one_case) {
                                 markdown_text(screen.what));
   if (!screen.levels.empty()) out += "\n" + levels_table(screen);
   if (const auto phases = phase_table(one_case, marks); !phases.rows.empty()) out += "\n**Phases of a training step**\n\n" + table(phases.header, phases.rows, Format::md);
+  if (const auto clients = client_table(one_case, marks, false); !clients.rows.empty()) out += "\n**Several clients at once**\n\n" + table(clients.header, clients.rows, Format::md);
+  if (const auto limit = slo_title(one_case); !limit.empty()) {
+    out += "\n**What each level needs for " + markdown_text(limit) + "**\n\n";
+    for (const auto& line : slo_lines(one_case)) out += "- " + markdown_text(line) + "\n";
+  }
   if (!screen.without.empty()) {
     out += "\nWithout a number:\n\n";
     for (const auto& empty : screen.without)

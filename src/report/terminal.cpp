@@ -9,8 +9,10 @@
 #include <regex>
 #include <sstream>
 
+#include "report/clients.hpp"
 #include "report/first_screen.hpp"
 #include "report/phases.hpp"
+#include "report/slo.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -142,14 +144,48 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
   return lines;
 }
 
+Lines table_lines(const Cells& header, const std::vector<Cells>& rows, const Paint& paint) {
+  if (rows.empty()) return {};
+  Lines lines;
+  std::istringstream in(table(header, rows, Format::text));
+  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
+  lines.front() = paint("2", lines.front());
+  return lines;
+}
+
 // Throughput and phases of a training step, one line a level.
 Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint) {
   const auto phases = phase_table(one_case, marks);
-  if (phases.rows.empty()) return {};
-  Lines lines;
-  std::istringstream in(table(phases.header, phases.rows, Format::text));
-  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
-  lines.front() = paint("2", lines.front());
+  return table_lines(phases.header, phases.rows, paint);
+}
+
+// Several clients at once, one line a level and number of clients; what has no number comes below, since its reason would widen a column.
+Lines client_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
+  const auto clients = client_table(one_case, marks, true);
+  std::vector<Cells> rows;
+  Lines without;
+  for (const auto& row : clients.rows) {
+    if (row.size() == clients.header.size()) {
+      rows.push_back(row);
+      continue;
+    }
+    const auto more = labelled(without.empty() ? "Without" : "", row[0] + ", " + row[1] + " " + row[2], width, paint);
+    without.insert(without.end(), more.begin(), more.end());
+  }
+  auto lines = table_lines(clients.header, rows, paint);
+  lines.insert(lines.end(), without.begin(), without.end());
+  return lines;
+}
+
+// What each level needs to meet the limit that --slo set.
+Lines limit_lines(const Json& one_case, std::size_t width, const Paint& paint) {
+  const auto title = slo_title(one_case);
+  if (title.empty()) return {};
+  auto lines = labelled("SLO", title, width, paint);
+  for (const auto& line : slo_lines(one_case)) {
+    const auto more = labelled("", line, width, paint);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
   return lines;
 }
 
@@ -200,7 +236,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                phase_lines(one_case, glyphs(style.unicode), paint), without_number(screen, width, paint), foot},
+                phase_lines(one_case, glyphs(style.unicode), paint), client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint), without_number(screen, width, paint), foot},
                width);
 }
 

@@ -9,7 +9,9 @@
 
 #include "measure/turns.hpp"
 #include "plan/command.hpp"
+#include "report/clients.hpp"
 #include "report/ledger.hpp"
+#include "report/slo.hpp"
 #include "report/sentence.hpp"
 #include "stats/compare.hpp"
 
@@ -267,7 +269,7 @@ Json CaseView::row_json(const store::Row& row) {
            {"reason", row.reason}, {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))}, {"hint", row.hint}, {"log_tail", row.log_tail}, {"repeat", row.repeat},
            {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
-           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}};
+           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}, {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "histogram", "aa"}) out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")
@@ -353,12 +355,14 @@ Json view(const store::Run& run) {
   Json warnings = Json::array(), cases = Json::array();
   for (const auto& warning : run.warnings) warnings.push_back({{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}});
   for (const auto& one : run.cases) cases.push_back(CaseView(run, one).build());
+  add_slo(run, cases);
   return {{"schema", "strata.run/1"},
           {"run",
            {{"id", run.run_id}, {"name", run.name.empty() ? Json() : Json(run.name)}, {"started", run.started}, {"command", run.command}, {"version", run.version}, {"finished", !run.finished.empty()},
             {"interrupted", run.interrupted}, {"seed", run.seed}, {"preset", run.settings.value("preset", "")}, {"wall_s", run.settings.value("wall_s", Json())},
             {"restarts", run.settings.value("restarts", Json())}, {"budget_s", run.settings.value("budget_s", Json())}, {"precision", run.settings.value("precision", Json())},
-            {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)}}},
+            {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)},
+            {"clients", run.settings.value("clients", Json())}, {"slo", run.settings.value("slo", Json())}}},
           {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
 }
 

@@ -35,6 +35,10 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   outputs are the bundle's reference as float32, times scale plus add;
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
                                   "only_in": all this in that operation only, and right in every other
+  serve: {...}                    the worker serves several clients, each as fast as alone, but for
+      slow_with: 0.5                every further client makes a request that share of its time slower
+      late_ns: n                    every client begins that much after the one before it
+      race: true                    its results are those of other inputs where there is more than one client
   same_output: true               every index answers with the output of index 0
   train: {...}                    the worker trains train_net.py's network (a bundle of train_bundle.py), correctly but for
       no_momentum, no_weight_decay, skip_biases, eval_statistics, biased_variance, summed_loss, constant_loss,
@@ -183,7 +187,7 @@ class Fake:
 
     def __init__(self, script: Json, helper_pid: int | None) -> None:
         self.script = script
-        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else [])
+        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else []) + (["serve"] if "serve" in script else [])
         self.trainer: Trainer | None = None
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
@@ -222,7 +226,7 @@ class Fake:
             raise Refusal("bad_request", f"index {index} is not in the ring of {len(self.ring)}")
         return index
 
-    def outputs(self, op: str, indices: list[int], path: str) -> list[str]:
+    def outputs(self, op: str, indices: list[int], path: str, shift: int = 0) -> list[str]:
         told = {"scale": 1.0, "add": 0.0, "from": None, "only_in": None}
         if self.script.get("outputs", {}).get("only_in") in (None, op):
             told |= self.script.get("outputs", {})
@@ -230,7 +234,7 @@ class Fake:
         out: dict[str, tuple[str, list[int], bytes]] = {}
         names: list[str] = []
         for index in indices:
-            source = 0 if self.script.get("same_output") else index
+            source = 0 if self.script.get("same_output") else (index + shift) % len(self.ring or {0})
             prefix = f"f64/{source}/"
             found = {name[len(prefix) :]: value for name, value in reference.items() if name.startswith(prefix)}
             if not found:
@@ -323,6 +327,22 @@ class Fake:
         else:
             self.outputs("measure", [indices[request["check"]]], request["out"])
         return {"wall_ns": walls, "latency_ns": [max(1, wall - wall // 20) for wall in walls], "cpu_ns": sum(walls), "start_ns": started, "runq_ns": 0}
+
+    def serve(self, request: Json) -> Json:
+        self.need_index(0)
+        told = {"slow_with": 0.0, "late_ns": 0, "race": False, **self.script["serve"]}
+        count, start, clients = request["clients"], request.get("begin_ns") or time.monotonic_ns(), []
+        for client in range(count):
+            walls, done = [], [0]
+            while done[-1] < request["min_ns"] or not walls:
+                walls.append(round(self.draw(1)[0] * (1 + told["slow_with"] * (count - 1))))
+                done.append(done[-1] + walls[-1])
+            checked = [(client + i) % len(self.ring) for i in range(min(2, request["checks"]))]
+            for i, index in enumerate(checked):
+                self.outputs("serve", [index], f"{request['out']}-{client}-{i}.safetensors", shift=1 if told["race"] and count > 1 else 0)
+            most = request["samples"]
+            clients.append({"requests": len(walls), "start_ns": start + client * told["late_ns"], "wall_ns": done[-1], "latency_ns": walls[:most], "done_ns": done[1 : most + 1], "checked": checked})
+        return {"clients": clients, "cpu_ns": sum(one["wall_ns"] for one in clients)}
 
     def need_trainer(self) -> Trainer:
         if self.trainer is None:

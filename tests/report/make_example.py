@@ -142,7 +142,48 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
         "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
         "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same"} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
+        "clients": None if harness or gpu else served(position, ms, language, idle + above),
     }
+
+
+def served(position: int, ms: float, language: str, memory: int) -> Json:
+    """Clients of a made-up level: two cores, one request on one of them takes 1.9 times as long as on both."""
+    points = []
+    for clients, kind in [(1, "threads"), (2, "threads"), (4, "threads")] + ([(2, "processes"), (4, "processes")] if language == "python" else []):
+        lock = 1.12 if language == "python" and kind == "threads" and clients > 1 else 1.0
+        took = ms * (1 if clients == 1 else 0.95 * clients) * lock
+        few = position == 6
+        bounds = {"value": round(took * 1.3, 3), "low": round(took * 1.2, 3), "high": None if few else round(took * 1.5, 3)}
+        points.append({
+            "clients": clients, "as": kind, "threads_each": 2 if clients == 1 else 1, "state": "measured", "reason": "", "hint": "", "repetitions": 3,
+            "requests_per_s": estimate(1000 * clients / took, 5), "inputs_per_s": estimate(1000 * clients / took, 5),
+            "latency_ms": {"p50": estimate(took, 1), "p90": estimate(took * 1.1, 2), "p99": bounds, "samples": 300 if few else 900, "requests": 300 if few else 900}, "cpu_ms": round(ms * 1.9, 3),
+            "memory": {"private_bytes": memory * MB * (clients if kind == "processes" else 1) + 20 * clients * MB, "pss_bytes": (memory + 90) * MB * (clients if kind == "processes" else 1)},
+        })
+    if position == 2:
+        empty = {name: None for name in ("requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory")}
+        points[-1] |= empty | {"state": "mistrusted", "reason": "with 4 requests in flight: output of input 2 is that of input 1", "hint": "its callers share what each must have for itself", "repetitions": 0}
+    return {"seconds": 9, "cores": 2, "points": points}
+
+
+def limit(rows: list[Json]) -> Json:
+    levels = []
+    for row in rows:
+        if row["harness"]:
+            continue
+        ms = row["end_to_end_ms"]["estimate"] * 1.3
+        verdict = "meets" if ms < 40 else "may_meet" if ms < 47.5 else "misses"
+        sentences = {
+            "meets": f"{row['level']}: batch 1, 1 client, {1300 / ms:.1f} inputs/s at p99 {ms:.1f} ms (at most {ms * 1.15:.1f} ms)",
+            "may_meet": f"{row['level']} may meet it: batch 1, 1 client, {1300 / ms:.1f} inputs/s at p99 {ms:.1f} ms (300 requests are too few to bound it, 528 would do)",
+            "misses": f"{row['level']} misses it by {ms - 46:.2f} ms: p99 is {ms:.1f} ms at its best (batch 1, 1 client, {1300 / ms:.1f} inputs/s)",
+        }
+        levels.append({
+            "level": row["level"], "variant": "default", "verdict": verdict, "batch": 1, "clients": 1, "as": "threads", "inputs_per_s": round(1300 / ms, 2),
+            "quantile_ms": {"value": round(ms, 3), "low": round(ms * 0.95, 3), "high": round(ms * 1.15, 3)}, "miss_ms": round(ms - 46, 3) if verdict == "misses" else None,
+            "samples": 900, "needed_samples": 528, "sentence": sentences[verdict],
+        })
+    return {"quantile": "p99", "limit_ms": 46.0, "levels": levels}
 
 
 def failed(spec: tuple) -> Json:
@@ -212,6 +253,7 @@ def trained(rng: random.Random) -> Json:
         row["steps_per_s"], row["throughput_per_s"] = round(1000 / ms, 3), round(8000 / ms, 3)
         row["phases"] = {"ms": {name: round(share * ms, 4) for name, share in shares.items()}, "joined": {}, "iterations": 20, "note": ""}
         row["settings"]["loss"] = "cross_entropy"
+        row["clients"] = None  # of inference only
     rows[3]["phases"] = {"ms": {"forward": 91.0, "backward": 160.1, "update": 12.2}, "joined": {"forward": ["forward", "loss"]}, "iterations": 20, "note": ""}
     rows[4]["phases"] = {"ms": {}, "joined": {}, "iterations": 0, "note": "the level ended before its phases were taken"}
     tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms} for name, title, state, reason, ms in (
@@ -237,12 +279,14 @@ def build() -> Json:
         edge("peer", "eager", "openvino", "", by_name),
     ]
     limits = {"gflops": 341.0, "gbytes_per_s": 14.2, "compute_ms": 23.99, "memory_ms": 8.1, "limit_ms": 23.99}
+    case = case_of(1, first, edges, limits, {"comparisons": 7, "false_alarms": 0, "bound_percent": 34.8}, None)  # without a headline a renderer makes it
+    case["slo"] = limit(first)
     second = [measured(rng, 0, LEVELS[0], 7.6, 282.0, gpu=True)] + [failed(spec) for spec in FAILED]
     return {
         "schema": "strata.run/1",
         "run": {
-            "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True,
+            "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms",
         },
         "machine": {
             "cpu": "AMD EPYC", "cores": 2, "memory_bytes": 8_200_000_000, "kernel": "6.1.0-28-amd64", "gpu": None, "governor": "unknown", "smt": "on", "l2_bytes": 1_048_576,
@@ -251,7 +295,7 @@ def build() -> Json:
         "environments": [{"python": ".venv/bin/python", "python_version": "3.11.2", "torch": "2.15.0", "torchvision": "0.30.0", "onnxruntime": "1.24.1"}],
         "warnings": [{"id": "W003", "what": "the process effect of this machine is assumed, not measured", "advice": "./strata doctor --calibrate (9 minutes)"}],
         "cases": [
-            case_of(1, first, edges, limits, {"comparisons": 7, "false_alarms": 0, "bound_percent": 34.8}, None),  # without a headline a renderer makes it
+            case,
             case_of(8, second, [], None, None, {"verdict": "no_data", "level": None, "sentence": "No comparison: eager takes 284 ms, and none of the 6 other levels has a number."}),
             trained(rng),
         ],

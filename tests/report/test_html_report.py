@@ -90,8 +90,8 @@ def test_draws_without_an_error_and_without_asking_the_network(browser: Browser,
     assert browser.errors() == []
     assert browser.requests() == []
     drawn = browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))")
-    assert len(drawn) == 10 and all(drawn)
-    assert browser.evaluate("document.querySelectorAll('#r0c0 .plot-container').length") == 5
+    assert len(drawn) == 16 and all(drawn)
+    assert browser.evaluate("document.querySelectorAll('#r0c0 .plot-container').length") == 6
 
 
 @pytest.mark.parametrize("width", [1280, 768, 400])
@@ -241,7 +241,7 @@ def test_says_every_number_of_the_figures_without_scripts(browser: Browser, page
         browser.open(page, scripts=False)
         assert browser.evaluate("document.documentElement.dataset.drawn ?? ''") == ""
         tables = browser.evaluate("[...document.querySelectorAll('#r0c0 figure')].map(f => f.querySelectorAll('details tbody tr').length)")
-        assert len(tables) == 5 and min(tables) >= 7
+        assert len(tables) == 6 and min(tables) >= 7
         assert "Figures need JavaScript" in browser.evaluate("document.querySelector('noscript').textContent")
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)

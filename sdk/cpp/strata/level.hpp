@@ -70,6 +70,7 @@ struct About {
   std::map<std::string, std::string> versions;
   std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, maths = {"fp32"}, variants = {"default"};
   bool reads_weights = false;  // readable_weights() gives something
+  bool serves = false;         // clients() gives callers that may run at once
 };
 
 // What a loaded level reports (docs/protocol.md, load). `threads` and `maths` are read back from the library.
@@ -117,6 +118,12 @@ struct Iterated {
   virtual void outputs(std::vector<HostTensor>& results) = 0;
 };
 
+// One of several callers of a loaded network, used by one thread alone; inputs and results are its own.
+struct Client : Iterated {
+  // Called once by its thread, before its first iteration: for what a library keeps by thread.
+  virtual void enter() {}
+};
+
 // One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
 struct Level : Iterated {
   // Set by the SDK once it saw the network write into its inputs: from then on set_input takes copies.
@@ -132,6 +139,10 @@ struct Level : Iterated {
   // call; its copies share the mapping.
   virtual void load_weights(const std::string& set, const SafeTensors& weights) = 0;
   virtual Facts facts() const = 0;
+
+  // `count` callers that may run the loaded network at the same time, each with `threads` threads for its work. They do
+  // not outlive the level or its weights. Throws unsupported where it cannot.
+  virtual std::vector<std::unique_ptr<Client>> clients(int count, int threads);
 
   // Training: a level overrides these six, or none. After load_weights the SDK calls set_mode(true, true) and
   // set_optimiser. One without dropout to switch ignores `dropout`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strata/torch_level.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/version.h>
@@ -11,6 +12,7 @@
 #ifdef STRATA_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #endif
 
 namespace strata {
@@ -40,6 +42,20 @@ std::string_view from_torch(at::ScalarType type) {
   throw Failure("unsupported", fmt::format("an output has dtype {}", c10::toString(type)));
 }
 
+// Moves what the network gave into host results.
+void to_hosts(std::vector<at::Tensor>& tensors, std::vector<HostTensor>& results) {
+  results.resize(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) results[i] = to_host(tensors[i]);
+  tensors.clear();
+}
+
+// Code that AOTInductor generated carries its number of threads; without nested levels OpenMP gives it one all the same.
+// Looked up, since only PyTorch's own OpenMP is the right one.
+void allow_one_openmp_thread() {
+  const auto set_levels = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_max_active_levels"));
+  if (set_levels != nullptr) set_levels(0);
+}
+
 // IEEE float32 everywhere: no TF32 in cuBLAS and cuDNN, no bf16 or TF32 in oneDNN. The same settings as the Python
 // SDK's.
 void set_strict_float32() {
@@ -52,6 +68,35 @@ void set_strict_float32() {
 }
 
 }  // namespace
+
+class TorchClient final : public Client {
+ public:
+  TorchClient(TorchLevel& level, int threads) : level_(level), threads_(threads) {}
+
+  void enter() override {
+    at::set_num_threads(threads_);  // OpenMP keeps it by thread
+    if (threads_ == 1) allow_one_openmp_thread();
+#ifdef STRATA_CUDA
+    if (level_.device_.is_cuda()) c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(false, level_.device_.index()));
+#endif
+  }
+  void set_input(std::span<const HostTensor> inputs) override { inputs_ = level_.take(inputs); }
+  void run() override {
+    c10::InferenceMode guard;
+    results_ = level_.forward(inputs_);
+  }
+  void wait() override {
+#ifdef STRATA_CUDA
+    if (level_.device_.is_cuda()) c10::cuda::getCurrentCUDAStream(level_.device_.index()).synchronize();
+#endif
+  }
+  void outputs(std::vector<HostTensor>& results) override { to_hosts(results_, results); }
+
+ private:
+  TorchLevel& level_;
+  int threads_;
+  std::vector<at::Tensor> inputs_, results_;
+};
 
 at::Tensor borrow(const TensorView& view) {
   return at::from_blob(const_cast<std::byte*>(view.data), view.shape, at::TensorOptions().dtype(to_torch(view.dtype)));
@@ -131,8 +176,9 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
   build(wanted, bundle, cache);
 }
 
-void TorchLevel::set_input(std::span<const HostTensor> inputs) {
-  inputs_.resize(inputs.size());
+// The caller's tensors on the device and in the layout that the network wants.
+std::vector<at::Tensor> TorchLevel::take(std::span<const HostTensor> inputs) const {
+  std::vector<at::Tensor> taken(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     at::Tensor tensor = borrow(inputs[i].view);
     if (!device_.is_cpu())
@@ -140,11 +186,23 @@ void TorchLevel::set_input(std::span<const HostTensor> inputs) {
     else if (copy_inputs)
       tensor = tensor.clone();
     if (layout_ != at::MemoryFormat::Contiguous && tensor.dim() == 4) tensor = tensor.contiguous(layout_);
-    inputs_[i] = std::move(tensor);
+    taken[i] = std::move(tensor);
   }
+  return taken;
+}
+
+void TorchLevel::set_input(std::span<const HostTensor> inputs) {
+  inputs_ = take(inputs);
   if (inputs_.size() == input_count_) return;
   labels_ = std::move(inputs_.back());
   inputs_.pop_back();
+}
+
+std::vector<std::unique_ptr<Client>> TorchLevel::clients(int count, int threads) {
+  at::set_num_threads(threads);
+  std::vector<std::unique_ptr<Client>> all;
+  for (int i = 0; i < count; ++i) all.push_back(std::make_unique<TorchClient>(*this, threads));
+  return all;
 }
 
 void TorchLevel::run() {
@@ -160,9 +218,7 @@ void TorchLevel::wait() {
 }
 
 void TorchLevel::outputs(std::vector<HostTensor>& results) {
-  results.resize(results_.size());
-  for (std::size_t i = 0; i < results_.size(); ++i) results[i] = to_host(results_[i]);
-  results_.clear();
+  to_hosts(results_, results);
 }
 
 std::optional<std::int64_t> TorchLevel::device_peak_bytes() const {

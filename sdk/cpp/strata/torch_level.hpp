@@ -38,6 +38,8 @@ class TorchLevel : public Level {
   void run() final;
   void wait() final;
   void outputs(std::vector<HostTensor>& results) final;
+  // Callers that share forward(), which must then be safe to call from several threads at once.
+  std::vector<std::unique_ptr<Client>> clients(int count, int threads) override;
   std::optional<std::int64_t> device_peak_bytes() const final;
   Failure explain(const std::exception& error) const final;
 
@@ -71,6 +73,8 @@ class TorchLevel : public Level {
   at::MemoryFormat layout_ = at::MemoryFormat::Contiguous;
 
  private:
+  friend class TorchClient;
+  std::vector<at::Tensor> take(std::span<const HostTensor> inputs) const;
   at::Tensor loss(const at::Tensor& scores) const;
 
   at::Device device_ = at::kCPU;

@@ -90,6 +90,7 @@ const Worker::Operations& Worker::operations() {
                                 {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
                                 {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
                                 {"memory", &Worker::memory},   {"unload", &Worker::unload},
+                                {"serve", &Worker::serve_clients},
                                 {"bye", &Worker::bye}};
   return table;
 }
@@ -117,7 +118,7 @@ json Worker::hello(const json&) {
   const About about = level().about();
   std::vector<std::string> names;
   for (const auto& [name, operation] : operations())
-    if (about.reads_weights || name != "read_weights") names.push_back(name);
+    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve")) names.push_back(name);
   if (trains(about))
     for (const auto& [name, operation] : training_operations()) names.push_back(name);
   return {{"api", api_version},
@@ -403,6 +404,10 @@ int Worker::serve() {
   stepper_.reset();
   level_.reset();
   return 0;
+}
+
+std::vector<std::unique_ptr<Client>> Level::clients(int, int) {
+  throw Failure("unsupported", "this level cannot be called by several threads at once");
 }
 
 HostTensor Level::weight(const std::string& name) const {

@@ -6,15 +6,17 @@ train an iteration is set_batch, step, wait, loss; a level that has `train` in i
 """
 from __future__ import annotations
 
+import copy
 import json
 import platform
 import sys
+import types
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadRequest
+from .errors import BadRequest, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -162,6 +164,23 @@ class Level:
     def devices(self, declared: Sequence[str]) -> list[str]:
         """Which of level.json's devices this machine has."""
         return list(declared)
+
+    # -- several clients at once: what levels need that can be called by several threads ------------------------------------------------------
+
+    def clients(self, count: int, threads: int) -> Sequence[Level]:
+        """`count` callers that may run the loaded network at the same time, each with `threads` threads for its work: twin() makes one. Raises UnsupportedError where it cannot."""
+        raise UnsupportedError("this level cannot be called by several threads at once")
+
+    def enter(self) -> None:
+        """Called once by the thread of a client, before its first request: for what a library keeps by thread."""
+
+    def twin(self) -> Level:
+        """A caller with attributes of its own that shares what they refer to: the network, not the inputs and results of a request."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, types.MethodType) and value.__self__ is self:  # a variant replaces methods of the instance
+                setattr(other, name, types.MethodType(value.__func__, other))
+        return other
 
     # -- training: all of these, where level.json's modes have `train` -----------------------------------------------------------------------
 

@@ -75,6 +75,20 @@ class TorchLevel(TorchTraining):
         flat = (result,) if isinstance(result, Tensor) else tuple(models.flatten_outputs(result).values())
         return flat if self.device.type == "cpu" else tuple(tensor.cpu() for tensor in flat)
 
+    def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
+        """Modules in inference mode hold no state of a call, so that callers share them."""
+        torch.set_num_threads(threads)
+        twins = [self.twin() for _ in range(count)]
+        for twin in twins:
+            twin.client_threads = threads
+        return twins
+
+    def enter(self) -> None:
+        torch.set_num_threads(self.client_threads)  # OpenMP keeps it by thread
+        if self.device.type == "cuda":
+            torch.cuda.set_stream(torch.cuda.Stream())
+            self.wait = torch.cuda.current_stream().synchronize
+
     def to_numpy(self, output: Tensor) -> np.ndarray:
         return output.detach().numpy()
 

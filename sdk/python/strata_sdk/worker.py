@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import ending, errors, loop, training
+from . import ending, errors, loop, serving, training
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
 
@@ -110,7 +110,8 @@ class Worker:
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        operations = [op for op in _OPERATIONS if (op != "read_weights" or self._reads_back(level)) and (op not in training.OPERATIONS or training.allowed(self))]
+        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients}
+        operations = [op for op in _OPERATIONS if not lacks.get(op, False) and (op not in training.OPERATIONS or training.allowed(self))]
         return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
                 "devices": level.devices(self.declared("devices")), "modes": self.declared("modes"), "maths": self.about["maths"],
                 "ops": [*operations, "bye"], "library_ns": self.library_ns}
@@ -239,11 +240,17 @@ class Worker:
             raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
         level, ring = self.running()
         block = loop.measure(level, ring, indices, head, check)
-        if check >= 0 and not self._is_harness():
-            from . import tensors
-
-            tensors.write(request["out"], self._named(indices[check], block.kept))
+        if check >= 0:
+            self.write_outputs(request["out"], indices[check], block.kept)
         return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns}
+
+    def write_outputs(self, path: str, index: int, outputs: Any) -> None:
+        """One result as a file of tensors; a harness level has none."""
+        if self._is_harness():
+            return
+        from . import tensors
+
+        tensors.write(path, self._named(index, outputs))
 
     def memory(self, _request: Request) -> dict:
         return {"device_peak_bytes": self.level.device_peak_bytes() if self.level else None}
@@ -355,5 +362,5 @@ def _natural(request: Request, name: str) -> int:
 
 _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "hello": Worker.hello, "load": Worker.load, "weights": Worker.weights, "read_weights": Worker.read_weights, "inputs": Worker.inputs,
-    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload, **training.OPERATIONS,
+    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload, "serve": serving.serve, **training.OPERATIONS,
 }

@@ -174,7 +174,29 @@
     return stacked(rows, [["prepare: capture, compile", (row) => row.startup?.prepare_ms, 4], ["everything else", rest, 1]], duration, unit, scale);
   }
 
-  const FIGURES = { distribution, blocks, memory, startup, first_ever: firstEver };
+  // One line a level, from few clients to many, and another one for its processes.
+  function clients(rows) {
+    const all = rows.flatMap((row) => (row.clients?.points ?? []).filter((point) => point.state === "measured" && finite(point.latency_ms?.p99?.value)));
+    if (!all.length) return null;
+    const [scale, unit] = timeUnit(Math.max(...all.map((point) => point.latency_ms.p99.value)));
+    const traces = rows.flatMap((row, index) => ["threads", "processes"].map((as) => {
+      const points = (row.clients?.points ?? []).filter((point) => all.includes(point) && point.as === as);
+      const name = safe(nameOf(row)) + (as === "processes" ? ", processes" : "");
+      return {
+        type: "scatter", mode: "lines+markers+text", name, x: points.map((point) => point.inputs_per_s?.value), y: points.map((point) => point.latency_ms.p99.value / scale),
+        text: points.map((point) => String(point.clients)), textposition: "top center", textfont: { size: 11 }, cliponaxis: false,
+        line: { width: 1.4, color: hue(index), dash: as === "processes" ? "dash" : "solid" }, marker: { size: 8, color: hue(index), symbol: MARKS[index % 10] + (as === "processes" ? "-open" : "") },
+        hovertemplate: `%{x:.4~g} inputs a second, p99 %{y:.3~g} ${unit}, %{text} in flight<extra>${name}</extra>`,
+      };
+    })).filter((trace) => trace.x.length);
+    const legendRows = Math.ceil(traces.length / (narrow() ? 2 : 6));
+    return [traces, layout(400, {
+      showlegend: true, margin: { l: 8, r: 16, t: 24 * legendRows + 14, b: 40 },
+      xaxis: axis({ title: { text: "inputs a second", font: { size: 12 } }, rangemode: "tozero" }), yaxis: axis({ title: { text: `p99 of a request, ${unit}`, font: { size: 12 } }, rangemode: "tozero" }),
+    })];
+  }
+
+  const FIGURES = { distribution, blocks, memory, startup, first_ever: firstEver, clients };
   function draw() {
     for (const canvas of document.querySelectorAll(".canvas")) {
       const [, run, one] = /^r(\d+)c(\d+)$/.exec(canvas.dataset.case);

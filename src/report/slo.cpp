@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/slo.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "plan/clients.hpp"
+#include "report/clients.hpp"
+#include "report/format.hpp"
+#include "stats/clients.hpp"
+
+namespace strata::report {
+namespace {
+
+// One way that a level was measured, with all that its sentence needs.
+struct Point {
+  stats::LoadPoint load;
+  std::size_t samples = 0;
+  double batch = 1, clients = 1;
+  std::string as;  // threads, processes, or turns: the blocks of the comparison itself
+};
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo, double batch) {
+  std::vector<double> ms;
+  for (const auto& block : stored.blocks)
+    if (block.instance == 0)
+      for (const auto ns : block.wall_ns) ms.push_back(static_cast<double>(ns) * 1e-6);
+  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_interval(ms, slo.quantile)}, ms.size(), batch, 1, "turns"};
+}
+
+Point from_clients(const Json& point, const plan::Slo& slo, double batch) {
+  const auto end = [&](const char* part, double unknown) { return number(point, fmt::format("latency_ms.{}.{}", slo.name, part)).value_or(unknown); };
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  return {{number(point, "inputs_per_s.value").value_or(0), {end("value", stats::nan), end("low", -infinite), end("high", infinite)}},
+          static_cast<std::size_t>(number(point, "latency_ms.samples").value_or(0)), batch, number(point, "clients").value_or(1), text(point, "as")};
+}
+
+// The turns count where no pass of one client did: both ask for one request at a time.
+void add_points(std::vector<Point>& points, const Json& row, const store::Row& stored, const plan::Slo& slo, double batch) {
+  bool alone = false;
+  for (const auto& point : list(row, "clients.points"))
+    if (is_measured(point)) {
+      points.push_back(from_clients(point, slo, batch));
+      alone = alone || points.back().clients == 1;
+    }
+  if (!alone) points.push_back(from_turns(row, stored, slo, batch));
+}
+
+std::string sentence(const std::string& level, const Point& point, stats::Meets meets, const plan::Slo& slo) {
+  const auto how = fmt::format("batch {:.0f}, {}, {} inputs/s", point.batch, clients_name(point.clients, point.as), point.load.inputs_per_s < 999.5 ? ratio(point.load.inputs_per_s) : count(point.load.inputs_per_s));
+  const auto& ms = point.load.ms;
+  const auto few = fmt::format("{} requests are too few to bound it, {} would do", count(static_cast<double>(point.samples)), stats::needed_for_quantile(slo.quantile));
+  const auto range = std::isfinite(ms.high) ? fmt::format("{} to {}", std::isfinite(ms.low) ? duration(ms.low) : "0", duration(ms.high)) : few;
+  if (meets == stats::Meets::yes) return fmt::format("{}: {} at {} {} (at most {})", level, how, slo.name, duration(ms.value), duration(ms.high));
+  if (meets == stats::Meets::maybe) return fmt::format("{} may meet it: {} at {} {} ({})", level, how, slo.name, duration(ms.value), range);
+  return fmt::format("{} misses it by {}: {} is {} at its best ({})", level, duration(ms.value - slo.limit_ms), slo.name, duration(ms.value), how);
+}
+
+Json level_json(const Json& row, const std::vector<Point>& points, const plan::Slo& slo) {
+  std::vector<stats::LoadPoint> loads;
+  for (const auto& point : points) loads.push_back(point.load);
+  const auto chosen = stats::choose_point(loads, slo.limit_ms);
+  if (!chosen) return {};
+  const auto& point = points[chosen->index];
+  const auto& ms = point.load.ms;
+  const char* verdict = chosen->meets == stats::Meets::yes ? "meets" : chosen->meets == stats::Meets::maybe ? "may_meet" : "misses";
+  return {{"level", row["level"]}, {"variant", row["variant"]}, {"verdict", verdict}, {"batch", point.batch}, {"clients", point.clients}, {"as", point.as},
+          {"inputs_per_s", finite(point.load.inputs_per_s)}, {"quantile_ms", {{"value", finite(ms.value)}, {"low", finite(ms.low)}, {"high", finite(ms.high)}}},
+          {"miss_ms", chosen->meets == stats::Meets::no ? finite(ms.value - slo.limit_ms) : Json()}, {"samples", point.samples}, {"needed_samples", stats::needed_for_quantile(slo.quantile)},
+          {"sentence", sentence(level_name(row), point, chosen->meets, slo)}};
+}
+
+// What cases have in common that differ in their batch only.
+std::string network_of(Json canonical) {
+  canonical.erase("batch");
+  canonical.erase("inputs");
+  return canonical.dump();
+}
+
+}  // namespace
+
+void add_slo(const store::Run& run, Json& cases) {
+  for (auto& one : cases) one["slo"] = nullptr;
+  const auto asked = run.settings.value("slo", Json());
+  const auto slo = asked.is_string() ? plan::parse_slo(asked) : Result<plan::Slo>(fail("none"));
+  if (!slo) return;
+  std::map<std::string, std::size_t> first;  // of each network
+  std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
+    const double batch = run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
+    for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
+      const auto& row = cases[c]["rows"][r];
+      if (is_measured(row) && !flag(row, "harness")) add_points(points[{owner, level_name(row)}], row, run.cases[c].rows[r], *slo, batch);
+    }
+  }
+  for (const auto& [network, owner] : first) {
+    Json levels = Json::array();
+    std::vector<std::string> told;
+    for (std::size_t c = owner; c < cases.size(); ++c)  // a level may have a number in a later case only
+      for (const Json* row : sorted_rows(cases[c])) {
+        const auto found = points.find({owner, level_name(*row)});
+        if (found == points.end() || std::find(told.begin(), told.end(), level_name(*row)) != told.end()) continue;
+        told.push_back(level_name(*row));
+        if (auto one = level_json(*row, found->second, *slo); one.is_object()) levels.push_back(std::move(one));
+      }
+    cases[owner]["slo"] = {{"quantile", slo->name}, {"limit_ms", slo->limit_ms}, {"levels", std::move(levels)}};
+  }
+}
+
+std::string slo_title(const Json& one_case) {
+  const auto limit = number(one_case, "slo.limit_ms");
+  return limit ? fmt::format("{} within {}", text(one_case, "slo.quantile"), duration(*limit)) : "";
+}
+
+std::vector<std::string> slo_lines(const Json& one_case) {
+  std::vector<std::string> lines;
+  for (const auto& level : list(one_case, "slo.levels")) lines.push_back(text(level, "sentence"));
+  return lines;
+}
+
+}  // namespace strata::report
