@@ -25,14 +25,15 @@ constexpr double kMinimumEffect = 0.01;  // smaller differences are never claime
 
 class CaseRun {
  public:
-  CaseRun(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, store::Store& store, const Progress& progress)
-      : setting_(setting), bundle_(bundle), deep_(deep), store_(store), progress_(progress) {}
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, store::Store& store, const Progress& progress)
+      : setting_(setting), bundle_(bundle), deep_(besides.deep), strict_(besides.strict), evaluation_(besides.evaluation), store_(store), progress_(progress) {}
 
   Result<void> begin(const std::vector<level::Level>& levels);
   Result<void> prove();
   Result<void> tune();
   Result<void> look_closer();
   Result<void> take_turns();
+  void evaluate();
   Result<Outcome> finish();
 
  private:
@@ -49,12 +50,15 @@ class CaseRun {
   const Setting& setting_;
   const plan::Bundle& bundle_;
   const plan::Bundle* deep_;
+  const plan::Bundle* strict_;
+  const Evaluation* evaluation_;
   store::Store& store_;
   const Progress& progress_;
-  Judge judge() const { return {reference_ ? &*reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  Judge judge() const { return {reference_ ? &*reference_ : nullptr, strict_reference_ ? &*strict_reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  std::optional<Failure> prove_in_float32(Player& player);
   Result<void> open_reference();
   void store_phases(Player& player);
-  std::optional<proof::Reference> reference_, deep_reference_;
+  std::optional<proof::Reference> reference_, deep_reference_, strict_reference_;
   std::optional<proof::TrainReference> training_;  // in place of reference_ in mode train
   proof::Power power_;
   store::Case case_;
@@ -63,7 +67,7 @@ class CaseRun {
 };
 
 // Short enough to type again; options that only say how long are left out, since they change no result's meaning.
-std::string repeat_command(const plan::Options& options, const std::string& mode, const std::string& level) {
+std::string repeat_command(const plan::Options& options, const std::string& mode, const std::string& maths, const std::string& level) {
   std::string text = "./strata compare " + options.model;
   for (const int batch : options.batches) text += fmt::format(" --batch {}", batch);
   for (const auto& input : options.inputs) text += fmt::format(" --input {}", input);
@@ -73,6 +77,7 @@ std::string repeat_command(const plan::Options& options, const std::string& mode
   if (options.threads) text += fmt::format(" --threads {}", options.threads);
   if (options.device != "cpu") text += " --device " + options.device;
   if (mode == "train") text += " --mode train" + (options.optimiser.empty() ? "" : " --optimiser " + options.optimiser) + (options.loss.empty() ? "" : " --loss " + options.loss);
+  if (maths != "fp32") text += " --maths " + maths;
   if (options.seed) text += fmt::format(" --seed {}", options.seed);
   return text + " --levels " + (level == "eager" ? level : "eager," + level);
 }
@@ -90,7 +95,12 @@ Result<void> CaseRun::open_reference() {
   auto reference = proof::Reference::open(bundle_.folder);
   if (!reference) return tl::unexpected(reference.error());
   reference_ = std::move(*reference);
-  power_ = proof::power(*reference_);
+  if (strict_) {
+    auto strict = proof::Reference::open(strict_->folder);
+    if (!strict) return tl::unexpected(strict.error());
+    strict_reference_ = std::move(*strict);
+  }
+  power_ = proof::power(strict_reference_ ? *strict_reference_ : *reference_);
   return {};
 }
 
@@ -112,7 +122,8 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.id = bundle_.info.value("id", "");
   case_.hash = bundle_.key;
   case_.bundle = bundle_.info;
-  const auto limits = setting_.options.device == "cpu" ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
+  const bool float32 = case_.canonical.value("maths", "fp32") == "fp32";  // the peak of another mode is not measured
+  const auto limits = setting_.options.device == "cpu" && float32 ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
   case_.limits = {{"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
   const auto sigma = process_sigma(store_, setting_.machine, threads());
   if (!sigma) return tl::unexpected(sigma.error());
@@ -131,6 +142,9 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     if (auto added = add_row(*player); !added) return added;
     players_.push_back(std::move(*player));
   }
+  const auto maths = case_.canonical.value("maths", "fp32");
+  if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
+    if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
   if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason));
   return {};
 }
@@ -145,7 +159,7 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
   player.row.level = level.id;
   player.row.variant = level.variant;
   player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = repeat_command(setting_.options, bundle_.info["case"].value("mode", "infer"), level.name());
+  player.row.repeat = repeat_command(setting_.options, bundle_.info["case"].value("mode", "infer"), bundle_.info["case"].value("maths", "fp32"), level.name());
   player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                      {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
   if (exporting::ships(level)) player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
@@ -172,7 +186,7 @@ std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) 
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
-  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : proof::certificate(*reference_, power_, player.evidence);
+  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : strict_reference_ ? proof::certificate(*strict_reference_, power_, player.evidence, &*reference_) : proof::certificate(*reference_, power_, player.evidence);
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty()) player.row.proof["first_difference"] = player.deep->first_difference;
   if (player.playing && !certificate.may_have_numbers()) {
@@ -183,9 +197,25 @@ void CaseRun::certify(Player& player) {
   }
 }
 
+// The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the player was dropped.
+std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
+  auto job = plan::make_job(player.job.level, *strict_, setting_.place, setting_.environment, setting_.options, logs_);
+  std::error_code ec;
+  fs::create_directories(job.cache, ec);
+  progress_.status(fmt::format("preparing {} in float32", player.name()), -1);
+  if (const auto prepared = prepare(job, level::expand(job.level.prepare, job.level, plan::places_of(setting_.place))); !prepared) return prepared.error();
+  prove_structure(player, job, *strict_reference_, progress_);
+  return std::nullopt;
+}
+
 void CaseRun::prove_one(Player& player) {
   double prepare_ms = 0;
   if (const auto why = prepare_one(player, prepare_ms)) return player.drop(*why);
+  if (strict_) {
+    if (const auto why = prove_in_float32(player)) return player.drop(*why);
+    if (!player.playing || interrupted()) return certify(player);
+    if (const auto& sets = player.evidence.sets; std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); })) return certify(player);
+  }
   run_alone(player, judge(), prepare_ms, progress_);
   std::ifstream warm(player.job.cache / "warm.json");
   const auto first = Json::parse(warm, nullptr, false);
@@ -313,6 +343,18 @@ Result<void> CaseRun::take_turns() {
   return store_.add_case(setting_.run_id, case_);
 }
 
+// The user's score of every level that has numbers. A score that fails leaves them.
+void CaseRun::evaluate() {
+  for (auto& player : players_) {
+    if (!evaluation_ || !player.playing || player.row.blocks.empty() || player.job.level.harness || interrupted()) continue;
+    progress_.status(fmt::format("scoring {}", player.name()), -1);
+    auto found = measure::evaluate(player, *evaluation_, setting_.place, setting_.environment);
+    if (interrupted()) return;
+    if (found["state"] != "scored") progress_.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
+    player.row.info["eval"] = std::move(found);
+  }
+}
+
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
   const double compute_ms = case_.limits.value("gflops", 0.0) > 0 ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6 : 0;
@@ -336,6 +378,7 @@ Result<Outcome> CaseRun::finish() {
     const auto& wanted = setting_.options.levels;
     if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
     if (!absent && state != State::measured) outcome.failed = true;
+    if (player.row.info.contains("eval") && player.row.info["eval"]["state"] != "scored") outcome.failed = true;
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
   return outcome;
@@ -355,9 +398,9 @@ Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machin
   return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
 }
 
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, const std::vector<level::Level>& levels, store::Store& store,
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, const std::vector<level::Level>& levels, store::Store& store,
                              const Progress& progress) {
-  CaseRun run(setting, bundle, deep, store, progress);
+  CaseRun run(setting, bundle, besides, store, progress);
   if (auto done = run.begin(levels); !done) return tl::unexpected(done.error());
   if (auto done = run.prove(); !done) return tl::unexpected(done.error());
   if (!interrupted())
@@ -365,6 +408,7 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
   if (auto done = run.look_closer(); !done) return tl::unexpected(done.error());
   if (!interrupted())
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
+  run.evaluate();
   return run.finish();
 }
 

@@ -47,6 +47,7 @@ std::string case_words(const nlohmann::json& spec) {
   if (spec.contains("synthetic") && spec["synthetic"] == true) words += " --synthetic";
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));
   if (!text("device").empty() && text("device") != "cpu") words += " --device " + text("device");
+  if (!text("maths").empty() && text("maths") != "fp32") words += " --maths " + text("maths");
   if (number("seed") != 0) words += fmt::format(" --seed {}", number("seed"));
   return words;
 }

@@ -2,6 +2,7 @@
 // A run as CSV: one line for each case and level (markdown.hpp).
 #include <array>
 
+#include "report/accuracy_table.hpp"
 #include "report/markdown.hpp"
 #include "report/table.hpp"
 
@@ -81,6 +82,10 @@ constexpr std::array<const char*, 71> kPaths{"level",
                                              "tuned.ratio.verdict",
                                              "repeat"};
 
+// Paths inside a row's point of `accuracy`; columns accuracy_...
+constexpr std::array<const char*, 15> kPoint{"ratio.value", "ratio.low", "ratio.high", "ratio.together", "error", "differ", "answers", "eval.state", "eval.reason", "eval.score",
+                                             "eval.count", "eval.difference.value", "eval.difference.low", "eval.difference.high", "eval.differ"};
+
 std::string column_name(std::string path) {
   for (auto& c : path)
     if (c == '.') c = '_';
@@ -92,11 +97,14 @@ std::string column_name(std::string path) {
 std::string csv(const Json& run) {
   Cells header{"run", "case"};
   for (const char* path : kPaths) header.push_back(column_name(path));
+  for (const char* path : kPoint) header.push_back("accuracy_" + column_name(path));
   std::vector<Cells> rows;
   for (const auto& one_case : list(run, "cases")) {
     for (const Json* row : sorted_rows(one_case)) {
       Cells cells{text(run, "run.id"), text(one_case, "id")};
       for (const char* path : kPaths) cells.push_back(text(*row, path));
+      const Json& point = accuracy_point(run, text(one_case, "id"), *row);
+      for (const char* path : kPoint) cells.push_back(text(point, path));
       rows.push_back(std::move(cells));
     }
   }
