@@ -122,7 +122,7 @@ bool prove_sets(Player& player, Session& session, const Judge& judge) {
   if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, *judge.outputs, all)) return false;
   const bool reads = !judge.strict;  // in another maths mode weights are rounded, and not the file's bytes any more
   if (!prove_set(player, session, judge, "timed", all) || (reads && !read_back(player, session, "timed"))) return false;
-  for (const std::string set : {"generic1", "generic2"}) {
+  for (const std::string& set : judge.outputs->generic_sets()) {
     if (interrupted()) return false;
     if (auto done = session.weights(set); !done) {
       player.drop(done.error());

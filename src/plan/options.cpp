@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "common/nearest.hpp"
+#include "common/text.hpp"
 #include "plan/input_spec.hpp"
 #include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
@@ -30,8 +30,7 @@ Result<void> one_of(const std::string& option, const std::string& got, const std
 // "a,b": each allowed, none twice.
 Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text, const std::vector<std::string>& allowed) {
   std::vector<std::string> found;
-  std::istringstream in(text);
-  for (std::string one; std::getline(in, one, ',');) {
+  for (const auto& one : split(text, ',')) {
     if (auto ok = one_of(option, one, allowed); !ok) return tl::unexpected(ok.error());
     if (std::find(found.begin(), found.end(), one) != found.end()) return usage(fmt::format("{} {}: {} is given twice", option, text, one));
     found.push_back(one);
@@ -77,6 +76,7 @@ Result<void> check(const Options& options) {
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
   if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
+  if (options.weight_sets < 2 || options.weight_sets > 200) return usage(fmt::format("--weight-sets {}: allowed: 2 to 200", options.weight_sets));
   for (const int batch : options.batches)
     if (batch < 1 || batch > 1 << 20) return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, 1 << 20));
   if (options.memory_limit_gib && *options.memory_limit_gib <= 0) return usage("--memory-limit: allowed: more than 0 GiB");
@@ -131,7 +131,8 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (!model) return tl::unexpected(model.error());
   nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", "fp32"},
                       {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr}, {"loss", nullptr},
-                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false}};
+                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false},
+                      {"generic_sets", options.weight_sets}};
   for (const auto& text : options.inputs) {
     const auto input = parse_input(text);
     if (!input) return tl::unexpected(input.error());

@@ -17,8 +17,6 @@ from .errors import UnavailableError, UnsupportedError, describe, last_line
 if TYPE_CHECKING:
     import torch
 
-WEIGHT_SETS = ("timed", "generic1", "generic2")
-
 
 def main(prepare: Callable[[Path, Path], None]) -> None:
     """Calls prepare(bundle, cache) with the folders of --bundle and --cache; answers as docs/protocol.md says and exits with 0 or 1."""
@@ -89,6 +87,11 @@ def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
             return torch.export.export(view, tuple(example[name] for name in names))
     except Exception as error:
         raise UnsupportedError(f"the network does not export in {bundle['case']['maths']}: {last_line(error)}", "only levels that run the Python module can run it") from error
+
+
+def weight_sets(bundle_dir: Path) -> list[str]:
+    """The names of the bundle's weight sets, `timed` and generic ones."""
+    return sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors"))
 
 
 def weights(bundle_dir: Path, weight_set: str) -> dict[str, torch.Tensor]:
