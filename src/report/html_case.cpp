@@ -54,7 +54,7 @@ std::string level_rows(const FirstScreen& screen) {
     row.insert(row.end(), {number_cell(level.start_again), words(level.proof)});
     rows.push_back(row);
   }
-  return html_table("Levels with a number, from Python downwards; peers and the harness last", header, rows, "levels");
+  return html_table("Levels with a number, from Python downwards; peers and the harness last", header, rows, screen.has_tuned ? "levels crowded" : "levels");
 }
 
 std::string phase_rows(const Json& one_case) {

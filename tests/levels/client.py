@@ -39,7 +39,8 @@ def environment(folder: Path, threads: int = 2, cache: Path | None = None, **ext
     promised = {"STRATA_LEVEL_DIR": str(folder), "STRATA_VARIANT": "default", "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
                 "PYTHONPATH": str(ROOT / "sdk" / "python"), "OMP_WAIT_POLICY": "PASSIVE"}  # the last one is not promised: tests share the machine
     if cache:
-        promised |= {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+        kernels = Path(os.environ.get("STRATA_TEST_KERNELS", cache))  # what one test compiled need not be compiled again by the next
+        promised |= {"TORCHINDUCTOR_CACHE_DIR": str(kernels / "inductor"), "TRITON_CACHE_DIR": str(kernels / "triton")}
     return os.environ | promised | extra
 
 

@@ -40,6 +40,7 @@ def shared(tmp_path_factory):
 def cache(shared):
     """Comparisons keep their artefacts here: the user's cache is neither used nor filled."""
     os.environ.setdefault("STRATA_CACHE", str(shared / "cache"))
+    os.environ.setdefault("STRATA_TEST_KERNELS", str(shared / "kernels"))
 
 
 @pytest.fixture(scope="session")
