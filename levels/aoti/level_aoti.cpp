@@ -24,6 +24,7 @@ class AotiLevel final : public strata::TorchLevel {
   strata::About about() const override {
     auto about = torch_about("aoti");
     about.serves = true;
+    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.reads_weights = strata::variant() == "default";  // the others bake them in
     about.variants = {"default", "freezing", "max-autotune"};
     return about;
@@ -36,7 +37,7 @@ class AotiLevel final : public strata::TorchLevel {
     Constants set;
     for (const auto& name : loader_->get_constant_fqns()) {
       const auto* view = weights.find(name);
-      if (view != nullptr) set.emplace(name, strata::borrow(*view).to(device()));
+      if (view != nullptr) set.emplace(name, stored(strata::borrow(*view).to(device())));
     }
     if (set.empty())
       throw Failure("failed", "the package has no constant that is named in " + weights.where(),
@@ -75,13 +76,16 @@ class AotiLevel final : public strata::TorchLevel {
       throw Failure("unavailable", (cache / "package.json").string() + " does not exist",
                     "run the level's prepare.py first");
     if (about.at("device") != wanted.device || about.at("threads") != wanted.threads ||
-        about.at("variant") != strata::variant())
+        about.at("maths") != wanted.maths || about.at("variant") != strata::variant())
       throw Failure("unavailable",
-                    fmt::format("the package in {} was compiled for {} with {} threads, variant {}; the case has {} "
-                                "with {}, variant {}",
-                                cache.string(), about.at("device").dump(), about.at("threads").dump(),
-                                about.at("variant").dump(), wanted.device, wanted.threads, strata::variant()),
+                    fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
+                                "in {} with {}, variant {}",
+                                cache.string(), about.at("device").dump(), about.at("maths").dump(),
+                                about.at("threads").dump(), about.at("variant").dump(), wanted.device, wanted.maths,
+                                wanted.threads, strata::variant()),
                     "run the level's prepare.py for this case");
+    bfloat16_ = wanted.maths == "bf16";
+    if (wanted.maths != "fp32") facts_.maths = wanted.maths;  // compiled in: conversions are part of the package
     facts_.layout = "any";
     facts_.graph = "exported";
     facts_.freezing = about.at("freezing");
@@ -98,6 +102,11 @@ class AotiLevel final : public strata::TorchLevel {
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }
 
  private:
+  // As the package keeps it.
+  at::Tensor stored(const at::Tensor& weight) const {
+    return bfloat16_ && weight.is_floating_point() ? weight.to(at::kBFloat16) : weight;
+  }
+
   void open_package(const std::string& name) {
     const auto package = cache_ / (name + ".pt2");
     if (!std::filesystem::exists(package))
@@ -143,6 +152,7 @@ class AotiLevel final : public strata::TorchLevel {
   std::string set_;  // that is loaded
   std::size_t runners_ = 1;
   bool baked_ = false;
+  bool bfloat16_ = false;  // what the package's floating-point constants are
   std::vector<std::string> names_;
   mutable Constants constants_;  // views of the package's own memory
 };

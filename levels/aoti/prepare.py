@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import torch
-from strata_sdk import UnavailableError, UnsupportedError, models, preparing
-from strata_sdk.torch_level import set_strict_float32
+from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 
 CONFIGS = {
     "default": {"always_keep_tensor_constants": True},  # else vectors of at most 8 numbers go into the code, where no weight set can reach them
@@ -26,11 +25,11 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     configs = CONFIGS[variant]
     baked = variant != "default"  # autotuning too: the C++ matrix products that it chooses hold packed copies of their weights
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
-    set_strict_float32()
+    maths.settle(case["maths"])
     step = preparing.Steps()
     for weight_set in sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors")) if baked else ["package"]:
         step("reading the exported network")
-        program = preparing.exported(bundle_dir)
+        program = preparing.exported_in_mode(bundle_dir)
         if baked:
             preparing.set_weights(program, preparing.weights(bundle_dir, weight_set))
         if case["device"] == "cuda":
@@ -42,7 +41,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         part.parent.mkdir(exist_ok=True)
         with torch.no_grad():
             compile_package(program, part, configs)
-        about = {"device": case["device"], "threads": case["threads"], "torch": torch.__version__, "variant": variant, "baked": baked,
+        about = {"device": case["device"], "threads": case["threads"], "maths": case["maths"], "torch": torch.__version__, "variant": variant, "baked": baked,
                  "freezing": bool(configs.get("freezing")), "autotune": bool(configs.get("max_autotune")),
                  "parameters": list(program.graph_signature.parameters), "weights": weights_in_use(program)}
         (cache / "package.json").write_text(json.dumps(about), encoding="utf-8")

@@ -23,7 +23,7 @@ class Compile(TorchLevel):
             inductor.freezing = True
         super().load(job)
         options = {"dynamic": False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
-        self.runner = torch.compile(self.module, **options)
+        self.runner = torch.compile(self.runner, **options)
         if job.trains:
             self.objective = torch.compile(self.loss_of_batch, **options)
         if self.variant != "freezing":

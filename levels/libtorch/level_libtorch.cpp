@@ -18,6 +18,7 @@ class LibtorchLevel final : public strata::TorchLevel {
     about.serves = true;
     about.reads_weights = true;
     about.modes = {"infer", "train"};
+    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", "channels_last"};
     return about;
   }
@@ -54,6 +55,8 @@ class LibtorchLevel final : public strata::TorchLevel {
                                 bundle.inputs.front().dtype, fmt::join(shape, ", ")));
     network_ = make_network(wanted.model);
     network_->to(device());
+    if (wanted.maths == "bf16") strata::to_bfloat16(tensors());
+    convert_around(wanted.maths);
     for (auto& parameter : network_->parameters()) parameter.set_requires_grad(case_trains());
     if (strata::variant() == "channels_last") {
       layout_ = at::MemoryFormat::ChannelsLast;

@@ -71,10 +71,11 @@ class OnnxRuntime(Level):
         """The execution providers by preference. TensorRT leaves what it cannot run to CUDA, and keeps its engines, whose making takes minutes, in the cache."""
         if not self.on_device:
             return [_PROVIDERS["cpu"]]
-        cuda = (_PROVIDERS["cuda"], {"use_tf32": "0"})
+        tf32 = self.job.maths == "tf32"
+        cuda = (_PROVIDERS["cuda"], {"use_tf32": str(int(tf32))})
         if not self.tensorrt:
             return [cuda]
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # the provider has no option for TF32, NVIDIA's libraries read this when they start
+        os.environ["NVIDIA_TF32_OVERRIDE"] = str(int(tf32))  # the provider has no option for TF32, NVIDIA's libraries read this when they start
         return [(_TENSORRT, {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(self.job.cache / "tensorrt")}), cuda]
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:

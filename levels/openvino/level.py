@@ -18,12 +18,14 @@ class OpenVino(Level):
         self.variant = os.environ.get("STRATA_VARIANT") or "default"
         if self.variant not in ("default", "bf16"):
             raise UnsupportedError(f"openvino has no variant {self.variant}", "it has: default, bf16")
+        if job.maths == "bf16" and "BF16" not in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):  # it would run float32 without a word
+            raise UnsupportedError("OpenVINO has no bf16 on this CPU", "it needs a CPU with AVX512_BF16 or AMX")
 
     def load(self, job: Job) -> None:
         self.core = ov.Core()
         self.properties = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads}
         if self.variant == "default":
-            self.properties["INFERENCE_PRECISION_HINT"] = "f32"  # its own choice is bf16 where the CPU has it
+            self.properties["INFERENCE_PRECISION_HINT"] = "bf16" if job.maths == "bf16" else "f32"  # its own choice is bf16 where the CPU has it
 
     def load_weights(self, weights: str) -> None:
         self.path = self.job.cache / f"{weights}.xml"

@@ -30,6 +30,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
     auto about = torch_about("torchscript");
     about.serves = true;
     about.modes = {"infer", "train"};
+    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", optimized};
     return about;
   }
@@ -53,12 +54,17 @@ class TorchScriptLevel final : public strata::TorchLevel {
   }
 
  protected:
-  void build(const strata::Case&, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
+  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
     script_ = cache / "script.pt";
     if (!std::filesystem::exists(script_))
       throw Failure("unavailable", script_ + " does not exist", "run the level's prepare.py first");
-    torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}};
+    torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}, {"maths", ""}};
     module_ = torch::jit::load(script_, device(), extra);
+    if (extra.at("maths") != wanted.maths)
+      throw Failure("unavailable",
+                    fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
+                    "run the level's prepare.py for this case");
+    if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // its conversions are in the trace
     unfrozen_ = true;
     for (const auto& [name, parameter] : parameters()) facts_.parameters += parameter.numel();
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));

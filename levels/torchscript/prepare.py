@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import torch
-from strata_sdk import UnavailableError, UnsupportedError, models, preparing
+from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -28,13 +28,14 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         module, names = models.build_module(bundle_dir)
         example = models.example_inputs(bundle_dir)
         step("tracing it")
-        script, warned = trace(models.graph_module(module, bundle).to(device), tuple(example[name].to(device) for name in names))
+        view = models.graph_module(maths.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle)
+        script, warned = trace(view, tuple(example[name].to(device) for name in names))
         dropouts = []
         if warned and not bundle["export"]["ok"]:  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
             raise UnsupportedError(f"the network's path depends on its input, a trace would hold one of them: {warned}", "levels that run the Python module can run it")
     step("saving script.pt")
     part = cache / "script.pt.part"
-    script.save(str(part), _extra_files={"dropouts.json": json.dumps(dropouts)})
+    script.save(str(part), _extra_files={"dropouts.json": json.dumps(dropouts), "maths": bundle["case"]["maths"]})
     part.replace(cache / "script.pt")
 
 

@@ -27,6 +27,7 @@ def main() -> int:
     parser = Parser(prog="python -m capture", description="Captures one network for every level.")
     parser.add_argument("--spec", required=True, type=Path, help="spec.json, see docs/bundle.md")
     parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
+    parser.add_argument("--strict", type=Path, help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
@@ -45,7 +46,7 @@ def main() -> int:
         except (OSError, ValueError) as error:
             say({"ok": False, "code": "usage", "what": f"cannot read the spec {options.spec}: {error}", "hint": "docs/bundle.md describes it"})
             return 1
-        capture(spec, options.out, lambda text: say({"progress": text}))
+        capture(spec, options.out, lambda text: say({"progress": text}), options.strict)
     except BaseException as error:  # a user's model may raise anything, SystemExit too
         traceback.print_exc(file=sys.stderr)
         problem = from_exception(error, options.out)

@@ -17,6 +17,7 @@ from capture import reference as ref
 from capture.case import Input, case_id, check_spec, resolve_inputs
 from capture.export import constants_digest, count_work, export
 from capture.inputs import make_ring
+from capture.maths import add_mode, copy_strict
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
@@ -26,8 +27,9 @@ PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 Progress = Callable[[str], None]
 
 
-def capture(spec: dict, out: Path, progress: Progress) -> dict:
-    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Raises Problem, OSError and what torch raises."""
+def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None) -> dict:
+    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. `strict`: a bundle of the same case in fp32, whose files a case
+    in another maths mode shares. Raises Problem, OSError and what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
@@ -35,7 +37,10 @@ def capture(spec: dict, out: Path, progress: Progress) -> dict:
     try:
         (partial / "weights").mkdir(parents=True)
         (partial / "reference").mkdir()
-        info = _Capture(spec, partial, progress).run()
+        maker = _Capture(spec | {"maths": "fp32"}, partial, progress)
+        info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
+        if spec["maths"] != "fp32":
+            info = add_mode(spec, info, partial, maker.write, maker.say)
         if out.exists():
             shutil.rmtree(out)
         partial.rename(out)
@@ -76,7 +81,7 @@ class _Capture:
         self.say("preparing inputs")
         self.ring, self.info["input_source"] = make_ring(spec, inputs)
         self._first_run(module)
-        self._write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
+        self.write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
         self._timed(module)
         self.say("counting operations")
         self.info["flops"], self.info["activation_bytes"] = count_work(module, self.ring[0], self.info)
@@ -124,7 +129,7 @@ class _Capture:
         """Mode train has references of its own; nothing is exported, since levels train the module."""
         self._check_space(state_of(module))
         self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
-        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self._write, self.say).run(module, trained)
+        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say).run(module, trained)
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
@@ -135,7 +140,7 @@ class _Capture:
             if number:
                 make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
             weights = state_of(module)
-            self._write(f"weights/{name}", weights)
+            self.write(f"weights/{name}", weights)
             load_weights(work, weights, name)
             entries = self.ring if name == "timed" else self.ring[:PROVEN_GENERIC]
             self.say(f"reference of weight set {name}")
@@ -175,8 +180,8 @@ class _Capture:
         return runs, ref.mean_of(runs)
 
     def _write_reference(self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]) -> None:
-        self._write(f"reference/{name}", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
-        self._write(f"reference/{name}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+        self.write(f"reference/{name}", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
+        self.write(f"reference/{name}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
 
     def _check_repeatable(self, view: nn.Module, first: dict[str, Tensor]) -> None:
         again = self.runner.run(view, self.ring[0])
@@ -213,11 +218,11 @@ class _Capture:
         whole = copy.deepcopy(module).to(self.spec["device"])
         results, said = ref.faulty_references(self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.info["flops"], wide)
         self.info["faults"], self.info["fault_sentences"] = list(results), said
-        self._write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
+        self.write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
 
     # ------------------------------------------------------------------------------------------------ files
 
-    def _write(self, name: str, tensors: dict[str, Tensor]) -> None:
+    def write(self, name: str, tensors: dict[str, Tensor]) -> None:
         from safetensors.torch import save_file
 
         save_file({k: v.contiguous() for k, v in tensors.items()}, str(self.folder / f"{name}.safetensors"))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from capture.maths import check_mode
 from capture.problem import Problem
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
@@ -45,8 +46,7 @@ def check_spec(spec: Any) -> dict:
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":
         _check_training(full)
-    if full["maths"] != "fp32":
-        raise Problem("unsupported", f"maths mode '{full['maths']}' cannot be captured yet", "use fp32")
+    check_mode(full)
     if full["device"] == "cuda" and not torch.cuda.is_available():
         raise Problem("unavailable", f"this PyTorch ({torch.__version__}) sees no CUDA device", "use --device cpu, or a machine and a PyTorch with CUDA")
     if full["device"] not in ("cpu", "cuda"):

@@ -57,8 +57,8 @@ def double_copy(module: nn.Module) -> nn.Module:
 
 # ---------------------------------------------------------------------------------------------------- the envelope
 
-def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int) -> dict[str, list[Named]]:
-    """Variant -> outputs of each entry. At least five legitimate float32 runs that differ only in rounding."""
+def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int, unit: float | None = None) -> dict[str, list[Named]]:
+    """Variant -> outputs of each entry. At least five legitimate runs that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32."""
     runs: dict[str, list[Named]] = {}
 
     def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
@@ -78,15 +78,15 @@ def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tenso
         add("plain_kernels")
     with_floats = any(t.is_floating_point() for t in entries[0].values())
     if with_floats:
-        add("input_ulp", _ulp_noise(seed))
+        add("input_ulp", _ulp_noise(seed, unit))
     number = 1 if with_floats else 0
     while len(runs) < LEAST_RUNS:
         number += 1
         suffix = str(number) if number > 1 else ""
         if with_floats:
-            add(f"input_ulp{suffix}", _ulp_noise(seed + number))
+            add(f"input_ulp{suffix}", _ulp_noise(seed + number, unit))
         else:
-            with _moved_weights(module, seed + number):
+            with _moved_weights(module, seed + number, unit):
                 add(f"weight_ulp{suffix}")
     return runs
 
@@ -111,25 +111,27 @@ def _plain_kernels(device: str):
         backend.enabled = before
 
 
-def _moved(t: Tensor, generator: torch.Generator) -> Tensor:
-    """Every element moved to the next number up or down, at random."""
+def _moved(t: Tensor, generator: torch.Generator, unit: float | None) -> Tensor:
+    """Every element moved up or down, at random: to the next number, or by `unit` of itself."""
     up = torch.rand(t.shape, generator=generator) < 0.5
+    if unit is not None:
+        return t * torch.where(up, 1 + unit, 1 - unit).to(t.dtype)
     return torch.nextafter(t, torch.where(up, float("inf"), float("-inf")).to(t.dtype))
 
 
-def _ulp_noise(seed: int) -> Callable[[Tensor], Tensor]:
+def _ulp_noise(seed: int, unit: float | None) -> Callable[[Tensor], Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return lambda t: _moved(t, generator) if t.dtype in (torch.float32, torch.float64) else t
+    return lambda t: _moved(t, generator, unit) if t.dtype in (torch.float32, torch.float64) else t
 
 
 @contextlib.contextmanager
-def _moved_weights(module: nn.Module, seed: int):
+def _moved_weights(module: nn.Module, seed: int, unit: float | None):
     generator = torch.Generator().manual_seed(seed)
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     with torch.no_grad():
         for parameter in module.parameters():
-            if parameter.dtype == torch.float32:
-                parameter.copy_(_moved(parameter.detach().cpu(), generator))
+            if parameter.dtype in (torch.float32, torch.bfloat16):
+                parameter.copy_(_moved(parameter.detach().cpu(), generator, unit))
     try:
         yield
     finally:

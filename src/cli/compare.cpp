@@ -95,6 +95,7 @@ struct Prepared {
   std::vector<Json> specs;
   std::vector<level::Level> levels;
   std::vector<level::Problem> problems;
+  std::optional<measure::ScoreFile> score;
 };
 
 Result<Prepared> get_ready(const Arguments& a) {
@@ -104,6 +105,11 @@ Result<Prepared> get_ready(const Arguments& a) {
   auto specs = plan::specs_of(a.options);
   if (!specs) return tl::unexpected(specs.error());
   ready.specs = std::move(*specs);
+  if (!a.options.eval.empty()) {
+    auto score = measure::score_file(a.options.eval);
+    if (!score) return tl::unexpected(score.error());
+    ready.score = std::move(*score);
+  }
   const auto effort = plan::effort_of(a.options);
   if (!effort) return tl::unexpected(effort.error());
   s.effort = *effort;
@@ -152,9 +158,9 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
-  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned}, {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)},
-                  {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
-                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
+  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
+                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)}, {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
+                  {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)}, {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
 
@@ -173,26 +179,51 @@ int show_result(const Arguments& a, const store::Store& store, const measure::Se
   return 0;
 }
 
+Json in_float32(Json spec) {
+  spec["maths"] = "fp32";
+  return spec;
+}
+
+// The inputs that a score wants, for a case of mode infer.
+Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, const Json& spec, const plan::Bundle& bundle, const store::Store& store) {
+  if (!ready.score || spec.value("mode", "infer") != "infer") return std::optional<measure::Evaluation>();
+  const auto& s = ready.setting;
+  const auto folder = store.path().parent_path() / "logs" / s.run_id / fmt::format("eval-{}", bundle.key);
+  const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(s.options.timeout_s.value_or(600) * 1000));
+  auto begun = measure::begin_evaluation(*ready.score, bundle, s.place, s.environment, folder, timeout);
+  if (!begun) return tl::unexpected(begun.error());
+  return std::optional<measure::Evaluation>(std::move(*begun));
+}
+
 Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, ProgressLine& line) {
   measure::Outcome all;
   const auto& s = ready.setting;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto capture = [&](Json one) {
+    const auto capture = [&](const Json& one, const plan::Bundle* shared) {
       line.status(fmt::format("capturing {}", s.options.model), -1);
-      return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); });
+      return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); }, shared);
     };
-    const auto bundle = capture(spec);
+    std::optional<plan::Bundle> strict;
+    if (spec.value("maths", "fp32") != "fp32") {
+      auto captured = capture(in_float32(spec), nullptr);
+      if (!captured) return tl::unexpected(captured.error());
+      strict = std::move(*captured);
+    }
+    const auto bundle = capture(spec, strict ? &*strict : nullptr);
     if (!bundle) return tl::unexpected(bundle.error());
     std::optional<plan::Bundle> deep;
     if (s.options.deep && spec.value("mode", "infer") == "infer") {
-      auto tapped = spec;
+      auto tapped = in_float32(spec);
       tapped["deep"] = true;
-      auto captured = capture(tapped);
+      auto captured = capture(tapped, nullptr);
       if (!captured) return tl::unexpected(captured.error());
       deep = std::move(*captured);
     }
-    const auto outcome = measure::compare_case(s, *bundle, deep ? &*deep : nullptr, ready.levels, store, line.callbacks());
+    auto evaluation = evaluation_of(ready, spec, *bundle, store);
+    if (!evaluation) return tl::unexpected(evaluation.error());
+    const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr, *evaluation ? &**evaluation : nullptr};
+    const auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
     if (!outcome) return tl::unexpected(outcome.error());
     all.failed = all.failed || outcome->failed;
     all.missing = all.missing || outcome->missing;
@@ -254,7 +285,8 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both");
   verb->add_option("--optimiser", o.optimiser, "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1");
   verb->add_option("--loss", o.loss, "of training: cross_entropy (of logits) or nll (of log-probabilities)");
-  verb->add_option("--maths", o.maths, "fp32: strict float32 at every level");
+  verb->add_option("--maths", o.maths, "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each");
+  verb->add_option("--eval", o.eval, "your score of every level's answers: file.py:score, where the file has inputs() and score(outputs)");
   verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
   verb->add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)");
   verb->add_option("--preset", o.preset, "quick, standard or thorough");

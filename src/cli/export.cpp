@@ -88,6 +88,7 @@ Result<Ready> get_ready(const Arguments& a) {
   if (a.batch) options.batches = {*a.batch};
   const auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
+  if (options.maths != "fp32") return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out", Exit::usage);
   ready.spec = specs->front();
   return ready;
 }

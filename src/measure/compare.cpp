@@ -28,8 +28,8 @@ constexpr double kMinimumEffect = 0.01;  // smaller differences are never claime
 
 class CaseRun {
  public:
-  CaseRun(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, store::Store& store, const Progress& progress)
-      : setting_(setting), bundle_(bundle), deep_(deep), store_(store), progress_(progress) {}
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, store::Store& store, const Progress& progress)
+      : setting_(setting), bundle_(bundle), deep_(besides.deep), strict_(besides.strict), evaluation_(besides.evaluation), store_(store), progress_(progress) {}
 
   Result<void> begin(const std::vector<level::Level>& levels);
   Result<void> prove();
@@ -37,6 +37,7 @@ class CaseRun {
   Result<void> look_closer();
   Result<void> take_turns();
   void serve();
+  void evaluate();
   Result<Outcome> finish();
 
  private:
@@ -53,12 +54,15 @@ class CaseRun {
   const Setting& setting_;
   const plan::Bundle& bundle_;
   const plan::Bundle* deep_;
+  const plan::Bundle* strict_;
+  const Evaluation* evaluation_;
   store::Store& store_;
   const Progress& progress_;
-  Judge judge() const { return {reference_ ? &*reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  Judge judge() const { return {reference_ ? &*reference_ : nullptr, strict_reference_ ? &*strict_reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  std::optional<Failure> prove_in_float32(Player& player);
   Result<void> open_reference();
   void store_phases(Player& player);
-  std::optional<proof::Reference> reference_, deep_reference_;
+  std::optional<proof::Reference> reference_, deep_reference_, strict_reference_;
   std::optional<proof::TrainReference> training_;  // in place of reference_ in mode train
   proof::Power power_;
   store::Case case_;
@@ -80,7 +84,12 @@ Result<void> CaseRun::open_reference() {
   auto reference = proof::Reference::open(bundle_.folder);
   if (!reference) return tl::unexpected(reference.error());
   reference_ = std::move(*reference);
-  power_ = proof::power(*reference_);
+  if (strict_) {
+    auto strict = proof::Reference::open(strict_->folder);
+    if (!strict) return tl::unexpected(strict.error());
+    strict_reference_ = std::move(*strict);
+  }
+  power_ = proof::power(strict_reference_ ? *strict_reference_ : *reference_);
   return {};
 }
 
@@ -102,7 +111,8 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.id = bundle_.info.value("id", "");
   case_.hash = bundle_.key;
   case_.bundle = bundle_.info;
-  const auto limits = setting_.options.device == "cpu" ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
+  const bool float32 = case_.canonical.value("maths", "fp32") == "fp32";  // the peak of another mode is not measured
+  const auto limits = setting_.options.device == "cpu" && float32 ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
   case_.limits = {{"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
   const auto sigma = process_sigma(store_, setting_.machine, threads());
   if (!sigma) return tl::unexpected(sigma.error());
@@ -118,6 +128,9 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     if (auto added = add_row(*player); !added) return added;
     players_.push_back(std::move(*player));
   }
+  const auto maths = case_.canonical.value("maths", "fp32");
+  if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
+    if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
   if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason));
   return {};
 }
@@ -158,7 +171,7 @@ std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) 
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
-  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : proof::certificate(*reference_, power_, player.evidence);
+  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : strict_reference_ ? proof::certificate(*strict_reference_, power_, player.evidence, &*reference_) : proof::certificate(*reference_, power_, player.evidence);
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty()) player.row.proof["first_difference"] = player.deep->first_difference;
   if (player.playing && !certificate.may_have_numbers()) {
@@ -169,9 +182,24 @@ void CaseRun::certify(Player& player) {
   }
 }
 
+// The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the player was dropped.
+std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
+  const auto job = plan::make_job(player.job.level, *strict_, setting_.place, setting_.environment, setting_.options, logs_);
+  if (!job) return Failure{State::failed, job.error().what, job.error().hint, ""};
+  progress_.status(fmt::format("preparing {} in float32", player.name()), -1);
+  if (const auto prepared = prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place))); !prepared) return prepared.error();
+  prove_structure(player, *job, *strict_reference_, progress_);
+  return std::nullopt;
+}
+
 void CaseRun::prove_one(Player& player) {
   double prepare_ms = 0;
   if (const auto why = prepare_one(player, prepare_ms)) return player.drop(*why);
+  if (strict_) {
+    if (const auto why = prove_in_float32(player)) return player.drop(*why);
+    if (!player.playing || interrupted()) return certify(player);
+    if (const auto& sets = player.evidence.sets; std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); })) return certify(player);
+  }
   run_alone(player, judge(), prepare_ms, progress_);
   std::ifstream warm(player.job.cache / "warm.json");
   const auto first = Json::parse(warm, nullptr, false);
@@ -306,6 +334,18 @@ void CaseRun::serve() {
   serving_failed_ = serve_clients(players_, *reference_, plan, progress_);
 }
 
+// The user's score of every level that has numbers. A score that fails leaves them.
+void CaseRun::evaluate() {
+  for (auto& player : players_) {
+    if (!evaluation_ || !player.playing || player.row.blocks.empty() || player.job.level.harness || interrupted()) continue;
+    progress_.status(fmt::format("scoring {}", player.name()), -1);
+    auto found = measure::evaluate(player, *evaluation_, setting_.place, setting_.environment);
+    if (interrupted()) return;
+    if (found["state"] != "scored") progress_.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
+    player.row.info["eval"] = std::move(found);
+  }
+}
+
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
   outcome.failed = serving_failed_;
@@ -330,6 +370,7 @@ Result<Outcome> CaseRun::finish() {
     const auto& wanted = setting_.options.levels;
     if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
     if (!absent && state != State::measured) outcome.failed = true;
+    if (player.row.info.contains("eval") && player.row.info["eval"]["state"] != "scored") outcome.failed = true;
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
   return outcome;
@@ -349,9 +390,9 @@ Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machin
   return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
 }
 
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const plan::Bundle* deep, const std::vector<level::Level>& levels, store::Store& store,
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, const std::vector<level::Level>& levels, store::Store& store,
                              const Progress& progress) {
-  CaseRun run(setting, bundle, deep, store, progress);
+  CaseRun run(setting, bundle, besides, store, progress);
   if (auto done = run.begin(levels); !done) return tl::unexpected(done.error());
   if (auto done = run.prove(); !done) return tl::unexpected(done.error());
   if (!interrupted())
@@ -360,6 +401,7 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
   if (!interrupted())
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
   if (!interrupted()) run.serve();
+  run.evaluate();
   return run.finish();
 }
 

@@ -18,7 +18,8 @@ struct Progress {
 
 // What levels are judged against: the one that the case's mode has.
 struct Judge {
-  const proof::Reference* outputs = nullptr;
+  const proof::Reference* outputs = nullptr;  // in the case's maths mode
+  const proof::Reference* strict = nullptr;   // the same in float32; nullptr: that is the case's mode
   const proof::TrainReference* training = nullptr;
 };
 
@@ -37,6 +38,8 @@ struct Player {
   std::uint64_t peak_bytes = 0;
 
   std::string name() const { return job.level.name(); }
+  // Verdicts of the mode that is timed.
+  std::map<std::string, proof::OutputVerdict>& verdicts(const Judge& judge) { return judge.strict ? evidence.in_mode : evidence.sets; }
   void add_start(const StartUp& start, int restart) {
     row.start_up.push_back({{"restart", restart},
                             {"cold", start.cold},

@@ -55,10 +55,8 @@ Try<void> Session::load(const std::string& weights) {
   if (!loaded) return tl::unexpected(loaded.error());
   loaded_ = std::move(*loaded);
   start_up_.load_ms = ms_since(start);
-  auto inputs = call("inputs", {{"path", (job_.bundle->folder / "inputs.safetensors").string()}});
-  if (!inputs) return tl::unexpected(inputs.error());
   const int ring = job_.bundle->info.value("ring", 0);
-  if (inputs->value("count", -1) != ring) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
+  if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
   if (job_.bundle->info["case"].value("mode", "infer") != "train") return {};
   auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
@@ -74,14 +72,26 @@ Try<void> Session::weights(const std::string& weights) {
   return {};
 }
 
-Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
+Try<void> Session::inputs(const fs::path& path, int count) {
+  auto given = call("inputs", {{"path", path.string()}});
+  if (!given) return tl::unexpected(given.error());
+  if (given->value("count", -1) != count) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", given->value("count", Json()).dump(), count)));
+  return {};
+}
+
+Try<void> Session::prove_into(const std::vector<int>& indices, const fs::path& out) {
   std::error_code ec;
-  fs::remove(out_, ec);
-  auto done = call("prove", {{"indices", indices}, {"out", out_.string()}});
+  fs::remove(out, ec);
+  auto done = call("prove", {{"indices", indices}, {"out", out.string()}});
   if (!done) return tl::unexpected(done.error());
+  steps_ += static_cast<std::int64_t>(indices.size());
+  return {};
+}
+
+Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
+  if (auto done = prove_into(indices, out_); !done) return tl::unexpected(done.error());
   auto tensors = SafeTensors::open(out_);
   if (!tensors) return tl::unexpected(bad_answer("prove", tensors.error().what));
-  steps_ += static_cast<std::int64_t>(indices.size());
   return std::move(*tensors);
 }
 

@@ -82,7 +82,9 @@ class Session {
 
   Try<void> load(const std::string& weights);     // load, then the ring of inputs, and of labels in mode train
   Try<void> weights(const std::string& weights);  // another set into the loaded network
+  Try<void> inputs(const std::filesystem::path& path, int count);  // another ring of so many inputs
   Try<SafeTensors> prove(const std::vector<int>& indices);
+  Try<void> prove_into(const std::vector<int>& indices, const std::filesystem::path& out);
   Try<Json> read_weights();  // sha256 by name; null if the level cannot
   // Returns the wall times. The first call also fills start_up().first_iteration_ms.
   Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);

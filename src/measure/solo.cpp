@@ -67,14 +67,25 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player, double prepare_ms)
   }
 }
 
+std::vector<int> whole_ring(const Player& player) {
+  std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // Proves one weight set; false: the player was dropped.
-bool prove_set(Player& player, Session& session, const proof::Reference& reference, const std::string& set, const std::vector<int>& indices) {
+bool prove_set(Player& player, Session& session, const Judge& judge, const std::string& set, const std::vector<int>& indices) {
   auto outputs = session.prove(indices);
   if (!outputs) {
     player.drop(outputs.error());
     return false;
   }
-  player.evidence.sets[set] = proof::check_outputs(reference, set, *outputs, indices, player.tolerance());
+  const auto verdict = proof::check_outputs(*judge.outputs, set, *outputs, indices, player.tolerance());
+  player.verdicts(judge)[set] = verdict;
+  if (set != "timed" || !verdict.equal_work()) return true;
+  if (judge.strict) player.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
+  const auto accuracy = proof::accuracy_of(*judge.outputs, set, *outputs, indices);
+  player.row.info["accuracy"] = {{"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
   return true;
 }
 
@@ -102,6 +113,23 @@ bool read_back(Player& player, Session& session, const std::string& set) {
   if (hashes->is_object())
     for (const auto& [name, hash] : hashes->items())
       if (hash.is_string()) player.evidence.read_back[set][name] = hash.get<std::string>();
+  return true;
+}
+
+// The loaded level's outputs of all weight sets; the timed set is loaded. Stops where the player was dropped.
+bool prove_sets(Player& player, Session& session, const Judge& judge) {
+  const auto all = whole_ring(player);
+  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, *judge.outputs, all)) return false;
+  const bool reads = !judge.strict;  // in another maths mode weights are rounded, and not the file's bytes any more
+  if (!prove_set(player, session, judge, "timed", all) || (reads && !read_back(player, session, "timed"))) return false;
+  for (const std::string& set : judge.outputs->generic_sets()) {
+    if (interrupted()) return false;
+    if (auto done = session.weights(set); !done) {
+      player.drop(done.error());
+      return false;
+    }
+    if (!prove_set(player, session, judge, set, {0, 1}) || (reads && !read_back(player, session, set))) return false;
+  }
   return true;
 }
 
@@ -135,17 +163,19 @@ void run_alone(Player& player, const Judge& judge, double prepare_ms, const Prog
     return session.end();
   }
 
-  const proof::Reference& reference = *judge.outputs;
-  std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
-  std::iota(all.begin(), all.end(), 0);
-  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, reference, all)) return;
-  if (!prove_set(player, session, reference, "timed", all) || !read_back(player, session, "timed")) return;
-  for (const std::string& set : reference.generic_sets()) {
-    if (interrupted()) return;
-    if (auto done = session.weights(set); !done) return player.drop(done.error());
-    if (!prove_set(player, session, reference, set, {0, 1}) || !read_back(player, session, set)) return;
-  }
-  session.end();
+  if (prove_sets(player, session, judge)) session.end();
+}
+
+void prove_structure(Player& player, const Job& strict, const proof::Reference& reference, const Progress& progress) {
+  if (player.job.level.harness) return;
+  progress.status(fmt::format("proving {} in strict float32", player.job.level.name()), -1);
+  auto opened = Session::open(strict, {});
+  if (!opened) return player.drop(opened.error());
+  Session& session = **opened;
+  if (auto done = session.load("timed"); !done) return player.drop(done.error());
+  if (prove_sets(player, session, {&reference, nullptr, nullptr})) session.end();
+  player.evidence.own_spread = 0;  // of float32; the timed mode has its own
+  player.row.info.erase("accuracy");
 }
 
 void run_deep(Player& player, const Job& job, const proof::Reference& reference) {

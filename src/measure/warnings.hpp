@@ -34,4 +34,8 @@ inline store::Warning restarts_part(const std::string& what, const std::vector<s
           "repeat on a quieter machine, or with more --restarts; these ratios are not to be trusted further than their intervals"};
 }
 
+inline store::Warning emulated(const std::string& what) {
+  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the mode is emulated", what), "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
+}
+
 }  // namespace strata::measure::warnings

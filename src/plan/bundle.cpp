@@ -98,7 +98,7 @@ Error capture_error(const worker::Finished& ran, const fs::path& log) {
 
 }  // namespace
 
-Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress) {
+Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress, const Bundle* strict) {
   const auto code = code_of(spec, place, environment);
   const auto key = key_of(spec, code);
   if (!key) return tl::unexpected(key.error());
@@ -113,6 +113,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
     std::ofstream(spec_path) << spec.dump(1) << '\n';
     worker::Launch launch;
     launch.argv = {environment.python, "-m", "capture", "--spec", spec_path.string(), "--out", bundle.folder.string()};
+    if (strict) launch.argv.insert(launch.argv.end(), {"--strict", strict->folder.string()});
     launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
                   {"STRATA_OVERLAY", place.overlay},
                   {"STRATA_ROOT", place.root.string()},

@@ -22,7 +22,8 @@ struct Bundle {
 
 using Progress = std::function<void(const std::string&)>;
 
-// `spec` as in docs/bundle.md. Error: what the capture said, or how it ended.
-Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress);
+// `spec` as in docs/bundle.md. `strict`: the bundle of the same case in fp32, whose files a case in another maths mode shares. Error: what the capture said, or
+// how it ended.
+Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress, const Bundle* strict = nullptr);
 
 }  // namespace strata::plan

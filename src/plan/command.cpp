@@ -54,6 +54,7 @@ std::string case_words(const nlohmann::json& spec) {
   }
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));
   if (!text("device").empty() && text("device") != "cpu") words += " --device " + text("device");
+  if (!text("maths").empty() && text("maths") != "fp32") words += " --maths " + text("maths");
   if (number("generic_sets") > 2) words += fmt::format(" --weight-sets {}", number("generic_sets"));
   if (number("seed") != 0) words += fmt::format(" --seed {}", number("seed"));
   return words;

@@ -82,7 +82,8 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   const auto model = bundle.info["model"].value("name", "");
   if (!has(level.modes, mode)) return Failure{State::unsupported, fmt::format("no mode {}", mode), fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
   if (!has(level.devices, device)) return Failure{State::unsupported, fmt::format("no device {}", device), fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
-  if (!has(level.maths, maths)) return Failure{State::unsupported, fmt::format("no maths mode {}", maths), "", ""};
+  if (maths == "tf32" && device == "cpu") return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
+  if (!has(level.maths, maths)) return Failure{State::unsupported, fmt::format("no maths mode {}", maths), fmt::format("it has: {}", fmt::join(level.maths, ", ")), ""};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
     return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model), fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
   if (level.environment && environment.torch_version.empty())

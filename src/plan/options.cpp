@@ -28,6 +28,17 @@ Result<void> one_of(const std::string& option, const std::string& got, const std
   return usage(fmt::format("{} {}: unknown{}; allowed: {}", option, got, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")));
 }
 
+// "a,b": each allowed, none twice.
+Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text, const std::vector<std::string>& allowed) {
+  std::vector<std::string> found;
+  for (const auto& one : split(text, ',')) {
+    if (auto ok = one_of(option, one, allowed); !ok) return tl::unexpected(ok.error());
+    if (std::find(found.begin(), found.end(), one) != found.end()) return usage(fmt::format("{} {}: {} is given twice", option, text, one));
+    found.push_back(one);
+  }
+  return found;
+}
+
 Result<std::string> existing(const std::string& option, const std::string& path, bool folder) {
   std::error_code ec;
   if (folder ? !fs::is_directory(path, ec) : !fs::is_regular_file(path, ec))
@@ -64,7 +75,11 @@ Result<void> check(const Options& options) {
     if (auto ok = parse_slo(options.slo); !ok) return tl::unexpected(ok.error());
   if (!options.loss.empty())
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
-  if (auto ok = one_of("--maths", options.maths, {"fp32"}); !ok) return ok;
+  const auto maths = maths_of(options);
+  if (!maths) return tl::unexpected(maths.error());
+  if (trains && *maths != std::vector<std::string>{"fp32"})
+    return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths), "use --mode infer for other maths modes");
+  if (!options.eval.empty() && modes->front() != "infer") return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
   if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
@@ -90,14 +105,17 @@ Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, con
 }  // namespace
 
 Result<std::vector<std::string>> modes_of(const Options& options) {
-  std::vector<std::string> modes;
-  for (const auto& mode : split(options.mode, ',')) {
-    if (auto ok = one_of("--mode", mode, {"infer", "train"}); !ok) return tl::unexpected(ok.error());
-    if (std::find(modes.begin(), modes.end(), mode) != modes.end()) return usage(fmt::format("--mode {}: {} is given twice", options.mode, mode));
-    modes.push_back(mode);
-  }
-  if (modes.empty()) return usage("--mode: allowed: infer, train, or both as infer,train");
+  auto modes = list_of("--mode", options.mode, {"infer", "train"});
+  if (modes && modes->empty()) return usage("--mode: allowed: infer, train, or both as infer,train");
   return modes;
+}
+
+Result<std::vector<std::string>> maths_of(const Options& options) {
+  if (options.maths.find("int8") != std::string::npos)
+    return usage(fmt::format("--maths {}: no level has an int8 path yet that is documented and needs no calibration data", options.maths), "allowed: fp32, tf32, bf16, amp-bf16");
+  auto maths = list_of("--maths", options.maths, {"fp32", "tf32", "bf16", "amp-bf16"});
+  if (maths && maths->empty()) return usage("--maths: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
+  return maths;
 }
 
 Result<Effort> effort_of(const Options& options) {
@@ -119,7 +137,7 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (auto ok = check(options); !ok) return tl::unexpected(ok.error());
   const auto model = model_of(options.model);
   if (!model) return tl::unexpected(model.error());
-  nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", options.maths},
+  nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", "fp32"},
                       {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr}, {"loss", nullptr},
                       {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false},
                       {"generic_sets", options.weight_sets}};
@@ -143,11 +161,15 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   for (const auto& mode : *modes) {
     auto one = in_mode(spec, mode, options);
     if (!one) return tl::unexpected(one.error());
-    for (const int batch : options.batches) {
-      (*one)["batch"] = batch;
-      specs.push_back(*one);
+    const auto maths_modes = maths_of(options);
+    for (const auto& maths : *maths_modes) {
+      (*one)["maths"] = maths;
+      for (const int batch : options.batches) {
+        (*one)["batch"] = batch;
+        specs.push_back(*one);
+      }
+      if (options.batches.empty()) specs.push_back(*one);
     }
-    if (options.batches.empty()) specs.push_back(std::move(*one));
   }
   return specs;
 }

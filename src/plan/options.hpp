@@ -26,7 +26,7 @@ struct Options {
   std::string model;
   std::vector<int> batches;  // empty: the model's own
   std::vector<std::string> inputs, levels;
-  std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", name;
+  std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
   int threads = 0;  // 0: physical cores
@@ -45,7 +45,10 @@ Result<Effort> effort_of(const Options& options);
 // The modes asked for, in that order: infer, train or both.
 Result<std::vector<std::string>> modes_of(const Options& options);
 
-// One spec.json (docs/bundle.md) for each mode and batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
+// The maths modes asked for, in that order.
+Result<std::vector<std::string>> maths_of(const Options& options);
+
+// One spec.json (docs/bundle.md) for each mode, maths mode and batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);
 
 }  // namespace strata::plan

@@ -125,6 +125,12 @@ void keep_smaller(std::optional<double>& limit, double value) {
 
 }  // namespace
 
+bool native_bfloat16(const Cpu& cpu) {
+  return std::any_of(cpu.instruction_sets.begin(), cpu.instruction_sets.end(), [](const std::string& name) {
+    return name == "avx512_bf16" || name == "amx_bf16" || name == "bf16";
+  });
+}
+
 Cpu cpu() {
   Cpu cpu;
   const auto allowed = allowed_processors();

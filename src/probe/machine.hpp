@@ -36,6 +36,8 @@ struct CgroupLimits {
 };
 
 Cpu cpu();
+// Whether the processor multiplies bfloat16 itself; without it libraries widen to float32, or compute so.
+bool native_bfloat16(const Cpu& cpu);
 Memory memory();
 CgroupLimits cgroup_limits();
 

@@ -66,6 +66,16 @@ Check instruction_check(const Cpu& cpu) {
   return check;
 }
 
+Check bfloat16_check(const Cpu& cpu) {
+  if (native_bfloat16(cpu)) return {group, "bfloat16", Standing::ok, "native", {}, {}};
+  return {group,
+          "bfloat16",
+          Standing::limited,
+          "emulated",
+          "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than float32",
+          "times of --maths bf16 say nothing about machines that have them"};
+}
+
 Check governor_check(const Cpu& cpu) {
   if (cpu.governor == "performance") return {group, "governor", Standing::ok, cpu.governor, {}, {}};
   if (!cpu.governor.empty()) {
@@ -195,6 +205,7 @@ Checks machine_checks(std::chrono::milliseconds window) {
                                 size_text(processor.l3_bytes)),
                     processor.l2_bytes ? "" : "the kernel does not show them", ""});
   checks.push_back(instruction_check(processor));
+  checks.push_back(bfloat16_check(processor));
   checks.push_back(governor_check(processor));
   checks.push_back({group,
                     "virtualisation",

@@ -21,14 +21,16 @@ std::string title_of(const std::string& set) {
   return fmt::format("outputs, generic weights {}", set.substr(std::string("generic").size()));
 }
 
-void add_sets(Lines& lines, const Reference& reference, const Evidence& evidence) {
+// `mode`: ", bf16" where a certificate has lines in more than one.
+void add_sets(Lines& lines, const Reference& reference, const std::map<std::string, OutputVerdict>& verdicts,
+              const std::string& mode) {
   auto sets = reference.generic_sets();
   sets.emplace_back("timed");
   for (const std::string& set : sets) {
     if (!reference.has_set(set)) continue;
-    Line line{title_of(set), "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
-    const auto found = evidence.sets.find(set);
-    if (found == evidence.sets.end()) {
+    Line line{title_of(set) + mode, "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
+    const auto found = verdicts.find(set);
+    if (found == verdicts.end()) {
       line.detail = "the level's outputs were not taken";
       lines.add(line);
       continue;
@@ -51,8 +53,8 @@ void add_sets(Lines& lines, const Reference& reference, const Evidence& evidence
   }
 }
 
-void add_blocks(Lines& lines, const Evidence& evidence) {
-  Line line{"outputs while timing", "observed", "not_checked", "", "every block", ""};
+void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode) {
+  Line line{"outputs while timing" + mode, "observed", "not_checked", "", "every block", ""};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
@@ -271,25 +273,34 @@ void Evidence::add_block(const OutputVerdict& verdict) {
   if (!block_failure) block_failure = verdict;
 }
 
-Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence) {
+Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence,
+                        const Reference* in_mode) {
   Lines lines;
-  add_sets(lines, reference, evidence);
-  add_blocks(lines, evidence);
+  const auto mode = in_mode ? ", " + in_mode->maths() : std::string();
+  add_sets(lines, reference, evidence.sets, in_mode ? ", strict float32" : "");
+  if (in_mode) {
+    add_sets(lines, *in_mode, evidence.in_mode, mode);
+    add_precision(lines, *in_mode, evidence.precision);
+  }
+  add_blocks(lines, evidence, mode);
   add_following(lines, evidence);
   add_weights(lines, reference, evidence);
   add_read_back(lines, reference.folder(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
-  add_settings(lines, reference.bundle(), evidence);
+  add_settings(lines, (in_mode ? *in_mode : reference).bundle(), evidence);
   add_work(lines, reference.bundle(), evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
-  out.none = evidence.sets.empty() && evidence.blocks_checked == 0;
   out.kind = lines.kind();
+  // Equal in float32 alone proves nothing about the mode that is timed.
+  const bool equal = out.kind == Kind::equal || out.kind == Kind::equal_looser;
+  out.none = (in_mode && equal ? evidence.in_mode : evidence.sets).empty() && evidence.blocks_checked == 0;
   out.reason = lines.reason();
   out.reason_short = lines.brief();
   json first_difference;
-  for (const auto& [set, verdict] : evidence.sets)
-    if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
+  for (const auto* verdicts : {&evidence.sets, &evidence.in_mode})
+    for (const auto& [set, verdict] : *verdicts)
+      if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
   if (first_difference.is_null() && evidence.block_failure && !evidence.block_failure->first_difference.empty())
     first_difference = evidence.block_failure->first_difference;
   out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},

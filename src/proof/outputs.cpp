@@ -85,12 +85,12 @@ class Judge {
     out.sentence =
         by_element
             ? fmt::format(
-                  "has one element off by {:.2g} of the largest, {:.3g} times the envelope of legitimate float32 runs "
+                  "has one element off by {:.2g} of the largest, {:.3g} times the envelope of legitimate {} runs "
                   "(allowed {:.0f})",
-                  d.largest, element, element_factor * limit())
+                  d.largest, element, reference_.precision(), element_factor * limit())
             : fmt::format(
-                  "is off by {:.2g} (relative), {:.3g} times the envelope of legitimate float32 runs (allowed {:.0f})",
-                  d.error, tensor, limit());
+                  "is off by {:.2g} (relative), {:.3g} times the envelope of legitimate {} runs (allowed {:.0f})",
+                  d.error, tensor, reference_.precision(), limit());
     out.brief = fmt::format("outputs differ, {:.2g} times the envelope", by_element ? element : tensor);
     return out;
   }

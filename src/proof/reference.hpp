@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bundle as the proof sees it: float64 outputs, the envelope of legitimate float32 runs, and whether both together
-// have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for use from two
+// A bundle as the proof sees it: float64 outputs, the envelope of legitimate runs in the case's maths mode, and whether
+// both together have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for use from two
 // threads.
 #pragma once
 
@@ -31,7 +31,7 @@ struct OutputSpec {
   bool tap;  // of a leaf module (deep bundles): locates a difference, is never required
 };
 
-// What legitimate float32 runs of eager differ by from the reference.
+// What legitimate runs of eager in the bundle's maths mode differ by from the reference.
 struct Envelope {
   double error = 0;    // E0: relative error of the tensor (2-norm)
   double largest = 0;  // M0: largest element's error over the largest element
@@ -54,6 +54,8 @@ class Reference {
   std::vector<std::string> generic_sets() const;  // generic1, generic2 and what more was asked for
   bool weaker() const { return weaker_; }  // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
+  const std::string& maths() const { return maths_; }  // the mode that the envelope is of
+  std::string precision() const { return maths_ == "fp32" ? "float32" : maths_; }  // the same for people
 
   // The reference tensor; nullptr: the bundle does not have it.
   const TensorView* expected(std::string_view set, int index, std::string_view output) const;
@@ -63,7 +65,10 @@ class Reference {
   // True if input `index` has a reference that differs from every other input's by more than twice the strict bound, so
   // that an output which matches it was computed from that input.
   bool distinct(std::string_view set, int index) const;
-  double floor_scale(std::string_view set) const;  // 2^-24 times the median magnitude over all outputs of the set
+  double floor_scale(std::string_view set) const;  // unit roundoff times the median magnitude over all outputs of the set
+  double unit() const;  // the mode's unit roundoff: 2^-24 in float32, 2^-11 in TF32, 2^-9 in bfloat16
+  // The least error of any single legitimate run, averaged over its inputs; 0 for a set without runs.
+  double least_error(std::string_view set, std::string_view output) const;
 
   // Planted fault -> its outputs under generic1 for input 0.
   std::vector<std::string> faults() const;
@@ -90,6 +95,7 @@ class Reference {
   std::optional<SafeTensors> faults_;
   bool weaker_ = false;
   int ring_ = 0;
+  std::string maths_ = "fp32";
 };
 
 // SHA-256 of each tensor of a weight set's file.

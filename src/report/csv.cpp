@@ -2,6 +2,7 @@
 // A run as CSV: one line for each case and level (markdown.hpp).
 #include <array>
 
+#include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
 #include "report/markdown.hpp"
 #include "report/table.hpp"
@@ -82,6 +83,10 @@ constexpr std::array<const char*, 71> kPaths{"level",
                                              "tuned.ratio.verdict",
                                              "repeat"};
 
+// Paths inside a row's point of `accuracy`; columns accuracy_...
+constexpr std::array<const char*, 15> kPoint{"ratio.value", "ratio.low", "ratio.high", "ratio.together", "error", "differ", "answers", "eval.state", "eval.reason", "eval.score",
+                                             "eval.count", "eval.difference.value", "eval.difference.low", "eval.difference.high", "eval.differ"};
+
 std::string column_name(std::string path) {
   for (auto& c : path)
     if (c == '.') c = '_';
@@ -93,6 +98,7 @@ std::string column_name(std::string path) {
 std::string csv(const Json& run) {
   Cells header{"run", "case"};
   for (const char* path : kPaths) header.push_back(column_name(path));
+  for (const char* path : kPoint) header.push_back("accuracy_" + column_name(path));
   const auto clients = client_columns(run);
   header.insert(header.end(), clients.header.begin(), clients.header.end());
   std::vector<Cells> rows;
@@ -100,6 +106,8 @@ std::string csv(const Json& run) {
     for (const Json* row : sorted_rows(one_case)) {
       Cells cells{text(run, "run.id"), text(one_case, "id")};
       for (const char* path : kPaths) cells.push_back(text(*row, path));
+      const Json& point = accuracy_point(run, text(one_case, "id"), *row);
+      for (const char* path : kPoint) cells.push_back(text(point, path));
       const auto served = clients.cells(*row);
       cells.insert(cells.end(), served.begin(), served.end());
       rows.push_back(std::move(cells));

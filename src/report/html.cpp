@@ -46,6 +46,8 @@ std::string navigation(const std::vector<Json>& runs) {
       }
       out += "</ul></li>";
     }
+    for (std::size_t a = 0; a < list(runs[r], "accuracy").size(); ++a)
+      out += fmt::format(R"(<li><a href="#r{}a{}">Accuracy against speed</a></li>)", r, a);
     out += fmt::format(R"(<li><a href="#r{0}-run">Environment and command{1}</a></li>)", r,
                        runs.size() > 1 ? " of " + escape_html(text(runs[r], "run.id")) : "");
   }
@@ -136,7 +138,7 @@ Result<std::string> html(const std::vector<Json>& runs, const std::filesystem::p
     const auto& cases = list(runs[r], "cases");
     if (cases.empty()) out += "<p class=\"sentence\">This run has no case: nothing was measured.</p>";
     for (std::size_t c = 0; c < cases.size(); ++c) out += case_article(runs[r], cases[c], case_place(r, c));
-    out += run_section(runs[r], r);
+    out += html_accuracy(runs[r], r) + run_section(runs[r], r);
   }
   out +=
       "</main>\n<footer><p class=\"note\">Ratios are times as fast as the reference, with 99% intervals. MB are "

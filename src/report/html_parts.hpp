@@ -48,6 +48,9 @@ std::string html_figures(const Json& one_case, const std::string& where);
 std::string html_all_numbers(const Json& one_case, const std::string& where);
 std::string html_certificates(const Json& one_case, const std::string& where);
 
+// The tables "accuracy against speed" of a run, the `index`-th of the page; "" where it has none.
+std::string html_accuracy(const Json& run, std::size_t index);
+
 // The ledger as an SVG outline with bars from zero; "" where it has no edge.
 std::string ledger_svg(const Json& one_case, const std::string& where);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
@@ -84,6 +85,7 @@ std::string markdown(const Json& run) {
                      markdown_text(text(run, "run.started")), markdown_text(text(run, "run.version")));
   for (const auto& one_case : list(run, "cases")) out += "\n" + case_section(run, one_case);
   if (list(run, "cases").empty()) out += "\nThis run has no case: nothing was measured.\n";
+  out += accuracy_markdown(run);
   if (!list(run, "warnings").empty()) {
     out += "\n## Warnings\n\n";
     for (const auto& warning : list(run, "warnings"))

@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
 #include "report/first_screen.hpp"
 #include "report/phases.hpp"
@@ -261,12 +262,13 @@ std::string summary(const Json& run, const TerminalStyle& style) {
 std::string terminal(const Json& run, const TerminalStyle& style) {
   const auto& cases = list(run, "cases");
   if (cases.empty()) return "This run has no case: nothing was measured.\n";
-  if (cases.size() == 1) return one_screen(run, cases[0], style);
+  const auto accuracy = accuracy_text(run, glyphs(style.unicode), style.width);
+  if (cases.size() == 1) return one_screen(run, cases[0], style) + accuracy;
   std::string out = summary(run, style), rule;
   for (int i = 0; i < std::max(style.width, 40); ++i) rule += glyphs(style.unicode).rule;
   for (const auto& one_case : cases)
     out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
-  return out;
+  return out + accuracy;
 }
 
 }  // namespace strata::report

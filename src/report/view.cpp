@@ -9,6 +9,7 @@
 
 #include "measure/turns.hpp"
 #include "plan/command.hpp"
+#include "report/accuracy.hpp"
 #include "report/clients.hpp"
 #include "report/ledger.hpp"
 #include "report/slo.hpp"
@@ -325,7 +326,8 @@ Json CaseView::trust() const {
 
 // What a reader would do next: take the winner away, look closer at what is unequal, resolve what is open, or read the report.
 std::string CaseView::next_command(const Json& said, const Json& rows) const {
-  if (said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" && case_.bundle.contains("spec"))
+  const bool exports = case_.canonical.value("maths", "fp32") == "fp32";  // other modes have no export
+  if (exports && said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" && case_.bundle.contains("spec"))
     for (const auto& row : case_.rows)
       if (row.level == said["level"] && row.variant == "default" && row.info.contains("artefact"))
         return plan::export_command(case_.bundle["spec"], case_.bundle["model"].value("name", "model"), row.level, run_.command);
@@ -362,8 +364,8 @@ Json view(const store::Run& run) {
             {"interrupted", run.interrupted}, {"seed", run.seed}, {"preset", run.settings.value("preset", "")}, {"wall_s", run.settings.value("wall_s", Json())},
             {"restarts", run.settings.value("restarts", Json())}, {"budget_s", run.settings.value("budget_s", Json())}, {"precision", run.settings.value("precision", Json())},
             {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)},
-            {"clients", run.settings.value("clients", Json())}, {"slo", run.settings.value("slo", Json())}}},
-          {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
+            {"clients", run.settings.value("clients", Json())}, {"slo", run.settings.value("slo", Json())}, {"eval", run.settings.value("eval", Json())}}},
+          {"accuracy", accuracy(run, cases)}, {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
 }
 
 }  // namespace strata::report

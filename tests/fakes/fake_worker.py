@@ -40,6 +40,8 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       late_ns: n                    every client begins that much after the one before it
       race: true                    its results are those of other inputs where there is more than one client
   same_output: true               every index answers with the output of index 0
+  maths: {"has":["fp32","bf16"],"ignores":true,"always":true}
+                                  maths modes of hello (fp32); in bf16 outputs are rounded to bfloat16: ignores: in no case, always: in every case
   train: {...}                    the worker trains train_net.py's network (a bundle of train_bundle.py), correctly but for
       no_momentum, no_weight_decay, skip_biases, eval_statistics, biased_variance, summed_loss, constant_loss,
       ignore_dropout, dropout_in_eval: true
@@ -96,6 +98,13 @@ class Refusal(Exception):
     def __init__(self, code: str, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.fields = {"code": code, "what": what, "hint": hint}
+
+
+def to_bfloat16(value: float) -> float:
+    """The nearest number of bfloat16."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    (rounded,) = struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))
+    return rounded
 
 
 def rows_of(dtype: str, shape: list[int], raw: bytes) -> list[list[float]]:
@@ -193,6 +202,8 @@ class Fake:
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
         self.weight_set = "timed"
+        self.own_inputs = True  # the ring is the bundle's
+        self.in_bfloat16 = False
         self.ring: set[int] | None = None
         self.drawn = 0
         self.starts = 0
@@ -234,7 +245,7 @@ class Fake:
         out: dict[str, tuple[str, list[int], bytes]] = {}
         names: list[str] = []
         for index in indices:
-            source = 0 if self.script.get("same_output") else (index + shift) % len(self.ring or {0})
+            source = 0 if self.script.get("same_output") else (index + shift) % len(self.ring or {0}) if self.own_inputs else (index + shift) % 4
             prefix = f"f64/{source}/"
             found = {name[len(prefix) :]: value for name, value in reference.items() if name.startswith(prefix)}
             if not found:
@@ -243,6 +254,7 @@ class Fake:
                 values = [value[0] for value in struct.iter_unpack("<" + FORMATS[dtype], raw)]
                 if dtype in ("F64", "F32"):
                     values = [value * told["scale"] + told["add"] for value in values]
+                    values = [to_bfloat16(value) for value in values] if self.in_bfloat16 else values
                     dtype = "F32"
                 out[f"{index}/{name}"] = (dtype, shape, struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values))
                 if name not in names:
@@ -253,7 +265,7 @@ class Fake:
     def hello(self, request: Json) -> Json:
         answer = {"api": self.script.get("api", 1), "level": self.script.get("name", "fake"), "language": self.script.get("language", "python"),
                   "versions": {"fake": "1"}, "build": {"type": self.script.get("build", "release"), "flags": ""},
-                  "devices": ["cpu"], "modes": ["infer", "train"] if "train" in self.script else ["infer"], "maths": ["fp32"], "ops": self.ops, "library_ns": 1000}
+                  "devices": ["cpu"], "modes": ["infer", "train"] if "train" in self.script else ["infer"], "maths": self.script.get("maths", {}).get("has", ["fp32"]), "ops": self.ops, "library_ns": 1000}
         if self.helper_pid is not None:
             answer["helper_pid"] = self.helper_pid
         return {**answer, **self.script.get("extra_hello", {})}
@@ -274,7 +286,9 @@ class Fake:
         self.trainer = Trainer(self.script["train"], request["case"]["optimiser"], bundle) if request["case"].get("mode") == "train" else None
         self.weights(request)
         self.ring = None
-        settings = {"threads": request.get("case", {}).get("threads", 1), "maths": "fp32", "layout": "contiguous", "inference_mode": True,
+        maths, told = request.get("case", {}).get("maths", "fp32"), self.script.get("maths", {})
+        self.in_bfloat16 = bool(told.get("always") or (maths == "bf16" and not told.get("ignores")))
+        settings = {"threads": request.get("case", {}).get("threads", 1), "maths": maths, "layout": "contiguous", "inference_mode": True,
                     "autotune": False, "freezing": False, "graph": "none"}
         return {"phases": {"build_ns": 1000, "weights_ns": 2000}, "settings": settings, "parameters": parameters, "artefact_bytes": 0, "deterministic": True}
 
@@ -293,6 +307,7 @@ class Fake:
             tensors = read_tensors(request["path"])
         except OSError as error:
             raise Refusal("failed", f"cannot read the inputs: {error}") from error
+        self.own_inputs = os.path.dirname(request["path"]) == self.bundle
         self.ring = {int(name.split("/", 1)[0]) for name in tensors}
         if self.trainer:
             self.trainer.inputs = {int(name.split("/", 1)[0]): rows_of(*tensor) for name, tensor in tensors.items()}

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
+FAULTY = Path(__file__).resolve().parent / "faulty_eager"
 WAIT_S = 240  # compile on a loaded machine; a test never gets near it
 
 
@@ -159,10 +160,15 @@ def error(outputs: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> f
 
 
 def compare(folder: Path, *arguments: str, levels: Path | None = None) -> dict[str, dict]:
-    """The rows of one comparison by level."""
+    """The rows of the first case of a comparison by level."""
+    return {row["level"]: row for row in compare_all(folder, *arguments, levels=levels)["cases"][0]["rows"]}
+
+
+def compare_all(folder: Path, *arguments: str, levels: Path | None = None) -> dict:
+    """The result of one comparison."""
     environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable), "OMP_WAIT_POLICY": "PASSIVE"}
     if levels:
         environment["STRATA_LEVEL_PATH"] = str(levels)
     done = subprocess.run([str(PROGRAM), "compare", *arguments, "--format", "json"], env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.stdout, done.stderr[-3000:]
-    return {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
+    return json.loads(done.stdout)

@@ -89,7 +89,7 @@ def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa:
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
     assert hello["api"] == 1 and hello["level"] == level and hello["language"] == "c++" and hello["build"]["type"] == "release"
-    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"]) and hello["maths"] == ["fp32"] and hello["library_ns"] > 0 and hello["versions"]["torch"]
+    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"]) and hello["maths"] == ["fp32", "tf32", "bf16", "amp-bf16"] and hello["library_ns"] > 0 and hello["versions"]["torch"]
     assert ("read_weights" in hello["ops"]) == (level != "torchscript")
     settings = loaded["settings"]
     assert settings["threads"] == 2 and settings["maths"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False

@@ -44,10 +44,11 @@ def test_no_client_gets_the_results_of_another(level, bundles, running, tmp_path
 def test_aoti_serves_the_weights_that_are_loaded_and_one_client_again_afterwards(bundles, running, tmp_path):  # noqa: F811
     worker, _ = running("aoti", "mnist")
     worker.ask("weights", weights="generic1")
+    truth, bound = reference(bundles("mnist"), "generic1"), 8 * envelope(bundles("mnist"), "generic1")
     for clients in (2, 3, 1):  # each opens the package again, with as many runners
         _, results = served(worker, tmp_path / "aoti", clients=clients)
-        for _, outputs in results:
-            assert error(outputs, reference(bundles("mnist"), "generic1")) <= 8 * envelope(bundles("mnist"), "generic1")
+        known = [outputs for index, outputs in results if f"f64/{index}/output" in truth]  # of these weights the reference holds a part of the ring
+        assert known and all(error(outputs, truth) <= bound for outputs in known)
 
 
 def test_a_network_that_writes_into_its_input_is_given_copies(bundles, running, tmp_path):  # noqa: F811

@@ -238,6 +238,21 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
     }
 
 
+def accuracy() -> list[Json]:
+    """Made up: what a run with --maths fp32,bf16 and --eval would show."""
+    points = []
+    for level, maths, ms, error, differ, score in [("eager", "fp32", 37.2, 3.1e-7, 0, 97.20), ("onnxruntime", "fp32", 26.1, 2.8e-7, 0, 97.20), ("eager", "bf16", 19.9, 4.4e-3, 1, 97.17), ("compile", "amp-bf16", 16.2, 3.0e-3, 0, 97.19)]:
+        first = level == "eager" and maths == "fp32"
+        points.append({
+            "case": f"resnet50/infer/b1/3x224x224/{maths}/cpu/t2", "level": level, "variant": "default", "maths": maths, "reference": first, "time_ms": ms,
+            "ratio": {**estimate(37.2 / ms, 0 if first else 5.0), "together": maths == "fp32"}, "error": error, "answers": 4, "differ": differ,
+            "eval": {"state": "scored", "reason": "", "hint": "", "count": 10000, "score": score, "difference": {"value": round(score - 97.2, 4), "low": round(score - 97.27, 4), "high": round(score - 97.13, 4)}, "differ": 4 if maths == "bf16" else 0},
+        })
+    points.append({"case": "resnet50/infer/b1/3x224x224/bf16/cpu/t2", "level": "openvino", "variant": "default", "maths": "bf16", "reference": False, "time_ms": 21.0, "ratio": None, "error": 5.1e-3, "answers": 4, "differ": 0,
+                   "eval": {"state": "failed", "reason": "score() of my_score.py raised ValueError: <planted> (my_score.py:9)", "hint": "the log has the whole trace", "count": 10000, "score": None, "difference": None, "differ": None}})
+    return [{"id": "resnet50/infer/b1/3x224x224/*/cpu/t2", "reference": {"case": points[0]["case"], "level": "eager", "maths": "fp32"}, "score": "my_score.py:score", "measured_apart": True, "points": points}]
+
+
 SGD = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}
 
 
@@ -286,8 +301,9 @@ def build() -> Json:
         "schema": "strata.run/1",
         "run": {
             "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "eval": "my_score.py:score",
         },
+        "accuracy": accuracy(),
         "machine": {
             "cpu": "AMD EPYC", "cores": 2, "memory_bytes": 8_200_000_000, "kernel": "6.1.0-28-amd64", "gpu": None, "governor": "unknown", "smt": "on", "l2_bytes": 1_048_576,
             "l3_bytes": 33_554_432, "instruction_sets": "avx avx2 fma avx512f avx512_bf16", "load_before": 0.31, "steal_percent": 0.0, "distribution": "Debian GNU/Linux 12",

@@ -85,12 +85,13 @@ def overflow(browser: Browser) -> list[str]:
 
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("dark", [False, True])
-def test_draws_without_an_error_and_without_asking_the_network(browser: Browser, page: Path, width: int, dark: bool) -> None:
+def test_draws_without_an_error_and_without_asking_the_network(browser: Browser, example: Json, page: Path, width: int, dark: bool) -> None:
     browser.open(page, width=width, dark=dark)
     assert browser.errors() == []
     assert browser.requests() == []
     drawn = browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))")
-    assert len(drawn) == 16 and all(drawn)
+    clients = sum(any(row.get("clients") for row in case["rows"]) for case in example["cases"])
+    assert len(drawn) == 5 * len(example["cases"]) + clients + len(example["accuracy"]) and all(drawn)
     assert browser.evaluate("document.querySelectorAll('#r0c0 .plot-container').length") == 6
 
 

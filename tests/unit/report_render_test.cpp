@@ -27,11 +27,17 @@ Json example() {
   return read_results(fs::path(STRATA_SOURCE_DIR) / "tests/report/example_run.json").value().at(0);
 }
 
-Json first_case_alone() {
+// A run with that case alone, without what an option adds below the first screen.
+Json one_case(std::size_t index) {
   auto run = example();
-  run["cases"] = Json::array({run["cases"][0]});
+  run["cases"] = Json::array({run["cases"][index]});
+  run["accuracy"] = Json::array();
+  run["cases"][0]["slo"] = nullptr;
+  for (auto& row : run["cases"][0]["rows"]) row["clients"] = nullptr;
   return run;
 }
+
+Json first_case_alone() { return one_case(0); }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -62,9 +68,15 @@ TEST(report_terminal, fits_nine_levels_into_24_lines_from_80_columns_on) {
 }
 
 TEST(report_terminal, fits_eight_levels_without_a_number_into_24_lines) {
-  auto run = example();
-  run["cases"] = Json::array({run["cases"][1]});
-  EXPECT_LE(lines_of(terminal(run, {80, false, true})).size(), 24U);
+  EXPECT_LE(lines_of(terminal(one_case(1), {80, false, true})).size(), 24U);
+}
+
+TEST(report_terminal, accuracy_against_speed_fits_80_columns_and_says_what_a_score_says) {
+  auto run = one_case(0);
+  run["accuracy"] = example()["accuracy"];
+  const auto shown = terminal(run, {80, false, true});
+  for (const auto& line : lines_of(shown)) EXPECT_LE(width_of(line), 80U) << line;
+  for (const char* part : {"Accuracy against speed", "4 of 10,000", "openvino in bf16: failed: score()"}) EXPECT_THAT(shown, HasSubstr(part));
 }
 
 TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {

@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ATen/autocast_mode.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -42,10 +44,11 @@ std::string_view from_torch(at::ScalarType type) {
   throw Failure("unsupported", fmt::format("an output has dtype {}", c10::toString(type)));
 }
 
-// Moves what the network gave into host results.
-void to_hosts(std::vector<at::Tensor>& tensors, std::vector<HostTensor>& results) {
+// Moves what the network gave into host results; of a reduced maths mode in the caller's type.
+void to_hosts(std::vector<at::Tensor>& tensors, std::vector<HostTensor>& results, bool reduced) {
   results.resize(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) results[i] = to_host(tensors[i]);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    results[i] = to_host(reduced && tensors[i].scalar_type() == at::kBFloat16 ? tensors[i].to(at::kFloat) : tensors[i]);
   tensors.clear();
 }
 
@@ -56,16 +59,37 @@ void allow_one_openmp_thread() {
   if (set_levels != nullptr) set_levels(0);
 }
 
-// IEEE float32 everywhere: no TF32 in cuBLAS and cuDNN, no bf16 or TF32 in oneDNN. The same settings as the Python
-// SDK's.
-void set_strict_float32() {
+// What float32 operations are computed in: IEEE float32, no TF32 in cuBLAS and cuDNN, no bf16 or TF32 in oneDNN; in the
+// mode tf32 TF32 on CUDA. The same settings as the Python SDK's.
+void set_float32(const std::string& maths) {
   auto& context = at::globalContext();
   const auto ieee = at::Float32Precision::IEEE;
+  const auto cuda = maths == "tf32" ? at::Float32Precision::TF32 : ieee;
   context.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL, ieee);
-  for (const auto backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN})
+  for (const auto& [backend, precision] : {std::pair{at::Float32Backend::CUDA, cuda}, {at::Float32Backend::MKLDNN, ieee}})
     for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
-      context.setFloat32Precision(backend, op, ieee);
+      context.setFloat32Precision(backend, op, precision);
 }
+
+// Autocast to bfloat16 while it lives.
+class Autocast {
+ public:
+  explicit Autocast(at::DeviceType device) : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
+    at::autocast::set_autocast_enabled(device_, true);
+    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, before_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool before_;
+};
 
 }  // namespace
 
@@ -82,15 +106,14 @@ class TorchClient final : public Client {
   }
   void set_input(std::span<const HostTensor> inputs) override { inputs_ = level_.take(inputs); }
   void run() override {
-    c10::InferenceMode guard;
-    results_ = level_.forward(inputs_);
+    results_ = level_.infer(inputs_);
   }
   void wait() override {
 #ifdef STRATA_CUDA
     if (level_.device_.is_cuda()) c10::cuda::getCurrentCUDAStream(level_.device_.index()).synchronize();
 #endif
   }
-  void outputs(std::vector<HostTensor>& results) override { to_hosts(results_, results); }
+  void outputs(std::vector<HostTensor>& results) override { to_hosts(results_, results, level_.bfloat16_ || level_.autocast_); }
 
  private:
   TorchLevel& level_;
@@ -125,6 +148,11 @@ void to_channels_last(const NamedTensors& parameters) {
     if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
 }
 
+void to_bfloat16(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.is_floating_point()) tensor.set_data(tensor.to(at::kBFloat16));
+}
+
 void copy_weights(const NamedTensors& into, const SafeTensors& weights) {
   for (const auto& name : weights.names())
     if (!into.contains(name))
@@ -134,11 +162,12 @@ void copy_weights(const NamedTensors& into, const SafeTensors& weights) {
     const TensorView* view = weights.find(name);
     if (view == nullptr)
       throw Failure("failed", fmt::format("{} lacks '{}' of this level's network", weights.where(), name));
-    if (tensor.sizes() != at::IntArrayRef(view->shape) || tensor.scalar_type() != to_torch(view->dtype))
+    const bool rounds = tensor.scalar_type() == at::kBFloat16 && view->dtype == "F32";
+    if (tensor.sizes() != at::IntArrayRef(view->shape) || (!rounds && tensor.scalar_type() != to_torch(view->dtype)))
       throw Failure("failed", fmt::format("{}: '{}' is {} [{}], the level's network needs {} [{}]", weights.where(),
                                           name, view->dtype, fmt::join(view->shape, ", "),
                                           from_torch(tensor.scalar_type()), fmt::join(tensor.sizes(), ", ")));
-    if (tensor.is_cpu() && tensor.is_contiguous())
+    if (tensor.is_cpu() && tensor.is_contiguous() && !rounds)
       std::memcpy(tensor.data_ptr(), view->data, view->bytes);  // safetensors promises no alignment, memcpy needs none
     else
       tensor.detach().copy_(borrow(*view).clone());
@@ -157,9 +186,12 @@ About TorchLevel::torch_about(std::string id) {
 
 void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
   at::set_num_threads(wanted.threads);
-  set_strict_float32();
+  set_float32(wanted.maths);
+  bfloat16_ = autocast_ = false;
   input_count_ = bundle.inputs.size();
   case_trains_ = wanted.mode == "train";
+  const bool reduced = wanted.maths == "bf16" || wanted.maths == "amp-bf16";
+  if (case_trains_ && reduced) throw Failure("unsupported", "no training in " + wanted.maths, "use fp32");
   const auto loss = wanted.json.value("loss", nlohmann::json());
   log_probabilities_ = loss == "nll";
   if (case_trains_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
@@ -169,11 +201,22 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
   facts_ = Facts{};
   facts_.threads = at::get_num_threads();
   facts_.inference_mode = !case_trains_;
-  const bool strict = at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV) ==
-                      at::Float32Precision::IEEE;
-  facts_.maths = strict ? "fp32" : "unknown";
+  const auto precision = at::globalContext().float32Precision(
+      device_.is_cuda() ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::CONV);
+  facts_.maths = precision == at::Float32Precision::IEEE   ? "fp32"
+                 : precision == at::Float32Precision::TF32 ? "tf32"
+                                                           : "unknown";
   facts_.autotune = device_.is_cuda() && at::globalContext().benchmarkCuDNN();
   build(wanted, bundle, cache);
+  if (autocast_) facts_.maths = "amp-bf16";
+  const auto held = parameters();
+  if (std::any_of(held.begin(), held.end(), [](const auto& one) { return one.second.scalar_type() == at::kBFloat16; }))
+    facts_.maths = "bf16";
+}
+
+void TorchLevel::convert_around(const std::string& maths) {
+  bfloat16_ = maths == "bf16";
+  autocast_ = maths == "amp-bf16";
 }
 
 // The caller's tensors on the device and in the layout that the network wants.
@@ -185,6 +228,7 @@ std::vector<at::Tensor> TorchLevel::take(std::span<const HostTensor> inputs) con
       tensor = tensor.to(device_);
     else if (copy_inputs)
       tensor = tensor.clone();
+    if (bfloat16_ && tensor.is_floating_point()) tensor = tensor.to(at::kBFloat16);
     if (layout_ != at::MemoryFormat::Contiguous && tensor.dim() == 4) tensor = tensor.contiguous(layout_);
     taken[i] = std::move(tensor);
   }
@@ -207,8 +251,14 @@ std::vector<std::unique_ptr<Client>> TorchLevel::clients(int count, int threads)
 
 void TorchLevel::run() {
   if (training_) return run_marked([](std::string_view) {});
+  results_ = infer(inputs_);
+}
+
+std::vector<at::Tensor> TorchLevel::infer(std::vector<at::Tensor>& inputs) {
   c10::InferenceMode guard;
-  results_ = forward(inputs_);
+  std::optional<Autocast> mixed;
+  if (autocast_) mixed.emplace(device_.type());
+  return forward(inputs);
 }
 
 void TorchLevel::wait() {
@@ -218,7 +268,7 @@ void TorchLevel::wait() {
 }
 
 void TorchLevel::outputs(std::vector<HostTensor>& results) {
-  to_hosts(results_, results);
+  to_hosts(results_, results, bfloat16_ || autocast_);
 }
 
 std::optional<std::int64_t> TorchLevel::device_peak_bytes() const {

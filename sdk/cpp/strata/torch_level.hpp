@@ -26,8 +26,10 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 NamedTensors named_tensors(const torch::OrderedDict<std::string, at::Tensor>& items);
 // Brings the four-dimensional parameters (convolutions) into channels_last.
 void to_channels_last(const NamedTensors& parameters);
-// Copies every tensor of the set into the tensor of that name. Names, dtypes and shapes must fit exactly, or a Failure
-// says which does not.
+// Makes the floating-point tensors bfloat16, in place.
+void to_bfloat16(const NamedTensors& tensors);
+// Copies every tensor of the set into the tensor of that name; a bfloat16 tensor takes rounded float32. Names, other
+// dtypes and shapes must fit exactly, or a Failure says which does not.
 void copy_weights(const NamedTensors& into, const SafeTensors& weights);
 
 class TorchLevel : public Level {
@@ -52,7 +54,8 @@ class TorchLevel : public Level {
   std::unique_ptr<Stopwatch> stopwatch() const final;
 
  protected:
-  // Makes the network on device(); threads and strict float32 are set. Fills what facts_ is to say beyond them.
+  // Makes the network on device(); threads and the case's float32 precision are set. Fills what facts_ is to say beyond
+  // them. In the maths mode bf16 parameters() are to be bfloat16.
   virtual void build(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
   // One run on device tensors; results in the bundle's order. Under InferenceMode, but in a training step, where only
   // the first result counts.
@@ -68,6 +71,8 @@ class TorchLevel : public Level {
   static About torch_about(std::string id);
   at::Device device() const { return device_; }
   bool case_trains() const { return case_trains_; }
+  // For bf16 and amp-bf16: the network itself does not convert, so set_input, run and outputs do it around forward().
+  void convert_around(const std::string& maths);
   Facts facts_;
   // Images are brought to this layout in set_input; a level sets it in build(), where it brings its weights to it too.
   at::MemoryFormat layout_ = at::MemoryFormat::Contiguous;
@@ -75,12 +80,14 @@ class TorchLevel : public Level {
  private:
   friend class TorchClient;
   std::vector<at::Tensor> take(std::span<const HostTensor> inputs) const;
+  std::vector<at::Tensor> infer(std::vector<at::Tensor>& inputs);  // forward in the case's maths mode, from any thread
   at::Tensor loss(const at::Tensor& scores) const;
 
   at::Device device_ = at::kCPU;
   std::size_t input_count_ = 0;
   std::vector<at::Tensor> inputs_, results_;
   bool case_trains_ = false, training_ = false;
+  bool bfloat16_ = false, autocast_ = false;  // convert_around
   bool log_probabilities_ = false;  // the loss is nll, else cross_entropy
   at::Tensor labels_;
   std::unique_ptr<torch::optim::SGD> sgd_;

@@ -70,6 +70,25 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
         return torch.export.export(models.graph_module(module, bundle), tuple(example[name] for name in names))
 
 
+def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
+    """The same in the case's maths mode: conversions from and to the caller's types are part of it, its parameters have the mode's type."""
+    import torch
+
+    from . import maths, models
+
+    bundle = models.read_bundle(bundle_dir)
+    if bundle["case"]["maths"] not in ("bf16", "amp-bf16"):
+        return exported(bundle_dir)
+    module, names = models.build_module(bundle_dir)
+    view = models.graph_module(maths.in_mode(module, bundle["case"], bundle["outputs"]), bundle)
+    example = models.example_inputs(bundle_dir)
+    try:
+        with torch.no_grad():
+            return torch.export.export(view, tuple(example[name] for name in names))
+    except Exception as error:
+        raise UnsupportedError(f"the network does not export in {bundle['case']['maths']}: {last_line(error)}", "only levels that run the Python module can run it") from error
+
+
 def weight_sets(bundle_dir: Path) -> list[str]:
     """The names of the bundle's weight sets, `timed` and generic ones."""
     return sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors"))

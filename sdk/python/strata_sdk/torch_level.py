@@ -10,22 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import models
+from . import maths, models
+from .errors import UnsupportedError
 from .level import Job
 from .torch_training import TorchTraining
 
 
 class TorchLevel(TorchTraining):
-    """Runs `self.runner`, by default the module itself, in inference mode; in a case of mode train TorchTraining's step."""
+    """Runs `self.runner`, by default the module in the case's maths mode, in inference mode; in a case of mode train TorchTraining's step."""
 
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
-        set_strict_float32()
+        maths.settle(job.maths)
+        if job.trains and job.maths not in ("fp32", "tf32"):
+            raise UnsupportedError(f"no training in {job.maths}", "use fp32")
         if job.about.get("model", {}).get("kind") == "onnx":
             raise models.ModelError("unsupported", "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
         self.device = torch.device(job.device)
         self.module = self.build_module(job)
-        self.runner = self.module
+        self.runner = maths.in_mode(self.module, job.case, job.about.get("outputs", []))
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
         if job.trains:
             self.prepare_training()
@@ -106,7 +109,7 @@ class TorchLevel(TorchTraining):
         return [self.job.weights_path(self.job.weights)]
 
     def settings(self) -> dict[str, Any]:
-        found = {"threads": torch.get_num_threads(), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
+        found = {"threads": torch.get_num_threads(), "maths": maths.found_in(self.module, self.job.maths), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
         return found | ({"optimiser": self.optimiser_kind()} if self.job.trains else {})
 
     def device_peak_bytes(self) -> int | None:
@@ -123,11 +126,3 @@ class TorchLevel(TorchTraining):
 
     def devices(self, declared: Sequence[str]) -> list[str]:
         return [device for device in declared if device != "cuda" or torch.cuda.is_available()]
-
-
-def set_strict_float32() -> None:
-    """IEEE float32 everywhere: cuDNN's convolutions are TF32 by default. Set by the older flags, since torch 2.15 refuses to read those after
-    the newer `fp32_precision` ones were set, and Inductor reads both."""
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.set_float32_matmul_precision("highest")

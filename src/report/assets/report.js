@@ -196,11 +196,38 @@
     })];
   }
 
+  // A mark a level and maths mode; the line joins those that no other beats in time and in score (or error) together.
+  function accuracy(points) {
+    const scored = points.some((p) => finite(p.eval?.score));
+    const value = (p) => (scored ? p.eval?.score : p.error);
+    const shown = points.filter((p) => finite(p.time_ms) && finite(value(p)) && (scored || value(p) > 0));
+    if (!shown.length) return null;
+    const [scale, unit] = timeUnit(Math.max(...shown.map((p) => p.time_ms)));
+    const times = shown.map((p) => p.time_ms), log = Math.max(...times) / Math.min(...times) > 6;
+    const better = (a, b) => (scored ? value(a) > value(b) : value(a) < value(b));
+    const front = [...shown].sort((a, b) => a.time_ms - b.time_ms).filter((p, at, all) => all.slice(0, at).every((q) => better(p, q)));
+    const modes = [...new Set(shown.map((p) => p.maths))], levels = [...new Set(shown.map(nameOf))];
+    const traces = modes.map((mode, at) => {
+      const own = shown.filter((p) => p.maths === mode);
+      return {
+        type: "scatter", mode: narrow() ? "markers" : "markers+text", name: safe(mode), x: own.map((p) => p.time_ms / scale), y: own.map(value), text: own.map((p) => safe(nameOf(p))), textposition: "top center",
+        textfont: { size: 11 }, cliponaxis: false, customdata: own.map((p) => duration(p.time_ms)), marker: { size: 10, symbol: MARKS[at % 10], color: own.map((p) => hue(levels.indexOf(nameOf(p)))) },
+        hovertemplate: `%{text}, %{customdata}, %{y:.4~g}<extra>${safe(mode)}</extra>`,
+      };
+    });
+    traces.unshift({ type: "scatter", mode: "lines", name: "frontier", x: front.map((p) => p.time_ms / scale), y: front.map(value), line: { shape: "hv", width: 1.2, dash: "dot", color: css("--soft") }, hoverinfo: "skip" });
+    return [traces, layout(380, {
+      showlegend: true, margin: { l: 8, r: narrow() ? 8 : 24, t: 40, b: 40 },
+      xaxis: axis({ title: { text: `time of one iteration, ${unit}${log ? " (logarithmic)" : ""}`, font: { size: 12 } }, type: log ? "log" : "linear", zeroline: false, ...(log ? { dtick: "D2" } : {}) }),
+      yaxis: axis({ title: { text: scored ? "score" : "error against float64 (logarithmic)", font: { size: 12 } }, type: scored ? "linear" : "log", zeroline: false, ...(scored ? {} : { exponentformat: "power", dtick: 1 }) }),
+    })];
+  }
+
   const FIGURES = { distribution, blocks, memory, startup, first_ever: firstEver, clients };
   function draw() {
     for (const canvas of document.querySelectorAll(".canvas")) {
-      const [, run, one] = /^r(\d+)c(\d+)$/.exec(canvas.dataset.case);
-      const made = FIGURES[canvas.dataset.figure](rowsOf(data.runs[run].cases[one]));
+      const [, run, kind, one] = /^r(\d+)([ac])(\d+)$/.exec(canvas.dataset.case);
+      const made = kind === "a" ? accuracy(data.runs[run].accuracy[one].points ?? []) : FIGURES[canvas.dataset.figure](rowsOf(data.runs[run].cases[one]));
       if (made) Plotly.react(canvas, made[0], made[1], { displayModeBar: false, responsive: true, doubleClick: "reset" });
       else canvas.textContent = "Nothing to draw: no level has these numbers.";
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from strata_sdk import Job, UnsupportedError, models
+from strata_sdk import Job, UnsupportedError, maths, models
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
@@ -34,12 +34,15 @@ class FaultyEager(TorchLevel):
             raise UnsupportedError("other_batch needs a batch of 2 or more")
         self.count, self.first_inputs, self.first_labels, self.memo, self.has_weights = 0, None, None, None, False
         super().load(job)
+        if self.fault == "ignores_maths":
+            self.module = self.runner = self.build_module(job)
 
     def load_weights(self, weights: str) -> None:
         if self.fault == "baked_weights" and self.has_weights:
             return
         if self.has_weights and self.fault != "keeps_buffers":  # network faults overwrite weights and wrap layers, so each set starts from a sound network
-            self.module = self.runner = self.build_module(self.job)
+            self.module = self.build_module(self.job)
+            self.runner = self.module if self.fault == "ignores_maths" else maths.in_mode(self.module, self.job.case, self.job.about["outputs"])
             if self.job.trains:
                 self.prepare_training()
                 self.set_mode(*self.mode)
@@ -61,6 +64,9 @@ class FaultyEager(TorchLevel):
         sentence = train_faults.plant(plan, self.fault)
         self.loss_of = plan.loss_of
         return sentence
+
+    def settings(self) -> dict:
+        return super().settings() | ({"maths": self.job.maths} if self.fault == "ignores_maths" else {})
 
     def set_input(self, inputs: tuple[Tensor, ...]) -> None:
         if self.fault == "stale_input":  # the buffer is filled once
@@ -136,7 +142,7 @@ def spoil_element(y: Tensor, value: float) -> Tensor:
 
 # Faults of the level: what becomes of output i; None: the methods above do it.
 LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
-    "stale_input": None, "memo": None, "un_normalised_input": None, "baked_weights": None, "wrong_seed": None,
+    "stale_input": None, "memo": None, "un_normalised_input": None, "baked_weights": None, "wrong_seed": None, "ignores_maths": None,
     "other_batch": FaultyEager.repeat_batch,
     "constant_output": lambda _s, _i, y: torch.full_like(y, 0.5),
     "nan_output": lambda _s, i, y: spoil_element(y, float("nan")) if i == 0 else y,

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle in another maths mode: everything of the strict float32 bundle, and beside it what legitimate runs of eager in that mode give (docs/bundle.md)."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from capture import reference as ref
+from capture.problem import Problem, is_out_of_memory
+from strata_sdk import maths
+from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
+
+PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
+
+
+def check_mode(spec: dict) -> None:
+    """Problem when the spec's maths mode cannot be captured."""
+    if spec["maths"] not in maths.MODES:
+        raise Problem("usage", f"maths mode '{spec['maths']}' cannot be captured; allowed: {', '.join(maths.MODES)}")
+    if spec["maths"] == "fp32":
+        return
+    if spec["mode"] == "train":
+        raise Problem("unsupported", f"mode train in {spec['maths']} cannot be captured yet", "use fp32")
+    if spec["deep"]:
+        raise Problem("usage", "'deep' shows where outputs part in strict float32", "use fp32 for it")
+
+
+def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
+    """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not linked. Problem when it is of another case."""
+    info = read_bundle(strict)
+    wanted = spec | {"maths": "fp32"}
+    if info["spec"] != wanted:
+        other = next(k for k in wanted if info["spec"].get(k) != wanted[k])
+        raise Problem("usage", f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {wanted[other]!r}", "give the bundle of the same case in fp32")
+    for path in strict.rglob("*"):
+        target = folder / path.relative_to(strict)
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        elif path.name != "bundle.json":
+            try:
+                os.link(path, target)
+            except OSError:  # another file system, or one without links
+                shutil.copyfile(path, target)
+    return info
+
+
+def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[str, Tensor]], None], say: Callable[[str], None]) -> dict:
+    """Adds `reference/<set>.<mode>.envelope` to a float32 bundle in `folder`, and makes its bundle.json that of the mode."""
+    from safetensors.torch import load_file
+
+    torch.set_num_threads(spec["threads"])
+    info = copy.deepcopy(info)
+    for part in ("spec", "case"):
+        info[part]["maths"] = spec["maths"]
+    head, _, device, threads = info["id"].rsplit("/", 3)
+    info["id"] = "/".join((head, spec["maths"], device, threads))
+    module = build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
+    inputs = load_file(str(folder / "inputs.safetensors"))
+    ring = [{i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])]
+    runner = ref.Runner(info, spec["device"], spec["threads"])
+    maths.settle(spec["maths"])
+    try:
+        for name in sorted(path.stem for path in (folder / "weights").glob("*.safetensors")):
+            say(f"eager in {spec['maths']}, weight set {name}")
+            load_weights(module, load_file(str(folder / "weights" / f"{name}.safetensors")), name)
+            runs = _runs(runner, module, ring if name == "timed" else ring[:PROVEN_GENERIC], info)
+            write(f"reference/{name}.{spec['maths']}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+    finally:
+        ref.strict_float32()
+    (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
+    return info
+
+
+def _runs(runner: ref.Runner, module: nn.Module, entries: list[dict[str, Tensor]], info: dict) -> dict[str, list[dict[str, Tensor]]]:
+    """Legitimate runs of eager in the mode. `module` stays float32."""
+    view = maths.in_mode(copy.deepcopy(module), info["case"], info["outputs"])
+    unit = None if info["case"]["maths"] == "fp32" else 2 * maths.UNIT[info["case"]["maths"]]
+    try:
+        return ref.envelope(runner, view, entries, int(info["case"]["seed"]) + 1, unit)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        raise Problem("unsupported", f"eager does not run the network in {info['case']['maths']}: {last_line(error, *source_files(module))}",
+                      "let the module follow the types of its inputs and parameters, or use another maths mode") from error

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/accuracy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "measure/turns.hpp"
+#include "stats/compare.hpp"
+#include "stats/sample.hpp"
+
+namespace strata::report {
+using Json = nlohmann::json;
+namespace {
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json interval(const stats::Interval& i) { return {{"value", finite(i.value)}, {"low", finite(i.low)}, {"high", finite(i.high)}}; }
+
+// The logarithm of a row's median time in each restart.
+std::vector<double> log_times(const store::Row& row, int threads) {
+  std::vector<double> logs;
+  for (const auto& restart : measure::medians({&row}, threads, 0)) {
+    std::vector<double> values;
+    for (const auto& round : restart)
+      if (std::isfinite(round[0])) values.push_back(std::log(round[0]));
+    if (!values.empty()) logs.push_back(stats::median(values));
+  }
+  return logs;
+}
+
+// Cases that are equal but for their maths mode.
+struct Group {
+  std::vector<std::size_t> cases;  // indices, in the run's order
+  std::optional<std::size_t> strict;
+};
+
+class GroupView {
+ public:
+  GroupView(const store::Run& run, const Json& cases, Group group) : run_(run), cases_(cases), group_(std::move(group)) {
+    if (!group_.strict) return;
+    const auto& one = run_.cases[*group_.strict];
+    for (const auto& row : one.rows)
+      if (row.name() == one.reference_level && row.state == "measured") reference_ = &row;
+  }
+
+  Json build() const {
+    Json points = Json::array();
+    for (const auto index : group_.cases)
+      for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
+        const auto& row = run_.cases[index].rows[i];
+        if (row.state == "measured" && !row.info.value("harness", false)) points.push_back(point(index, row, cases_[index]["rows"][i]));
+      }
+    const auto& first = run_.cases[group_.cases.front()];
+    const auto reference = reference_ ? Json{{"case", run_.cases[*group_.strict].id}, {"level", reference_->name()}, {"maths", "fp32"}} : Json();
+    const auto apart = group_.cases.size() > 1;
+    return {{"id", without_maths(first)}, {"reference", reference}, {"score", run_.settings.value("eval", Json())}, {"measured_apart", apart}, {"points", points}};
+  }
+
+ private:
+  // The id with * for the mode.
+  static std::string without_maths(const store::Case& one) {
+    const auto maths = "/" + one.canonical.value("maths", "fp32") + "/";
+    auto id = one.id;
+    if (const auto at = id.rfind(maths); at != std::string::npos) id.replace(at, maths.size(), "/*/");
+    return id;
+  }
+
+  Json point(std::size_t index, const store::Row& row, const Json& view) const {
+    const auto& one = run_.cases[index];
+    const auto seen = row.info.value("accuracy", Json());
+    const auto field = [&](const char* name) { return seen.is_object() ? seen.value(name, Json()) : Json(); };
+    return {{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"maths", one.canonical.value("maths", "fp32")}, {"reference", &row == reference_}, {"time_ms", time_of(view)},
+            {"ratio", ratio(index, row, view)}, {"error", field("error")}, {"answers", field("answers")}, {"differ", field("differ")}, {"eval", eval(row)}};
+  }
+
+  static Json time_of(const Json& view) { return view["end_to_end_ms"].is_object() ? view["end_to_end_ms"].value("estimate", Json()) : Json(); }
+
+  // Within the reference's own case levels took turns; another case ran before or after it.
+  Json ratio(std::size_t index, const store::Row& row, const Json& view) const {
+    if (!reference_) return {};
+    if (index == *group_.strict) {
+      if (!view["ratio"].is_object()) return {};
+      return {{"value", view["ratio"]["value"]}, {"low", view["ratio"]["low"]}, {"high", view["ratio"]["high"]}, {"together", true}};
+    }
+    const auto& strict = run_.cases[*group_.strict];
+    const int threads = strict.canonical.value("threads", 1);
+    const double sigma = strict.trust.value("process_sigma", stats::assumed_process_sigma(threads));
+    auto out = interval(stats::compare_apart(log_times(*reference_, threads), log_times(row, threads), sigma).ratio());
+    out["together"] = false;
+    return out;
+  }
+
+  Json eval(const store::Row& row) const {
+    const auto own = row.info.value("eval", Json());
+    if (!own.is_object()) return {};
+    Json out{{"state", own.value("state", "failed")}, {"reason", own.value("reason", "")}, {"hint", own.value("hint", "")}, {"count", own.value("count", Json())}, {"score", own.value("score", Json())},
+             {"difference", nullptr}, {"differ", nullptr}};
+    const auto theirs = reference_ ? reference_->info.value("eval", Json()) : Json();
+    if (!theirs.is_object() || own.value("state", "") != "scored" || theirs.value("state", "") != "scored") return out;
+    const auto of = [](const Json& from, const char* name) { return from.value(name, Json()).is_array() ? from[name].get<std::vector<double>>() : std::vector<double>(); };
+    const auto scores = of(own, "per_example"), reference_scores = of(theirs, "per_example");
+    if (!scores.empty() && scores.size() == reference_scores.size())
+      out["difference"] = paired_difference(scores, reference_scores);
+    else
+      out["difference"] = {{"value", own.value("score", 0.0) - theirs.value("score", 0.0)}, {"low", nullptr}, {"high", nullptr}};
+    const auto answers = of(own, "answers"), reference_answers = of(theirs, "answers");
+    if (!answers.empty() && answers.size() == reference_answers.size()) {
+      std::int64_t differ = 0;
+      for (std::size_t i = 0; i < answers.size(); ++i) differ += answers[i] != reference_answers[i];
+      out["differ"] = differ;
+    }
+    return out;
+  }
+
+  const store::Run& run_;
+  const Json& cases_;
+  Group group_;
+  const store::Row* reference_ = nullptr;
+};
+
+}  // namespace
+
+Json paired_difference(const std::vector<double>& level, const std::vector<double>& reference) {
+  const std::size_t count = std::min(level.size(), reference.size());
+  if (count == 0) return {{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += level[i] - reference[i];
+  const double n = static_cast<double>(count), mean = sum / n;
+  if (count < 2) return {{"value", mean}, {"low", nullptr}, {"high", nullptr}};
+  for (std::size_t i = 0; i < count; ++i) squares += std::pow(level[i] - reference[i] - mean, 2);
+  const double half = stats::student_t_quantile(0.995, n - 1) * std::sqrt(squares / (n - 1) / n);
+  return {{"value", mean}, {"low", mean - half}, {"high", mean + half}};
+}
+
+Json accuracy(const store::Run& run, const Json& cases) {
+  std::vector<std::string> order;
+  std::map<std::string, Group> groups;
+  for (std::size_t i = 0; i < run.cases.size(); ++i) {
+    auto same = run.cases[i].canonical;
+    if (same.value("mode", "infer") != "infer") continue;
+    const bool strict = same.value("maths", "fp32") == "fp32";
+    same.erase("maths");
+    const auto key = same.dump();
+    if (!groups.contains(key)) order.push_back(key);
+    auto& group = groups[key];
+    group.cases.push_back(i);
+    if (strict) group.strict = i;
+  }
+  Json out = Json::array();
+  for (const auto& key : order) {
+    const auto& group = groups[key];
+    const bool scored = std::any_of(group.cases.begin(), group.cases.end(), [&](std::size_t i) {
+      return std::any_of(run.cases[i].rows.begin(), run.cases[i].rows.end(), [](const auto& row) { return row.info.contains("eval"); });
+    });
+    if (group.cases.size() > 1 || scored) out.push_back(GroupView(run, cases, group).build());
+  }
+  return out;
+}
+
+}  // namespace strata::report

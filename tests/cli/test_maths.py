@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maths modes from end to end with fake levels: cases, the proof in strict float32 and in the mode, faults of precision, accuracy against speed."""
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from conftest import MODEL, rows_of
+
+BOTH = {"json_fields": {"maths": ["fp32", "bf16"]}}
+HAS = {"has": ["fp32", "bf16"]}
+
+
+def lines_of(row: dict) -> dict[str, dict]:
+    return {line["check"]: line for line in row["proof"]["lines"]}
+
+
+def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(strata):
+    strata.level("one", rank=1, maths=HAS, **BOTH)
+    done, result = strata.compare("one", more=("--maths", "bf16"))
+    assert done.returncode == 0, done.stderr
+    assert result["cases"][0]["id"].endswith("/bf16/cpu/t1")
+    row = rows_of(result)["one"]
+    assert row["state"] == "measured" and row["repeat"].endswith("--maths bf16 --levels eager,one")
+    lines = lines_of(row)
+    for check in ("outputs, generic weights 1, strict float32", "outputs, timed weights, strict float32", "outputs, generic weights 2, bf16", "outputs, timed weights, bf16", "outputs while timing, bf16",
+                  "computes in bf16"):
+        assert lines[check]["result"] == "pass", check
+    assert lines["maths mode"]["value"] == "bf16"
+    assert 1e-4 < result["accuracy"][0]["points"][0]["error"] < 0.05 if result["accuracy"] else True
+
+
+def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):
+    strata.level("right", rank=1, maths=HAS, **BOTH)
+    strata.level("wide", rank=2, maths=HAS | {"ignores": True}, **BOTH)
+    done, result = strata.compare("right", "wide", more=("--maths", "bf16"))
+    row = rows_of(result)["wide"]
+    assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "mistrusted", None)
+    assert "higher precision" in row["reason"] and row["reason_short"] == "does not compute in bf16"
+    assert rows_of(result)["right"]["state"] == "measured"
+
+
+@pytest.mark.parametrize("maths", ["fp32", "bf16"])
+def test_a_level_that_computes_in_bf16_whatever_the_case_is_unequal(strata, maths):
+    strata.level("right", rank=1, maths=HAS, **BOTH)
+    strata.level("narrow", rank=2, maths=HAS | {"always": True}, **BOTH)
+    done, result = strata.compare("right", "narrow", more=("--maths", maths))
+    row = rows_of(result)["narrow"]
+    assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "unequal", None)
+    assert "bfloat16" in row["reason"]
+
+
+def test_a_level_whose_report_says_another_mode_is_unequal(strata):
+    strata.level("one", rank=1, maths=HAS, ops={"load": {"answer": {"settings": {"threads": 1, "maths": "fp32"}}}}, **BOTH)
+    _, result = strata.compare("one", more=("--maths", "bf16"))
+    assert rows_of(result)["one"]["state"] == "unequal" and "maths mode fp32, the case says bf16" in rows_of(result)["one"]["reason"]
+
+
+def test_ratios_across_modes_stand_in_their_own_table_alone(strata):
+    strata.level("one", rank=1, maths=HAS, samples={"median_ns": 2_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}, **BOTH)
+    strata.level("two", rank=2, maths=HAS, **BOTH)
+    strata.level("old", rank=3)
+    done, result = strata.compare("one", "two", "old", more=("--maths", "fp32,bf16"))
+    assert done.returncode == 3, done.stderr  # `old` was named and has no bf16
+    first, second = result["cases"]
+    assert [c["case"]["maths"] for c in (first, second)] == ["fp32", "bf16"]
+    old = next(r for r in second["rows"] if r["level"] == "old")
+    assert (old["state"], old["reason"], old["hint"]) == ("unsupported", "no maths mode bf16", "it has: fp32")
+    [group] = result["accuracy"]
+    assert group["id"].endswith("/*/cpu/t1") and group["reference"] == {"case": first["id"], "level": "one", "maths": "fp32"} and group["measured_apart"]
+    points = {(p["level"], p["maths"]): p for p in group["points"]}
+    assert set(points) == {("one", "fp32"), ("two", "fp32"), ("old", "fp32"), ("one", "bf16"), ("two", "bf16")}
+    assert points["one", "fp32"]["reference"] and points["one", "fp32"]["ratio"]["value"] == 1
+    assert points["two", "fp32"]["ratio"] == {"value": next(r for r in first["rows"] if r["level"] == "two")["ratio"]["value"], "together": True,
+                                              **{k: next(r for r in first["rows"] if r["level"] == "two")["ratio"][k] for k in ("low", "high")}}
+    across = points["two", "bf16"]["ratio"]
+    assert across["value"] == pytest.approx(2.0, rel=0.05) and across["low"] < 2.0 < across["high"] and not across["together"]
+    assert points["two", "fp32"]["error"] < 1e-6 < 1e-4 < points["two", "bf16"]["error"] < 0.05
+    assert points["two", "bf16"]["answers"] == 8 and points["two", "bf16"]["differ"] <= 1
+    for case in result["cases"]:  # and the ledger's edges stay within a case
+        assert all({edge["from"], edge["to"]} <= {row["level"] for row in case["rows"]} for edge in case["ledger"]["edges"])
+    assert "W008" in {w["id"] for w in result["warnings"]} or "avx512_bf16" in str(result["machine"]) or "amx_bf16" in str(result["machine"])
+    text = strata.run("show", "last", "--store", str(strata.store)).stdout
+    assert "Accuracy against speed" in text and "one after the other" in text
+    table = strata.run("show", "last", "--store", str(strata.store), "--format", "csv").stdout
+    row = next(r for r in csv.DictReader(io.StringIO(table)) if r["level"] == "two" and "/bf16/" in r["case"])
+    assert float(row["accuracy_ratio_value"]) == pytest.approx(across["value"]) and row["accuracy_ratio_together"] == "false"
+    assert "## Accuracy against speed" in strata.run("show", "last", "--store", str(strata.store), "--format", "md").stdout
+
+
+def test_a_mode_that_the_device_lacks_makes_every_row_unsupported(strata):
+    strata.level("one", rank=1, json_fields={"maths": ["fp32", "tf32"]}, maths={"has": ["fp32", "tf32"]})
+    done, result = strata.compare("one", more=("--maths", "tf32"))
+    row = rows_of(result)["one"]
+    assert (done.returncode, row["state"], row["reason_short"]) == (3, "unsupported", "tf32 is a mode of CUDA devices")
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("--maths", "int8"), "no level has an int8 path yet"),
+    (("--maths", "bf61"), "did you mean 'bf16'?"),
+    (("--maths", "bf16,fp32,bf16"), "bf16 is given twice"),
+    (("--maths", ""), "--maths: allowed: fp32"),
+    (("--maths", "bf16", "--mode", "train"), "training is proven and timed in fp32 only"),
+    (("--eval", "score.py:score", "--mode", "train"), "--eval scores a network's answers"),
+])
+def test_refuses_what_cannot_be_asked_before_anything_starts(strata, arguments, words):
+    done = strata.run("compare", MODEL, *arguments)
+    assert done.returncode == 2 and words in done.stderr, done.stderr

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maths modes with real levels on a tiny network: each computes in the mode that the case asks for, no other, and the comparison says so."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from client import FAULTY, Worker, error, prepare
+from client import compare_all as compare
+from safetensors.numpy import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = Path(os.environ.get("STRATA_LEVEL_BUILD", ROOT / "build" / "none"))
+NETWORK = str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network"
+MODES = ("bf16", "amp-bf16")
+
+
+def bounds(bundle: Path, maths: str, weights: str) -> tuple[float, float]:
+    """The largest and the least error of eager's legitimate runs in the mode."""
+    truth = load_file(bundle / "reference" / f"{weights}.safetensors")
+    runs = load_file(bundle / "reference" / f"{weights}.{maths}.envelope.safetensors")
+    found = [error({name.split("/", 1)[1]: value}, truth) for name, value in runs.items()]
+    return max(found), min(found)
+
+
+@pytest.mark.parametrize("maths", MODES)
+def test_the_bundle_of_a_mode_shares_everything_with_the_strict_one_and_adds_its_envelope(bundles, maths):
+    strict, own = bundles("tiny_strict"), bundles(f"tiny_{maths}")
+    about, other = (json.loads((folder / "bundle.json").read_text()) for folder in (own, strict))
+    assert about["case"]["maths"] == about["spec"]["maths"] == maths and about["id"] == other["id"].replace("/fp32/", f"/{maths}/")
+    for name in ("inputs", "weights/timed", "weights/generic1", "reference/timed", "reference/generic2.envelope"):
+        assert (own / f"{name}.safetensors").read_bytes() == (strict / f"{name}.safetensors").read_bytes(), name
+    for weights in ("timed", "generic1", "generic2"):
+        most, least = bounds(own, maths, weights)
+        assert 2**-13 < least <= most < 0.2
+        assert len({name.split("/")[0] for name in load_file(own / "reference" / f"{weights}.{maths}.envelope.safetensors")}) >= 5
+
+
+@pytest.mark.parametrize("maths", MODES)
+@pytest.mark.parametrize("level", ["eager", "compile", "torchscript", "aoti"])
+def test_a_level_computes_in_the_mode_of_the_case(level, maths, bundles, tmp_path):
+    if level in ("torchscript", "aoti") and not (BUILT / f"level_{level}").exists():
+        pytest.skip(f"level_{level} is not built")
+    bundle = bundles(f"tiny_{maths}")
+    assert prepare(level, bundle, tmp_path) == {"ok": True}
+    with Worker(level, bundle, tmp_path, threads=1) as worker:
+        loaded = worker.load()
+        assert loaded["settings"]["maths"] == maths
+        for weights in ("generic1", "timed"):
+            worker.ask("weights", weights=weights)
+            outputs = worker.prove([0, 1])
+            assert {str(value.dtype) for value in outputs.values()} == {"float32"}
+            most, least = bounds(bundle, maths, weights)
+            assert least / 64 < error(outputs, load_file(bundle / "reference" / f"{weights}.safetensors")) <= 8 * most
+
+
+@pytest.mark.skipif(not (BUILT / "level_libtorch").exists(), reason="level_libtorch is not built")
+@pytest.mark.parametrize("maths", MODES)
+def test_libtorch_computes_in_the_mode_of_the_case(maths, bundles):
+    bundle = bundles(f"mnist_{maths}")
+    with Worker("libtorch", bundle, threads=1) as worker:
+        assert worker.load()["settings"]["maths"] == maths
+        most, least = bounds(bundle, maths, "timed")
+        assert least / 64 < error(worker.prove([0, 1]), load_file(bundle / "reference" / "timed.safetensors")) <= 8 * most
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """One comparison in two modes: eager, a copy that stays in float32, and one that always computes in bf16."""
+    levels = tmp_path_factory.mktemp("faulty")
+    about = json.loads((FAULTY / "level.json").read_text(encoding="utf-8"))
+    for fault in ("ignores_maths", "bf16"):
+        (levels / fault).mkdir()
+        start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(FAULTY)]
+        (levels / fault / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
+    found = compare(tmp_path_factory.mktemp("store"), NETWORK, "--threads", "1", "--restarts", "1", "--budget", "1s", "--maths", "fp32,bf16", "--levels", "eager,ignores_maths,bf16", levels=levels)
+    return {(case["case"]["maths"], row["level"]): row for case in found["cases"] for row in case["rows"]}
+
+
+def test_a_level_that_ran_in_float32_though_the_case_says_bf16_gets_no_number(cases):
+    assert cases["fp32", "ignores_maths"]["state"] == "measured"
+    row = cases["bf16", "ignores_maths"]
+    assert row["state"] == "mistrusted" and "higher precision" in row["reason"] and row["end_to_end_ms"] is None
+
+
+@pytest.mark.parametrize("maths", ["fp32", "bf16"])
+def test_a_level_that_runs_in_bf16_whatever_the_case_says_gets_no_number(cases, maths):
+    row = cases[maths, "bf16"]
+    assert row["state"] == "unequal" and row["end_to_end_ms"] is None and row["reason"]
+
+
+def test_eager_is_measured_in_both(cases):
+    assert cases["fp32", "eager"]["state"] == cases["bf16", "eager"]["state"] == "measured"
+
+
+def test_a_network_that_eager_cannot_run_in_the_mode_is_told_with_its_line(tmp_path):
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
+    from capture.bundle import capture
+    from capture.problem import Problem
+
+    path = tmp_path / "fixed.py"
+    path.write_text("import torch\nclass Fixed(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = torch.nn.Parameter(torch.randn(4, 4))\n"
+                    "    def forward(self, x):\n        return x @ torch.eye(4) @ self.w.to(torch.float32)\ndef build():\n    return Fixed(), torch.randn(2, 4)\n", encoding="utf-8")
+    with pytest.raises(Problem, match="eager does not run the network in bf16") as failure:
+        capture({"model": f"{path}:build", "maths": "bf16"}, tmp_path / "bundle", lambda _: None)
+    assert failure.value.code == "unsupported" and "fixed.py:7" in failure.value.what and not (tmp_path / "bundle").exists()
