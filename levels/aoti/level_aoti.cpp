@@ -22,6 +22,7 @@ class AotiLevel final : public strata::TorchLevel {
  public:
   strata::About about() const override {
     auto about = torch_about("aoti");
+    about.dynamic = true;
     about.reads_weights = strata::variant() == "default";  // the others bake them in
     about.variants = {"default", "freezing", "max-autotune"};
     return about;

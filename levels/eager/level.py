@@ -3,13 +3,17 @@
 from typing import Any
 
 import torch
-from strata_sdk import Job
+from strata_sdk import Job, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
 
 class Eager(TorchLevel):
     """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of the instance, so that the default pays nothing for it."""
+
+    def supports(self, job: Job) -> None:
+        if self.variant == "cudagraph" and job.dynamic:
+            raise UnsupportedError("a CUDA graph replays one shape", "eager without it serves every batch")
 
     def load(self, job: Job) -> None:
         super().load(job)

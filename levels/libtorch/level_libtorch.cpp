@@ -16,6 +16,7 @@ class LibtorchLevel final : public strata::TorchLevel {
   strata::About about() const override {
     auto about = torch_about("libtorch");
     about.reads_weights = true;
+    about.dynamic = true;
     about.modes = {"infer", "train"};
     about.variants = {"default", "channels_last"};
     return about;

@@ -159,7 +159,7 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
-  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
+  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned}, {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)},
                   {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
@@ -193,6 +193,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, P
     std::optional<plan::Bundle> deep;
     if (s.options.deep && spec.value("mode", "infer") == "infer") {
       auto tapped = spec;
+      tapped.erase("dynamic");
       tapped["deep"] = true;
       auto captured = capture(tapped);
       if (!captured) return tl::unexpected(captured.error());
@@ -269,6 +270,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
   verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
   verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
+  verb->add_option("--dynamic", o.dynamic, "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the cost against the fixed one");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
   verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");

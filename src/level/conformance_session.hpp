@@ -78,5 +78,6 @@ struct Rule {
 
 std::vector<Rule> rules_of_the_stream();  // conformance_stream.cpp
 std::vector<Rule> rules_of_the_network();  // conformance_network.cpp
+std::vector<Rule> rules_of_the_options();  // conformance_options.cpp
 
 }  // namespace strata::level

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/nearest.hpp"
+#include "plan/dynamic_spec.hpp"
 #include "plan/input_spec.hpp"
 #include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
@@ -55,6 +56,7 @@ Result<void> check(const Options& options) {
   if (!trains && !options.optimiser.empty()) return usage("--optimiser is for training only", "add --mode train, or leave it out");
   if (!trains && !options.loss.empty()) return usage("--loss is for training only", "add --mode train, or leave it out");
   if (modes->size() == 1 && trains && options.deep) return usage("--deep compares the outputs of layers, which a training step does not give", "use --deep with --mode infer");
+  if (trains && !options.dynamic.empty()) return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
   if (!options.loss.empty())
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   if (auto ok = one_of("--maths", options.maths, {"fp32"}); !ok) return ok;
@@ -128,6 +130,13 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     const auto path = existing("--input-from", options.input_from, true);
     if (!path) return tl::unexpected(path.error());
     spec["input_from"] = *path;
+  }
+  if (!options.dynamic.empty()) {
+    const auto range = parse_dynamic(options.dynamic);
+    if (!range) return tl::unexpected(range.error());
+    for (const int batch : options.batches)
+      if (batch < (*range)["low"] || batch > (*range)["high"]) return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch), "widen the range, or leave that batch out");
+    spec["dynamic"] = *range;
   }
   std::vector<nlohmann::json> specs;
   const auto modes = modes_of(options);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "report/first_screen.hpp"
+#include "report/dynamic.hpp"
 #include "report/phases.hpp"
 #include "report/table.hpp"
 
@@ -142,14 +143,28 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
   return lines;
 }
 
+// A table of its own below the levels, its header dimmed.
+Lines table_lines(const Cells& header, const std::vector<Cells>& rows, const Paint& paint) {
+  if (rows.empty()) return {};
+  Lines lines;
+  std::istringstream in(table(header, rows, Format::text));
+  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
+  lines.front() = paint("2", lines.front());
+  return lines;
+}
+
 // Throughput and phases of a training step, one line a level.
 Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint) {
   const auto phases = phase_table(one_case, marks);
-  if (phases.rows.empty()) return {};
-  Lines lines;
-  std::istringstream in(table(phases.header, phases.rows, Format::text));
-  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
-  lines.front() = paint("2", lines.front());
+  return table_lines(phases.header, phases.rows, paint);
+}
+
+// One artefact over several batch sizes: what recompiled, then a line for each size.
+Lines dynamic_lines(const Json& one_case, const Glyphs& marks, const Paint& paint) {
+  const auto levels = dynamic_levels(one_case, marks), sizes = dynamic_sizes(one_case, marks);
+  auto lines = table_lines(levels.header, levels.rows, paint);
+  const auto more = table_lines(sizes.header, sizes.rows, paint);
+  lines.insert(lines.end(), more.begin(), more.end());
   return lines;
 }
 
@@ -200,7 +215,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                phase_lines(one_case, glyphs(style.unicode), paint), without_number(screen, width, paint), foot},
+                phase_lines(one_case, glyphs(style.unicode), paint), dynamic_lines(one_case, glyphs(style.unicode), paint), without_number(screen, width, paint), foot},
                width);
 }
 

@@ -36,6 +36,9 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
                                   "only_in": all this in that operation only, and right in every other
   same_output: true               every index answers with the output of index 0
+  dynamic: {"compile_ns":0,"wrong_size":null}
+                                  the first iteration at a batch that was not seen takes compile_ns longer; outputs of batch wrong_size are 1% off
+  report: {...}                   the worker offers `report` and answers with these facts
   train: {...}                    the worker trains train_net.py's network (a bundle of train_bundle.py), correctly but for
       no_momentum, no_weight_decay, skip_biases, eval_statistics, biased_variance, summed_loss, constant_loss,
       ignore_dropout, dropout_in_eval: true
@@ -183,7 +186,10 @@ class Fake:
 
     def __init__(self, script: Json, helper_pid: int | None) -> None:
         self.script = script
-        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else [])
+        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else []) + (["report"] if "report" in script else [])
+        self.place = ""  # the folder that the ring came from: its references lie beside it
+        self.batch: int | None = None
+        self.seen: set[int] = set()
         self.trainer: Trainer | None = None
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
@@ -208,6 +214,9 @@ class Fake:
             slow = told["slow_by"] if told["slow_every"] and self.drawn % told["slow_every"] == told["slow_every"] - 1 else 1.0
             out.append(max(1, round(told["median_ns"] * (1.0 + level) * (1.0 + noise) * slow)))
             self.drawn += 1
+        if out and self.batch is not None and self.batch not in self.seen:
+            self.seen.add(self.batch)
+            out[0] += self.script.get("dynamic", {}).get("compile_ns", 0)
         return out
 
     def need_bundle(self) -> str:
@@ -226,7 +235,9 @@ class Fake:
         told = {"scale": 1.0, "add": 0.0, "from": None, "only_in": None}
         if self.script.get("outputs", {}).get("only_in") in (None, op):
             told |= self.script.get("outputs", {})
-        reference = read_tensors(os.path.join(self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
+        if self.batch is not None and self.batch == self.script.get("dynamic", {}).get("wrong_size"):
+            told["scale"] *= 1.01
+        reference = read_tensors(os.path.join(self.place or self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
         out: dict[str, tuple[str, list[int], bytes]] = {}
         names: list[str] = []
         for index in indices:
@@ -290,6 +301,8 @@ class Fake:
         except OSError as error:
             raise Refusal("failed", f"cannot read the inputs: {error}") from error
         self.ring = {int(name.split("/", 1)[0]) for name in tensors}
+        self.place = os.path.dirname(request["path"])
+        self.batch = next((shape[0] for _, shape, _ in tensors.values() if shape), None)
         if self.trainer:
             self.trainer.inputs = {int(name.split("/", 1)[0]): rows_of(*tensor) for name, tensor in tensors.items()}
         return {"count": len(self.ring)}
@@ -362,6 +375,9 @@ class Fake:
 
     def memory(self, request: Json) -> Json:
         return {"device_peak_bytes": None}
+
+    def report(self, request: Json) -> Json:
+        return {"facts": self.script["report"]}
 
     def unload(self, request: Json) -> Json:
         self.bundle = self.ring = None

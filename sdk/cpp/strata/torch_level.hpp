@@ -66,6 +66,7 @@ class TorchLevel : public Level {
   static About torch_about(std::string id);
   at::Device device() const { return device_; }
   bool case_trains() const { return case_trains_; }
+  std::vector<at::Tensor>& inputs() { return inputs_; }  // of the last iteration
   Facts facts_;
   // Images are brought to this layout in set_input; a level sets it in build(), where it brings its weights to it too.
   at::MemoryFormat layout_ = at::MemoryFormat::Contiguous;

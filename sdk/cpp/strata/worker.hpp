@@ -63,6 +63,7 @@ class Worker {
   json warm_up(const json&);
   json measure(const json&);
   json memory(const json&);
+  json report(const json&);
   json unload(const json&);
   json bye(const json&);
 
