@@ -36,18 +36,29 @@ class Counts:
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def run(command: list[str], output: typing.IO | None = None, **environment: str) -> int:
+def start(command: list[str], output: typing.IO | None = None, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+
+def finish(process: subprocess.Popen) -> int:
     """The exit code; a command that runs into the limit is ended with its whole process group (124)."""
-    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
         return process.wait(PART_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
-        print(f"ended after {PART_LIMIT_SECONDS} s: {' '.join(command)}", flush=True)
+        print(f"ended after {PART_LIMIT_SECONDS} s: {process.args}", flush=True)
         return 124
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def run(command: list[str], output: typing.IO | None = None) -> int:
+    return finish(start(command, output))
+
+
+def processes() -> int:
+    return min(4, len(os.sched_getaffinity(0)))
 
 
 def settle(counts: Counts, exit_code: int, what: str) -> Counts:
@@ -59,11 +70,18 @@ def settle(counts: Counts, exit_code: int, what: str) -> Counts:
 
 
 def gtest(program: pathlib.Path, reports: pathlib.Path, **environment: str) -> Counts:
-    report = reports / "gtest.json"
-    report.unlink(missing_ok=True)
-    exit_code = run([str(program), "--gtest_brief=1", f"--gtest_output=json:{report}"], **environment)
+    """The program's tests in several processes, as much of their time is waiting for workers that are meant to hang."""
+    shards = range(processes())
+    files = [reports / f"gtest-{shard}.json" for shard in shards]
+    for file in files:
+        file.unlink(missing_ok=True)
+    running = [start([str(program), "--gtest_brief=1", f"--gtest_output=json:{files[shard]}"], GTEST_TOTAL_SHARDS=str(len(shards)), GTEST_SHARD_INDEX=str(shard), **environment) for shard in shards]
+    exit_code = max(abs(finish(one)) for one in running)
     counts = Counts()
-    if report.exists():
+    for report in files:
+        if not report.exists():
+            counts = settle(counts, 1, report.name)
+            continue
         for suite in json.loads(report.read_text())["testsuites"]:
             for test in suite["testsuite"]:
                 if test["result"] == "SKIPPED":
@@ -111,8 +129,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "unit":
         return unit(reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
-    processes = str(min(4, len(os.sched_getaffinity(0))))
-    together = ["-n", processes, "--dist", "loadscope", "--max-worker-restart=0"]
+    together = ["-n", str(processes()), "--dist", "loadscope", "--max-worker-restart=0"]
     if folder.name != "levels":
         return pytest(folder, reports, *together)
     return pytest(folder, reports, "-m", "not alone", *together) + pytest(folder, reports, "-m", "alone")

@@ -23,7 +23,6 @@ from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
 from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights, source_files
 
-GENERIC_SETS = ("generic1", "generic2")
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 Progress = Callable[[str], None]
 
@@ -138,7 +137,7 @@ class _Capture:
         timed = self.timed = state_of(module)
         self._check_space(timed)
         work = copy.deepcopy(module).to(self.spec["device"])
-        for number, name in enumerate(("timed", *GENERIC_SETS)):
+        for number, name in enumerate(("timed", *(f"generic{n + 1}" for n in range(self.spec["generic_sets"])))):
             if number:
                 make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
             weights = state_of(module)
@@ -233,8 +232,8 @@ class _Capture:
         save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
 
     def _check_space(self, timed: dict[str, Tensor]) -> None:
-        """Refuses early when the weights alone (three sets and the export; in training five sets and three of gradients) cannot fit."""
-        needed = (8 if self.spec["mode"] == "train" else 4) * sum(t.numel() * t.element_size() for t in timed.values())
+        """Refuses early when the weights alone (timed, generic sets and the export; in training five sets and three of gradients) cannot fit."""
+        needed = (8 if self.spec["mode"] == "train" else 2 + self.spec["generic_sets"]) * sum(t.numel() * t.element_size() for t in timed.values())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",

@@ -40,7 +40,7 @@ def check_spec(spec: Any) -> dict:
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
     full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
-            "input_from": None, "synthetic": False, "ring": 4, "deep": False, "dynamic": None} | spec
+            "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "dynamic": None} | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":
@@ -51,7 +51,7 @@ def check_spec(spec: Any) -> dict:
         raise Problem("unavailable", f"this PyTorch ({torch.__version__}) sees no CUDA device", "use --device cpu, or a machine and a PyTorch with CUDA")
     if full["device"] not in ("cpu", "cuda"):
         raise Problem("usage", f"device '{full['device']}' is unknown; allowed: cpu, cuda")
-    for field, least in (("threads", 1), ("ring", 2), ("seed", 0)):
+    for field, least in (("threads", 1), ("ring", 2), ("seed", 0), ("generic_sets", 2)):
         if not isinstance(full[field], int) or full[field] < least:
             raise Problem("usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}")
     if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from capture.faults import PRODUCTS
-from capture.weights import NORMS, _away, _draw
+from capture.weights import NORMS, away, draw_parameters
 from strata_sdk.models import bind
 from strata_sdk.torch_training import first_output
 
@@ -136,11 +136,7 @@ def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, see
     A network without kinks keeps what was drawn."""
     generator = torch.Generator().manual_seed(seed + 1 + second)
     with torch.no_grad():
-        norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
-        product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
-        for name, parameter in module.named_parameters():
-            if parameter.is_floating_point():
-                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+        draw_parameters(module, generator)
         found = Found()
         for _ in range(ROUNDS):
             _run(module, entry, bundle, _Pass(module, seed, second, moves=True))
@@ -149,8 +145,8 @@ def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, see
                 break
         for norm in module.modules():
             if isinstance(norm, _BatchNorm) and norm.running_mean is not None:
-                norm.running_mean.copy_(_away(norm.running_mean.shape, 0.1, 0.5, generator))
-                norm.running_var.copy_(1 + _away(norm.running_var.shape, 0.1, 0.5, generator))
+                norm.running_mean.copy_(away(norm.running_mean.shape, 0.1, 0.5, generator))
+                norm.running_var.copy_(1 + away(norm.running_var.shape, 0.1, 0.5, generator))
     return found
 
 

@@ -110,12 +110,7 @@ def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring
     """Changes the module's weights into a generic set: every floating-point parameter differs from the timed set, none is left at 0 or 1."""
     load_weights(module, timed, "timed")
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
-        product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
-        for name, parameter in module.named_parameters():
-            if parameter.is_floating_point():
-                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+    draw_parameters(module, generator)
     shared = _shared_weights(module)
     hooks = []
     producers: dict[int, tuple[Tensor, nn.Module]] = {}
@@ -128,17 +123,27 @@ def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring
         _run_calibration(module, ring, bundle)
 
 
+def draw_parameters(module: nn.Module, generator: torch.Generator) -> None:
+    """Draws every floating-point parameter anew, away from 0 and 1; running statistics stay."""
+    norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
+    product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if parameter.is_floating_point():
+                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+
+
 def _draw(name: str, parameter: Tensor, of_norm: bool, of_product: bool, generator: torch.Generator) -> None:
-    away = _away(parameter.shape, 0.1, 0.5, generator).to(parameter.dtype)
+    drawn = away(parameter.shape, 0.1, 0.5, generator).to(parameter.dtype)
     if "bias" in name and parameter.dim() == 1:
-        parameter.copy_(away)
+        parameter.copy_(drawn)
     elif of_norm:
-        parameter.copy_(1 + away)
+        parameter.copy_(1 + drawn)
     elif _is_constant(parameter):
         if of_product:
             _draw_product(parameter, generator)
         else:
-            parameter.add_(away)
+            parameter.add_(drawn)
     else:
         spread = parameter.double().std().item()
         noise = torch.randn(parameter.shape, generator=generator).to(parameter.dtype) * spread
@@ -151,7 +156,7 @@ def _draw_product(weight: Tensor, generator: torch.Generator) -> None:
         weight.copy_(torch.randn(weight.shape, generator=generator) / fan_in**0.5)
 
 
-def _away(shape, low: float, high: float, generator: torch.Generator) -> Tensor:
+def away(shape, low: float, high: float, generator: torch.Generator) -> Tensor:
     """Numbers in [-high, -low] and [low, high]."""
     sign = torch.randint(0, 2, shape, generator=generator) * 2 - 1
     return sign * (low + (high - low) * torch.rand(shape, generator=generator))
@@ -236,7 +241,7 @@ def _shifted_statistics(generator: torch.Generator, producers: dict[int, tuple[T
                 layer.bias.mul_(BEFORE_BATCH_NORM)
             x = x * BEFORE_BATCH_NORM
         mean, var = _channel_moments(x)
-        norm.running_mean.copy_(mean + _away(mean.shape, 0.1, 0.5, generator) * var.sqrt())
+        norm.running_mean.copy_(mean + away(mean.shape, 0.1, 0.5, generator) * var.sqrt())
         norm.running_var.copy_(var)
         return (x, *args[1:])
 
@@ -260,11 +265,11 @@ def _scaled_product(generator: torch.Generator, producers: dict[int, tuple[Tenso
         whole = bare.double().std().item()
         if not deviation > 1e-3 * whole or not whole < float("inf") or whole < 1e-12:
             return None  # does not depend on the input here (one sample, a token): left as drawn
-        target = float(torch.exp(_away((), 0.3, 0.7, generator)))
+        target = float(torch.exp(away((), 0.3, 0.7, generator)))
         layer.weight.mul_(target / deviation)
         scaled = bare * (target / deviation)
         if layer.bias is not None:
-            layer.bias.copy_(target * _away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
+            layer.bias.copy_(target * away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
             scaled = scaled + layer.bias.view(shape)
         producers[id(scaled)] = (scaled, layer)  # kept alive, so that the id stays its own
         return scaled

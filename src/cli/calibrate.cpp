@@ -34,11 +34,9 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
   const auto bundle = plan::get_bundle(specs->front(), place, *environment, [&](const std::string& what) { line.status("capturing: " + what, -1); });
   if (!bundle) return tl::unexpected(bundle.error());
   const auto logs = place.cache / "logs" / "calibration";
-  std::error_code ec;
-  fs::create_directories(logs, ec);
   const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);
-  fs::create_directories(job.cache, ec);
-  return measure::calibrate(job, threads, kSeconds, machine, line.callbacks());
+  if (!job) return tl::unexpected(job.error());
+  return measure::calibrate(*job, threads, kSeconds, machine, line.callbacks());
 }
 
 }  // namespace

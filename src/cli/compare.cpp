@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <random>
-#include <sstream>
 
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "common/text.hpp"
 #include "measure/compare.hpp"
 #include "measure/warnings.hpp"
 #include "plan/command.hpp"
@@ -55,11 +55,9 @@ std::optional<double> share(const std::string& text) {
   return found->second.empty() ? found->first : found->first / 100;
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');)
-    if (!part.empty()) parts.push_back(part);
+std::vector<std::string> listed(const std::string& text) {
+  auto parts = split(text, ',');
+  std::erase(parts, "");
   return parts;
 }
 
@@ -68,11 +66,11 @@ Result<void> parse(Arguments& a) {
     return fail(fmt::format("{} {}: write {}", option, got, form), "", Exit::usage);
   };
   auto& o = a.options;
-  for (const auto& part : split(a.batch)) {
+  for (const auto& part : listed(a.batch)) {
     if (part.find_first_not_of("0123456789") != std::string::npos || part.size() > 7) return bad("--batch", a.batch, "a whole number, or several as 1,8,32");
     o.batches.push_back(std::stoi(part));
   }
-  o.levels = split(a.levels);
+  o.levels = listed(a.levels);
   if (!a.budget.empty() && !(o.budget_s = seconds(a.budget))) return bad("--budget", a.budget, "a time as 60s or 2m");
   if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout))) return bad("--timeout", a.timeout, "a time as 60s or 2m");
   if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--precision", a.precision, "a share as 1%");
@@ -118,15 +116,10 @@ Result<Prepared> get_ready(const Arguments& a) {
   ready.problems = std::move(found.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
-  const auto environment = plan::ask_environment(s.place.python, s.place, modules);
-  if (!environment) return tl::unexpected(environment.error());
-  s.environment = *environment;
-  if (s.environment.torch_version.empty())
-    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", s.place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
-                Exit::environment);
-  const auto tools = s.place.tools_python == s.place.python ? environment : plan::ask_environment(s.place.tools_python, s.place, modules);
-  if (!tools) return tl::unexpected(tools.error());
-  s.tools = *tools;
+  auto environments = plan::ask_environments(s.place, modules);
+  if (!environments) return tl::unexpected(environments.error());
+  s.environment = std::move(environments->measured);
+  s.tools = std::move(environments->tools);
   s.machine = probe::machine();
   s.run_id = run_identity();
   s.order_seed = static_cast<std::uint64_t>(a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
@@ -272,6 +265,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
   verb->add_option("--dynamic", o.dynamic, "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the cost against the fixed one");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
+  verb->add_option("--weight-sets", o.weight_sets, "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
   verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");
   verb->add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");

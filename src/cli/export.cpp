@@ -74,7 +74,7 @@ struct Ready {
   Installation place;
   level::Level level;
   Json spec;
-  plan::Environment environment, tools;
+  plan::Environments environments;
 };
 
 Result<Ready> get_ready(const Arguments& a) {
@@ -92,24 +92,10 @@ Result<Ready> get_ready(const Arguments& a) {
   return ready;
 }
 
-Result<void> ask_environments(Ready& ready) {
-  const auto& place = ready.place;
-  const auto environment = plan::ask_environment(place.python, place, ready.level.needs);
-  if (!environment) return tl::unexpected(environment.error());
-  ready.environment = *environment;
-  if (environment->torch_version.empty())
-    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
-                Exit::environment);
-  const auto tools = place.tools_python == place.python ? environment : plan::ask_environment(place.tools_python, place, ready.level.needs);
-  if (!tools) return tl::unexpected(tools.error());
-  ready.tools = *tools;
-  return {};
-}
-
 Error of_failure(const level::Level& level, const worker::Failure& failure) {
   const bool lacking = failure.state == State::unavailable || failure.state == State::unsupported;
-  auto what = fmt::format("level {} is {} here: {}", level.id, to_string(failure.state), failure.what);
-  if (!lacking) what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.id, failure.what, failure.log_tail.empty() ? "" : "\n", failure.log_tail);
+  auto what = fmt::format("level {} is {} here: {}", level.name(), to_string(failure.state), failure.what);
+  if (!lacking) what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.name(), failure.what, failure.log_tail.empty() ? "" : "\n", failure.log_tail);
   return {what, failure.hint, lacking ? Exit::environment : Exit::failed};
 }
 
@@ -125,15 +111,12 @@ Json versions_of(const std::vector<std::string>& packages, const std::string& py
 
 // The level's artefact for the bundle, prepared unless it lies in the cache.
 Result<measure::Job> get_artefact(const Ready& ready, const plan::Bundle& bundle, const plan::Options& options, ProgressLine& line) {
-  if (const auto why = plan::cannot_run(ready.level, bundle, ready.environment, ready.tools, ready.place)) return tl::unexpected(of_failure(ready.level, *why));
+  if (const auto why = plan::cannot_run(ready.level, bundle, ready.environments.measured, ready.environments.tools, ready.place)) return tl::unexpected(of_failure(ready.level, *why));
   const auto logs = ready.place.cache / "logs";
-  auto job = plan::make_job(ready.level, bundle, ready.place, ready.environment, options, logs);
-  std::error_code ec;
-  for (const auto& folder : {logs, job.cache})
-    if (!fs::create_directories(folder, ec) && ec)
-      return fail(fmt::format("cannot make the cache folder {}: {}", folder.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
-  line.status(fmt::format("preparing {}", ready.level.id), -1);
-  const auto prepared = measure::prepare(job, level::expand(ready.level.prepare, ready.level, plan::places_of(ready.place)));
+  const auto job = plan::make_job(ready.level, bundle, ready.place, ready.environments.measured, options, logs);
+  if (!job) return tl::unexpected(job.error());
+  line.status(fmt::format("preparing {}", ready.level.name()), -1);
+  const auto prepared = measure::prepare(*job, level::expand(ready.level.prepare, ready.level, plan::places_of(ready.place)));
   if (!prepared) return tl::unexpected(of_failure(ready.level, prepared.error()));
   return job;
 }
@@ -153,10 +136,12 @@ int export_level(const Arguments& a) {
   if (!ready) return complain(ready.error());
   auto draft = exporting::Draft::begin(a.output, a.force);
   if (!draft) return complain(draft.error());
-  if (auto asked = ask_environments(*ready); !asked) return complain(asked.error());
+  auto environments = plan::ask_environments(ready->place, ready->level.needs);
+  if (!environments) return complain(environments.error());
+  ready->environments = std::move(*environments);
   ProgressLine line;
   line.status("capturing " + a.options.model, -1);
-  const auto bundle = plan::get_bundle(ready->spec, ready->place, ready->environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  const auto bundle = plan::get_bundle(ready->spec, ready->place, ready->environments.measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
   line.clear();
   if (!bundle) return complain(bundle.error());
   const auto job = get_artefact(*ready, *bundle, a.options, line);
@@ -165,7 +150,7 @@ int export_level(const Arguments& a) {
   const auto recipe = exporting::read_recipe(*job, ready->place);
   if (!recipe) return complain(recipe.error());
   const auto evidence = exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
-  const auto proving = fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.id);
+  const auto proving = fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.name());
   const exporting::Export made{*job, *recipe, evidence, proving, versions_of(recipe->packages, recipe->python), ready->place.root / "src/export/shared"};
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
@@ -196,6 +181,7 @@ void add_export(CLI::App& app, int& exit_code) {
   verb->add_option("--device", o.device, "cpu or cuda");
   verb->add_option("--maths", o.maths, "fp32: strict float32");
   verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
+  verb->add_option("--weight-sets", o.weight_sets, "as in compare");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->add_option("--store", a->store, "the store to take the certificate from (default: in the XDG data folder)");
   verb->callback([a, &exit_code] { exit_code = export_level(*a); });

@@ -14,6 +14,7 @@
 #include "measure/tune.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
+#include "plan/command.hpp"
 #include "plan/jobs.hpp"
 #include "probe/limits.hpp"
 #include "probe/machine.hpp"
@@ -65,22 +66,6 @@ class CaseRun {
   fs::path logs_;
 };
 
-// Short enough to type again; options that only say how long are left out, since they change no result's meaning.
-std::string repeat_command(const plan::Options& options, const std::string& mode, const std::string& level) {
-  std::string text = "./strata compare " + options.model;
-  for (const int batch : options.batches) text += fmt::format(" --batch {}", batch);
-  for (const auto& input : options.inputs) text += fmt::format(" --input {}", input);
-  if (!options.weights.empty()) text += " --weights " + options.weights;
-  if (!options.input_from.empty()) text += " --input-from " + options.input_from;
-  if (options.synthetic) text += " --synthetic";
-  if (options.threads) text += fmt::format(" --threads {}", options.threads);
-  if (options.device != "cpu") text += " --device " + options.device;
-  if (mode == "train") text += " --mode train" + (options.optimiser.empty() ? "" : " --optimiser " + options.optimiser) + (options.loss.empty() ? "" : " --loss " + options.loss);
-  if (!options.dynamic.empty()) text += " --dynamic " + options.dynamic;
-  if (options.seed) text += fmt::format(" --seed {}", options.seed);
-  return text + " --levels " + (level == "eager" ? level : "eager," + level);
-}
-
 Result<void> CaseRun::open_reference() {
   if (bundle_.info["case"].value("mode", "infer") == "train") {
     auto reference = proof::TrainReference::open(bundle_.folder);
@@ -126,9 +111,6 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.name();
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
   logs_ = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
-  std::error_code ec;
-  fs::create_directories(logs_, ec);
-  if (ec) return fail(fmt::format("cannot make the folder for logs {}: {}", logs_.string(), ec.message()), "free some space, or name another store with --store PATH");
   for (const auto& level : levels) {
     auto player = make_player(level);
     if (!player) return tl::unexpected(player.error());
@@ -141,15 +123,15 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
 
 // Not in the store yet.
 Result<Player> CaseRun::make_player(const level::Level& level) {
+  auto job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs_);
+  if (!job) return tl::unexpected(job.error());
   Player player;
-  player.job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs_);
-  std::error_code ec;
-  fs::create_directories(player.job.cache, ec);
-  if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", player.job.cache.string(), ec.message()), "set STRATA_CACHE to a folder with space that can be written");
+  player.job = std::move(*job);
   player.row.level = level.id;
   player.row.variant = level.variant;
   player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = repeat_command(setting_.options, bundle_.info["case"].value("mode", "infer"), level.name());
+  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle_.info["spec"]), level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
+  if (!setting_.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting_.options.dynamic;
   player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                      {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
   const auto kept = level::to_maintain(level, plan::places_of(setting_.place), bundle_.info["model"].value("name", ""));
@@ -268,13 +250,12 @@ Result<void> CaseRun::look_closer() {
     const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
     if (!ran || player.job.level.harness || interrupted()) continue;
     progress_.status(fmt::format("comparing {} layer by layer", player.name()), -1);
-    auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
-    std::error_code ec;
-    fs::create_directories(job.cache, ec);
-    if (const auto prepared = prepare(job, level::expand(job.level.prepare, job.level, plan::places_of(setting_.place))); !prepared)
+    const auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
+    if (!job) return tl::unexpected(job.error());
+    if (const auto prepared = prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place))); !prepared)
       player.deep_note = prepared.error().what;
     else
-      run_deep(player, job, *deep_reference_);
+      run_deep(player, *job, *deep_reference_);
     player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference}, {"worst_ratio", player.deep->worst_ratio}, {"reason", player.deep->reason}}
                                           : Json{{"note", player.deep_note}};
     if (player.deep && !player.deep->first_difference.empty()) {
@@ -344,10 +325,9 @@ Result<void> CaseRun::open_batch() {
       found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
     } else {
       auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment, setting_.options, logs_);
-      job.launch.log_path += ".dynamic";
-      std::error_code ec;
-      std::filesystem::create_directories(job.cache, ec);
-      auto ran = pass->run(player, job, level::expand(job.level.prepare, job.level, plan::places_of(setting_.place)), store_, turns, progress_);
+      if (!job) return tl::unexpected(job.error());
+      job->launch.log_path += ".dynamic";
+      auto ran = pass->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)), store_, turns, progress_);
       if (!ran) return tl::unexpected(ran.error());
       found = std::move(*ran);
     }

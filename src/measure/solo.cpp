@@ -153,7 +153,7 @@ void run_alone(Player& player, const Judge& judge, double prepare_ms, const Prog
   std::iota(all.begin(), all.end(), 0);
   if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, reference, all)) return;
   if (!prove_set(player, session, reference, "timed", all) || !read_back(player, session, "timed")) return;
-  for (const std::string set : {"generic1", "generic2"}) {
+  for (const std::string& set : reference.generic_sets()) {
     if (interrupted()) return;
     if (auto done = session.weights(set); !done) return player.drop(done.error());
     if (!prove_set(player, session, reference, set, {0, 1}) || !read_back(player, session, set)) return;

@@ -7,6 +7,8 @@
 #include <cctype>
 #include <vector>
 
+#include "plan/optimiser_spec.hpp"
+
 namespace strata::plan {
 namespace {
 
@@ -45,8 +47,14 @@ std::string case_words(const nlohmann::json& spec) {
   if (!text("weights").empty()) words += " --weights " + quoted(text("weights"));
   if (!text("input_from").empty()) words += " --input-from " + quoted(text("input_from"));
   if (spec.contains("synthetic") && spec["synthetic"] == true) words += " --synthetic";
+  if (text("mode") == "train") {
+    words += " --mode train";
+    if (const auto optimiser = spec.contains("optimiser") && spec["optimiser"].is_object() ? optimiser_words(spec["optimiser"]) : ""; !optimiser.empty()) words += " --optimiser " + optimiser;
+    if (!text("loss").empty()) words += " --loss " + text("loss");
+  }
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));
   if (!text("device").empty() && text("device") != "cpu") words += " --device " + text("device");
+  if (number("generic_sets") > 2) words += fmt::format(" --weight-sets {}", number("generic_sets"));
   if (number("seed") != 0) words += fmt::format(" --seed {}", number("seed"));
   return words;
 }

@@ -35,4 +35,15 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
   return found;
 }
 
+Result<Environments> ask_environments(const Installation& place, const std::vector<std::string>& modules) {
+  auto measured = ask_environment(place.python, place, modules);
+  if (!measured) return tl::unexpected(measured.error());
+  if (measured->torch_version.empty())
+    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
+                Exit::environment);
+  auto tools = place.tools_python == place.python ? measured : ask_environment(place.tools_python, place, modules);
+  if (!tools) return tl::unexpected(tools.error());
+  return Environments{std::move(*measured), std::move(*tools)};
+}
+
 }  // namespace strata::plan

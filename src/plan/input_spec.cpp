@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "common/nearest.hpp"
+#include "common/text.hpp"
 
 namespace strata::plan {
 namespace {
@@ -20,20 +19,7 @@ tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
   return fail(fmt::format("--input {}: {}", text, why), "write [name=][dtype:]shape[:low..high], as 1x3x224x224 or ids=int64:1x128:0..30521", Exit::usage);
 }
 
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
-  if (!text.empty() && text.back() == by) parts.emplace_back();
-  return parts;
-}
+std::optional<std::int64_t> integer(std::string_view text) { return number<std::int64_t>(text); }
 
 Result<nlohmann::json> shape_of(const std::string& whole, const std::string& text) {
   nlohmann::json shape = nlohmann::json::array();

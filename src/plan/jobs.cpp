@@ -103,7 +103,7 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   return std::nullopt;
 }
 
-measure::Job make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
+Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
                       const fs::path& log_folder) {
   measure::Job job;
   job.level = level;
@@ -122,6 +122,10 @@ measure::Job make_job(const level::Level& level, const Bundle& bundle, const Ins
   if (options.memory_limit_gib) job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
   job.allow_debug = options.allow_debug;
+  std::error_code ec;
+  for (const auto& folder : {log_folder, job.cache})
+    if (!fs::create_directories(folder, ec) && ec)
+      return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()), "free some space; --store names another place for logs, STRATA_CACHE for artefacts");
   return job;
 }
 

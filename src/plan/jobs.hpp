@@ -16,8 +16,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
 std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment, const Environment& tools,
                                           const Installation& place);
 
-// Everything needed to start a worker of the level. `log_folder` exists.
-measure::Job make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
+// Everything needed to start a worker of the level, its cache folder and `log_folder` made. Error: one cannot be made.
+Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
                       const std::filesystem::path& log_folder);
 
 level::Places places_of(const Installation& place);

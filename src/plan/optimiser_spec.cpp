@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <optional>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "common/nearest.hpp"
+#include "common/text.hpp"
 
 namespace strata::plan {
 namespace {
@@ -21,24 +18,6 @@ using nlohmann::json;
 tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
   return fail(fmt::format("--optimiser {}: {}", text, why),
               "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, schedule=step/30/0.1 or schedule=cosine/100", Exit::usage);
-}
-
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<T>)
-    if (!std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
-  if (!text.empty() && text.back() == by) parts.emplace_back();
-  return parts;
 }
 
 Result<json> schedule_of(const std::string& whole, const std::string& text) {
@@ -80,13 +59,31 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
   return {};
 }
 
+json defaults() {
+  return {{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
+}
+
 }  // namespace
+
+std::string optimiser_words(const json& optimiser) {
+  std::string words;
+  const auto wanted = defaults();
+  for (const auto& [field, value] : optimiser.items()) {
+    if (wanted.value(field, json()) == value) continue;
+    const auto text = field == "schedule" && value.value("name", "") == "step" ? fmt::format("step/{}/{}", value["every"].get<int>(), value["gamma"].get<double>())
+                      : field == "schedule"                                    ? fmt::format("cosine/{}", value["steps"].get<int>())
+                      : value.is_number()                                      ? fmt::format("{}", value.get<double>())
+                                                                               : value.dump();
+    words += (words.empty() ? "sgd:" : ",") + field + "=" + text;
+  }
+  return words;
+}
 
 Result<json> parse_optimiser(const std::string& text) {
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
   if (name != "sgd") return bad(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
-  json out{{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
+  json out = defaults();
   std::vector<std::string> known;
   for (const auto& [field, value] : out.items())
     if (field != "name") known.push_back(field);

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "common/nearest.hpp"
+#include "common/text.hpp"
 #include "plan/dynamic_spec.hpp"
 #include "plan/input_spec.hpp"
 #include "plan/optimiser_spec.hpp"
@@ -63,6 +63,7 @@ Result<void> check(const Options& options) {
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
   if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
+  if (options.weight_sets < 2 || options.weight_sets > 200) return usage(fmt::format("--weight-sets {}: allowed: 2 to 200", options.weight_sets));
   for (const int batch : options.batches)
     if (batch < 1 || batch > 1 << 20) return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, 1 << 20));
   if (options.memory_limit_gib && *options.memory_limit_gib <= 0) return usage("--memory-limit: allowed: more than 0 GiB");
@@ -85,8 +86,7 @@ Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, con
 
 Result<std::vector<std::string>> modes_of(const Options& options) {
   std::vector<std::string> modes;
-  std::istringstream in(options.mode);
-  for (std::string mode; std::getline(in, mode, ',');) {
+  for (const auto& mode : split(options.mode, ',')) {
     if (auto ok = one_of("--mode", mode, {"infer", "train"}); !ok) return tl::unexpected(ok.error());
     if (std::find(modes.begin(), modes.end(), mode) != modes.end()) return usage(fmt::format("--mode {}: {} is given twice", options.mode, mode));
     modes.push_back(mode);
@@ -115,7 +115,8 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (!model) return tl::unexpected(model.error());
   nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", options.maths},
                       {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr}, {"loss", nullptr},
-                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false}};
+                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false},
+                      {"generic_sets", options.weight_sets}};
   for (const auto& text : options.inputs) {
     const auto input = parse_input(text);
     if (!input) return tl::unexpected(input.error());

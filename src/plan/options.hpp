@@ -30,6 +30,7 @@ struct Options {
   std::string dynamic;  // "batch=1..32": one artefact over these sizes too; empty: not
   bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
   int threads = 0;  // 0: physical cores
+  int weight_sets = 2;  // generic ones, drawn for the proof
   std::int64_t seed = 0;
   std::optional<std::int64_t> order_seed;  // of the order of blocks; drawn and stored if not given
   std::optional<int> restarts;

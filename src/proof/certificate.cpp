@@ -22,7 +22,9 @@ std::string title_of(const std::string& set) {
 }
 
 void add_sets(Lines& lines, const Reference& reference, const Evidence& evidence) {
-  for (const std::string& set : {std::string("generic1"), std::string("generic2"), std::string("timed")}) {
+  auto sets = reference.generic_sets();
+  sets.emplace_back("timed");
+  for (const std::string& set : sets) {
     if (!reference.has_set(set)) continue;
     Line line{title_of(set), "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
     const auto found = evidence.sets.find(set);
@@ -147,7 +149,9 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
     lines.add({"repeatability", "observed", "pass",
                fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread), "",
                "not deterministic: its own spread joins the envelope", true});
-  for (const char* set : {"generic1", "generic2"}) weak = weak || !evidence.sets.contains(set);
+  const auto generic = reference.generic_sets();
+  weak = weak || generic.size() < 2;
+  for (const std::string& set : generic) weak = weak || !evidence.sets.contains(set);
   return weak;
 }
 

@@ -85,7 +85,8 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   } catch (const json::exception& error) {
     return damaged(description, fmt::format("is not what it should be ({})", error.what()));
   }
-  for (const char* set : {"timed", "generic1", "generic2"})
+  if (auto added = out.add_set("timed"); !added) return tl::unexpected(added.error());
+  for (const std::string& set : out.generic_sets())
     if (auto added = out.add_set(set); !added) return tl::unexpected(added.error());
   if (!out.has_set("timed")) return damaged(bundle / "reference" / "timed.safetensors", "is missing");
   if (fs::exists(bundle / "reference" / "faults.safetensors")) {
@@ -144,6 +145,13 @@ const OutputSpec* Reference::output(std::string_view name) const {
 std::vector<std::string> Reference::sets() const {
   std::vector<std::string> out;
   for (const auto& [name, set] : sets_) out.push_back(name);
+  return out;
+}
+
+std::vector<std::string> Reference::generic_sets() const {
+  std::vector<std::string> out;
+  const auto name = [&] { return fmt::format("generic{}", out.size() + 1); };
+  while (fs::exists(path_ / "reference" / (name() + ".safetensors"))) out.push_back(name());
   return out;
 }
 

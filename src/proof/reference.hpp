@@ -51,6 +51,7 @@ class Reference {
   const OutputSpec* output(std::string_view name) const;
   bool has_set(std::string_view set) const { return sets_.contains(set); }
   std::vector<std::string> sets() const;
+  std::vector<std::string> generic_sets() const;  // generic1, generic2 and what more was asked for
   bool weaker() const { return weaker_; }  // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,47 +24,13 @@ from capture.bundle import capture  # noqa: E402
 from capture.problem import Problem, from_exception  # noqa: E402
 from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
 
-TINY = """
-import torch
-from torch import nn
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(6, 3)
-    def forward(self, x):
-        return self.fc(x)
-def build():
-    print("chatty")
-    return Net()
-def raises():
-    raise RuntimeError("no such checkpoint")
-def number():
-    return 7
-def klass():
-    return Net
-def nothing():
-    class Silent(Net):
-        def forward(self, x):
-            return None
-    return Silent()
-def only32():
-    class Only32(Net):
-        def forward(self, x):
-            return super().forward(x) @ torch.eye(3)
-    return Only32(), torch.randn(2, 6)
-def odd():
-    return Net(), "abc"
-def stopped():
-    raise SystemExit(3)
-"""
 SHAPE = [{"name": "", "dtype": "float32", "shape": [2, 6]}]
 
 
 @pytest.fixture
 def tiny(tmp_path) -> Path:
-    path = tmp_path / "tiny.py"
-    path.write_text(TINY, encoding="utf-8")
-    return path
+    """A copy, which a test may change."""
+    return Path(shutil.copy(Path(__file__).with_name("tiny.py"), tmp_path))
 
 
 def refused(spec: dict, tmp_path: Path) -> Problem:
@@ -87,7 +54,7 @@ def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path
     ("mnist_convnt", "no model is called 'mnist_convnt'", "mnist_convnet"),
     ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
     ("{tiny}:biuld", "has no function 'biuld'", "build"),
-    ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:14\)", "module"),
+    ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:22\)", "module"),
     ("{tiny}:number", "returned a int", "torch.nn.Module"),
     ("{tiny}:klass", "returned the class Net", "return Net"),
     ("{tiny}:stopped", "SystemExit: 3", ""),
@@ -107,7 +74,7 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
 
 @pytest.mark.parametrize(("extra", "what"), [
     ({}, "inputs of tiny:build are not known"),
-    ({"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]}, "does not run on its inputs .*2x5.*tiny.py:9"),
+    ({"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]}, "does not run on its inputs .*2x5.*tiny.py:13"),
     ({"inputs": [{"name": "y", "dtype": "float32", "shape": [2, 6]}]}, "unexpected keyword argument 'y'"),
     ({"inputs": [{"name": "", "dtype": "int64", "shape": [2, 6]}]}, "needs a range"),
     ({"inputs": [{"name": "", "dtype": "floot32", "shape": [2, 6]}]}, "type 'floot32' is unknown"),
@@ -115,7 +82,7 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
     ({"inputs": SHAPE * 2}, "takes|positional"),
     ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
     ({"inputs": SHAPE, "maths": "int3"}, "cannot be captured yet"),
-    ({"inputs": SHAPE, "mode": "train"}, "mode 'train'"),
+    ({"inputs": SHAPE, "mode": "learn"}, "mode 'learn' is unknown.*infer, train"),
     ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
     ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),
 ])

@@ -80,4 +80,4 @@ def test_aoti_prepares_no_variant_that_it_does_not_know(bundles, tmp_path):
 def test_onnxruntime_says_that_tensorrt_is_not_for_a_cpu(bundles, tmp_path):
     with Worker("onnxruntime", bundles("mnist"), tmp_path, STRATA_VARIANT="tensorrt") as worker, pytest.raises(Failed) as failed:
         worker.load()
-    assert failed.value.code == "unsupported" and "cuda" in failed.value.what
+    assert failed.value.code == "unsupported" and "no device cpu" in failed.value.what and "cuda" in failed.value.hint

@@ -23,40 +23,8 @@ from strata_sdk.models import build_model, call, example_inputs, read_bundle  # 
 from strata_sdk.optimiser import DEFAULT  # noqa: E402
 from strata_sdk.torch_training import Dropouts  # noqa: E402
 
+TINY = Path(__file__).with_name("tiny.py")
 SETS = ("timed", "probe1", "probe2")
-NETWORKS = """
-import torch
-from torch import nn
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(6, 3)
-    def forward(self, x):
-        return self.fc(x)
-def linear():
-    return Net(), torch.randn(2, 6)
-def frozen():
-    return Net().requires_grad_(False), torch.randn(2, 6)
-def only32():
-    class Only32(Net):
-        def forward(self, x):
-            return super().forward(x) @ torch.eye(3)
-    return Only32(), torch.randn(2, 6)
-def picture():
-    return nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8)
-def detached():
-    class Detached(Net):
-        def forward(self, x):
-            return super().forward(x).detach() + 0 * x[:, :3].requires_grad_()
-    return Detached(), torch.randn(2, 6)
-def infinite():
-    class Infinite(Net):
-        def forward(self, x):
-            return super().forward(x) / 0
-    return Infinite(), torch.randn(2, 6)
-def one_value():
-    return nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), torch.randn(1, 6)
-"""
 
 
 @pytest.fixture(params=["train_tiny", "train_mnist"])
@@ -151,9 +119,7 @@ def test_activations_with_other_kinks_are_kept_off_them_too(activation, kinks):
 
 
 def test_a_network_without_kinks_is_probed_with_drawn_weights(tmp_path):
-    path = tmp_path / "networks.py"
-    path.write_text(NETWORKS, encoding="utf-8")
-    capture({"model": f"{path}:linear", "mode": "train"}, tmp_path / "bundle", lambda _text: None)
+    capture({"model": f"{TINY}:linear", "mode": "train"}, tmp_path / "bundle", lambda _text: None)
     told = train_json(tmp_path / "bundle")
     assert told["weak"] == "" and set(told["faults"]) == {"labels_off_by_one", "bias_skipped", "label_smoothing", "bf16", "loss_summed"} and told["dropout"] == {"layers": [], "losses": []}
     sets = [load_file(tmp_path / "bundle" / "weights" / f"{name}.safetensors") for name in SETS]
@@ -161,22 +127,18 @@ def test_a_network_without_kinks_is_probed_with_drawn_weights(tmp_path):
 
 
 @pytest.mark.parametrize(("function", "fields", "code", "words"), [
-    ("picture", {}, "unsupported", "first output is \\[2, classes\\]"), ("frozen", {}, "unsupported", "no parameter to train"), ("only32", {}, "unsupported", "training step in float64.*networks.py"),
+    ("picture", {}, "unsupported", "first output is \\[2, classes\\]"), ("frozen", {}, "unsupported", "no parameter to train"), ("only32", {}, "unsupported", "training step in float64.*tiny.py"),
     ("detached", {}, "unsupported", "no parameter has a gradient"), ("infinite", {}, "unsupported", "not finite"), ("one_value", {}, "unsupported", "more than 1 value per channel"),
     ("linear", {"loss": "nll"}, "usage", "log-probabilities"), ("linear", {"loss": "hinge"}, "usage", "cross_entropy, nll"), ("linear", {"optimiser": {"learning_rate": 1}}, "usage", "`learning_rate`"),
     ("linear", {"optimiser": {"nesterov": True, "momentum": 0}}, "usage", "nesterov"), ("linear", {"deep": True}, "usage", "deep"), ("linear", {"mode": "traim"}, "usage", "infer, train")])
 def test_what_cannot_be_trained_or_proven_is_refused(function, fields, code, words, tmp_path):
-    path = tmp_path / "networks.py"
-    path.write_text(NETWORKS, encoding="utf-8")
     with pytest.raises(Problem, match=words) as caught:
-        capture({"model": f"{path}:{function}", "mode": "train"} | fields, tmp_path / "bundle", lambda _text: None)
+        capture({"model": f"{TINY}:{function}", "mode": "train"} | fields, tmp_path / "bundle", lambda _text: None)
     assert caught.value.code == code and not (tmp_path / "bundle").exists()
     assert caught.value.hint or "allowed" in caught.value.what
 
 
 def test_a_schedule_and_half_an_optimiser_are_filled(tmp_path):
-    path = tmp_path / "networks.py"
-    path.write_text(NETWORKS, encoding="utf-8")
     schedule = {"name": "step", "every": 30, "gamma": 0.1}
-    info = capture({"model": f"{path}:linear", "mode": "train", "optimiser": {"lr": 1, "schedule": schedule}, "loss": "cross_entropy"}, tmp_path / "bundle", lambda _text: None)
+    info = capture({"model": f"{TINY}:linear", "mode": "train", "optimiser": {"lr": 1, "schedule": schedule}, "loss": "cross_entropy"}, tmp_path / "bundle", lambda _text: None)
     assert info["case"]["optimiser"] == DEFAULT | {"lr": 1.0, "schedule": schedule} and info["case"]["loss"] == "cross_entropy"

@@ -167,7 +167,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
         },
         "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
-        "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same"} if not harness else None,
+        "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same"} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
     }
 
 
@@ -183,7 +183,7 @@ def failed(spec: tuple) -> Json:
                 {"check": "threads", "how": "reported", "result": "pass", "value": "2", "bound": "2", "detail": ""},
             ],
         }
-    empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "break_even_once", "histogram", "aa", "shipped", "lines", "facts", "dynamic")
+    empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "break_even_once", "histogram", "aa", "steps_per_s", "phases", "tuned", "tuning", "shipped", "lines", "facts", "dynamic")
     return {
         "level": level, "variant": "default", "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
         "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
@@ -204,13 +204,13 @@ def edge(kind: str, start: str, end: str, changes: str, rows: dict[str, Json], d
     }
 
 
-def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None, aa: Json | None, headline: Json | None) -> Json:
+def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None, aa: Json | None, headline: Json | None, mode: str = "infer") -> Json:
     spec = {
-        "model": "resnet50", "mode": "infer", "batch": batch, "inputs": [{"name": "", "dtype": "float32", "shape": [batch, 3, 224, 224], "low": None, "high": None}],
-        "maths": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False,
+        "model": "resnet50", "mode": mode, "batch": batch, "inputs": [{"name": "", "dtype": "float32", "shape": [batch, 3, 224, 224], "low": None, "high": None}],
+        "maths": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "loss": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2,
     }
     return {
-        "id": f"resnet50/infer/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
+        "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
         "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it"},
         "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics",
         "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "reference_level": "eager", "headline": headline, "limits": limits,
@@ -221,6 +221,33 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
         "next_command": "./strata compare resnet50 --preset thorough --levels eager,libtorch" if batch == 1 else "./strata compare resnet50 --batch 8 --levels eager,onnxruntime --deep",
         "ledger": {"edges": edges}, "aa": aa, "rows": rows,
     }
+
+
+SGD = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}
+
+
+def trained(rng: random.Random) -> Json:
+    """A case of mode train in which each level's best variant was found: eager's is another one, of compile the default, torchscript cannot tell its phases apart."""
+    rows = [measured(rng, position, spec, 7.5, 277.0, gpu=False) for position, spec in enumerate(LEVELS[:4])]
+    fused = measured(rng, 4, LEVELS[0], 7.1, 277.0, gpu=False) | {"variant": "fused", "title": "the optimiser's update in one kernel", "reference": False}
+    fused["ratio"] |= {"verdict": "faster"}
+    rows.insert(1, fused)
+    for row in rows:
+        ms = row["end_to_end_ms"]["estimate"]
+        shares = {"input": 0.001, "to_device": 0.0, "forward": 0.33, "loss": 0.005, "backward": 0.6, "update": 0.05}
+        row["steps_per_s"], row["throughput_per_s"] = round(1000 / ms, 3), round(8000 / ms, 3)
+        row["phases"] = {"ms": {name: round(share * ms, 4) for name, share in shares.items()}, "joined": {}, "iterations": 20, "note": ""}
+        row["settings"]["loss"] = "cross_entropy"
+    rows[3]["phases"] = {"ms": {"forward": 91.0, "backward": 160.1, "update": 12.2}, "joined": {"forward": ["forward", "loss"]}, "iterations": 20, "note": ""}
+    rows[4]["phases"] = {"ms": {}, "joined": {}, "iterations": 0, "note": "the level ended before its phases were taken"}
+    tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms} for name, title, state, reason, ms in (
+        ("default", "PyTorch eager", "measured", "", 277.0), ("fused", "the optimiser's update in one kernel", "measured", "", 262.1), ("channels_last", "memory in channels_last", "unequal", "a gradient differs", None))]
+    rows[0]["tuning"] = {"seconds": 8, "best": "fused", "tried": tried}
+    for row in rows[1:]:
+        row["tuned"] = {"ratio": row["ratio"] | {"verdict": "reference" if row is fused else row["ratio"]["verdict"]}, "break_even": None if row is fused else row["break_even"]}
+    case = case_of(8, rows, [], None, None, None, mode="train")
+    case["case"] |= {"optimiser": SGD, "loss": "cross_entropy"}
+    return case
 
 
 def build() -> Json:
@@ -241,7 +268,7 @@ def build() -> Json:
         "schema": "strata.run/1",
         "run": {
             "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "dynamic": "batch=1..8",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "dynamic": "batch=1..8",
         },
         "machine": {
             "cpu": "AMD EPYC", "cores": 2, "memory_bytes": 8_200_000_000, "kernel": "6.1.0-28-amd64", "gpu": None, "governor": "unknown", "smt": "on", "l2_bytes": 1_048_576,
@@ -252,6 +279,7 @@ def build() -> Json:
         "cases": [
             case_of(1, first, edges, limits, {"comparisons": 7, "false_alarms": 0, "bound_percent": 34.8}, None),  # without a headline a renderer makes it
             case_of(8, second, [], None, None, {"verdict": "no_data", "level": None, "sentence": "No comparison: eager takes 284 ms, and none of the 6 other levels has a number."}),
+            trained(rng),
         ],
     }
 

@@ -252,7 +252,7 @@ def test_puts_several_runs_into_one_page(browser: Browser, example: Json, render
     other["run"]["id"] = "20261122-080000-aaaa"
     browser.open(render([example, other]), width=400)
     assert browser.errors() == []
-    assert browser.evaluate("document.querySelectorAll('article').length") == 4
+    assert browser.evaluate("document.querySelectorAll('article').length") == 6
     assert browser.evaluate("document.querySelector('#r1-run h2').textContent").endswith("20261122-080000-aaaa")
     assert browser.evaluate("document.documentElement.scrollWidth") <= 400
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/command.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/options.hpp"
@@ -22,6 +23,22 @@ TEST(CommandTest, says_a_case_in_the_words_that_make_it) {
   EXPECT_EQ(case_words(specs->front()), "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --synthetic --threads 2 --device cuda --seed 3");
   options.inputs = {"float32:1x3x64x64", "ids=int64:1x128:0..30521"};
   EXPECT_EQ(*specs, *specs_of(options));
+}
+
+TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
+  for (const std::string optimiser : {"", "sgd:lr=0.1,nesterov=true,schedule=step/30/0.1", "sgd:momentum=0,schedule=cosine/100"}) {
+    Options options;
+    options.model = "mnist_convnet";
+    options.mode = "train";
+    options.threads = 1;
+    options.optimiser = optimiser;
+    options.loss = "nll";
+    options.weight_sets = 5;
+    const auto specs = specs_of(options);
+    ASSERT_TRUE(specs) << specs.error().what;
+    const auto option = optimiser.empty() ? "" : " --optimiser " + optimiser;
+    EXPECT_EQ(case_words(specs->front()), fmt::format("mnist_convnet --mode train{} --loss nll --threads 1 --weight-sets 5", option));
+  }
 }
 
 TEST(CommandTest, exports_into_a_folder_whose_name_no_shell_reads_and_keeps_the_store_and_the_interpreter) {

@@ -29,7 +29,7 @@ Json example() {
 
 Json first_case_alone() {
   auto run = example();
-  run["cases"].erase(1);
+  run["cases"] = Json::array({run["cases"][0]});
   return run;
 }
 
@@ -63,7 +63,7 @@ TEST(report_terminal, fits_nine_levels_into_24_lines_from_80_columns_on) {
 
 TEST(report_terminal, fits_eight_levels_without_a_number_into_24_lines) {
   auto run = example();
-  run["cases"].erase(0);
+  run["cases"] = Json::array({run["cases"][1]});
   EXPECT_LE(lines_of(terminal(run, {80, false, true})).size(), 24U);
 }
 
@@ -170,7 +170,7 @@ TEST(report_certificate, shows_every_line_of_one_level_or_says_that_there_is_non
 
 TEST(report_csv, has_a_line_for_each_case_and_level_and_empty_fields_for_unknowns) {
   const auto lines = lines_of(csv(example()));
-  ASSERT_EQ(lines.size(), 1U + 18U);
+  ASSERT_EQ(lines.size(), 1U + 23U);
   const auto commas = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
   EXPECT_THAT(lines[0], HasSubstr("end_to_end_ms_estimate,"));
   EXPECT_EQ(commas(lines[1]), commas(lines[0])) << "the example's first row has no quoted comma but in `repeat`";

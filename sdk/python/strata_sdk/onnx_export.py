@@ -31,7 +31,7 @@ def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator
     step("translating it to ONNX")
     raw = translate(program, bundle)
     swappable = weights_in_use(program) <= set(raw.model.graph.initializers)
-    for weight_set in preparing.WEIGHT_SETS:
+    for weight_set in preparing.weight_sets(bundle_dir):
         step(f"writing {weight_set}.onnx")
         tensors = preparing.weights(bundle_dir, weight_set)
         if not swappable:  # the exporter folded a weight into something else
@@ -51,7 +51,7 @@ def _write_file(bundle: dict, bundle_dir: Path, folder: Path, step: preparing.St
     import onnx
 
     network = models.build_model(bundle["case"]["model"]).module
-    for weight_set in preparing.WEIGHT_SETS:
+    for weight_set in preparing.weight_sets(bundle_dir):
         step(f"writing {weight_set}.onnx")
         models.load_weights(network, preparing.weights(bundle_dir, weight_set), weight_set)
         path = folder / f"{weight_set}.onnx"

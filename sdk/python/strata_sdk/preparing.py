@@ -17,8 +17,6 @@ from .errors import UnavailableError, UnsupportedError, describe, last_line
 if TYPE_CHECKING:
     import torch
 
-WEIGHT_SETS = ("timed", "generic1", "generic2")
-
 
 def main(prepare: Callable[[Path, Path], None]) -> None:
     """Calls prepare(bundle, cache) with the folders of --bundle and --cache; answers as docs/protocol.md says and exits with 0 or 1."""
@@ -70,6 +68,11 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
     example = models.example_inputs(bundle_dir)
     with torch.no_grad():
         return torch.export.export(models.graph_module(module, bundle), tuple(example[name] for name in names))
+
+
+def weight_sets(bundle_dir: Path) -> list[str]:
+    """The names of the bundle's weight sets, `timed` and generic ones."""
+    return sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors"))
 
 
 def weights(bundle_dir: Path, weight_set: str) -> dict[str, torch.Tensor]:

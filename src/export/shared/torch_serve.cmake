@@ -12,8 +12,10 @@ include("${CMAKE_CURRENT_SOURCE_DIR}/StrataTorch.cmake")
 file(STRINGS case.hpp on_cuda REGEX "kDevice = \"cuda")
 add_executable(serve serve.cpp)
 target_link_libraries(serve PRIVATE $<IF:$<BOOL:${on_cuda}>,strata::torch_cuda,strata::torch>)
-# the package's own library needs libtorch.so, which is found only if the program holds it already
-target_link_libraries(serve PRIVATE "-Wl,--push-state,--no-as-needed,${STRATA_TORCH_DIR}/lib/libtorch.so,--pop-state")
+file(STRINGS serve.cpp package REGEX "aoti_package")
+if(package) # its own library needs libtorch.so, which is found only if the program holds it already
+  target_link_libraries(serve PRIVATE "-Wl,--push-state,--no-as-needed,${STRATA_TORCH_DIR}/lib/libtorch.so,--pop-state")
+endif()
 
 enable_testing()
 add_test(NAME equal_work COMMAND "${STRATA_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/check.py" $<TARGET_FILE:serve>)
