@@ -25,6 +25,7 @@ class AotiLevel final : public strata::TorchLevel {
     auto about = torch_about("aoti");
     about.serves = true;
     about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.dynamic = true;
     about.reads_weights = strata::variant() == "default";  // the others bake them in
     about.variants = {"default", "freezing", "max-autotune"};
     return about;

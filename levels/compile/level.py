@@ -22,7 +22,7 @@ class Compile(TorchLevel):
 
             inductor.freezing = True
         super().load(job)
-        options = {"dynamic": False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
+        options = {"dynamic": None if job.dynamic else False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
         self.runner = torch.compile(self.runner, **options)
         if job.trains:
             self.objective = torch.compile(self.loss_of_batch, **options)
@@ -46,6 +46,7 @@ class Compile(TorchLevel):
                 self.module.zero_grad()
             else:
                 self.set_input(inputs)
+                self.open_batch()
                 self.run()
             self.wait()
         except Exception as error:
@@ -53,6 +54,13 @@ class Compile(TorchLevel):
                 raise UnavailableError("torch.compile finds no C++ compiler", "install g++, or set CXX to one") from error
             raise
         self.result = self.inputs = self.labels = None
+
+    def open_batch(self) -> None:
+        """Says that the batch will vary. A weak mark: where the network fixes it all the same, each size compiles again, and that is counted."""
+        if self.job.dynamic:
+            for tensor in [*self.inputs, *self.named.values()]:
+                if tensor.dim():
+                    torch._dynamo.maybe_mark_dynamic(tensor, 0, min=self.job.dynamic["low"], max=self.job.dynamic["high"])
 
     def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:
         loss = self.objective(self.inputs, self.named, self.labels)
@@ -76,6 +84,11 @@ class Compile(TorchLevel):
         dynamo.counters.clear()
         dynamo.clear_compilation_metrics()
 
+    def report(self) -> dict[str, Any]:
+        """Guards with the time of one evaluation, and everything that was compiled again until now, with why."""
+        found = compiler_report()
+        return {"graphs": found["graphs"], "guards": found["guards"], "guard_us": found["guard_us"], "recompiles": len(found["recompiles"]), "recompile_reasons": found["recompiles"]}
+
     def settings(self) -> dict[str, Any]:
         found = compiler_report()
         for one in found["graph_breaks"]:
@@ -86,7 +99,8 @@ class Compile(TorchLevel):
 
 
 def compiler_report() -> dict[str, Any]:
-    """What TorchDynamo did since the last unload: graphs, guards, graph breaks ({reason, where}) and the reasons of recompilations."""
+    """What TorchDynamo did since the last unload: graphs, guards and their time, graph breaks ({reason, where}) and the reasons of recompilations. `guard_us`: of each
+    frame's newest code, what TorchDynamo measured when it compiled it: one evaluation of all its guards with flushed caches, hence an upper end."""
     breaks = []
     for reason in dynamo.graph_break_reasons:
         place = reason.user_stack[-1] if reason.user_stack else None
@@ -95,7 +109,8 @@ def compiler_report() -> dict[str, Any]:
             breaks.append(one)
     metrics = dynamo.get_compilation_metrics()
     recompiled = [first_line(reason) for m in metrics if (reason := getattr(m, "recompile_reason", None))]
-    return {"graphs": dynamo.counters["stats"]["unique_graphs"], "guards": sum(m.guard_count or 0 for m in metrics), "graph_breaks": breaks, "recompiles": recompiled}
+    newest = {str(m.compile_id).partition("/")[0]: m.guard_latency_us or 0 for m in metrics}
+    return {"graphs": dynamo.counters["stats"]["unique_graphs"], "guards": sum(m.guard_count or 0 for m in metrics), "guard_us": sum(newest.values()), "graph_breaks": breaks, "recompiles": recompiled}
 
 
 def first_line(text: str) -> str:

@@ -12,6 +12,10 @@ from torch import Tensor
 class Eager(TorchLevel):
     """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of the instance, so that the default pays nothing for it."""
 
+    def supports(self, job: Job) -> None:
+        if self.variant == "cudagraph" and job.dynamic:
+            raise UnsupportedError("a CUDA graph replays one shape", "eager without it serves every batch")
+
     def load(self, job: Job) -> None:
         super().load(job)
         if self.variant == "channels_last":

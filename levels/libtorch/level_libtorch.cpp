@@ -17,6 +17,7 @@ class LibtorchLevel final : public strata::TorchLevel {
     auto about = torch_about("libtorch");
     about.serves = true;
     about.reads_weights = true;
+    about.dynamic = true;
     about.modes = {"infer", "train"};
     about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", "channels_last"};

@@ -10,7 +10,7 @@ from strata_sdk import UnsupportedError, preparing
 def prepare(bundle_dir: Path, cache: Path) -> None:
     os.environ.setdefault("OPENVINO_TELEMETRY", "off")
     import openvino
-    from strata_sdk import onnx_export
+    from strata_sdk import models, onnx_export
 
     step = preparing.Steps()
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
@@ -20,6 +20,9 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
                 model = openvino.convert_model(path)
             except openvino.frontend.OpConversionFailure as error:
                 raise UnsupportedError(f"OpenVINO {openvino.get_version().split('-')[0]} cannot convert the network: {' '.join(str(error).split())[-300:]}") from error
+            if bounds := models.read_bundle(bundle_dir)["case"].get("dynamic"):  # the exporter leaves an open extent, the plugin plans better with its bounds
+                batch = openvino.Dimension(bounds["low"], bounds["high"])
+                model.reshape({port: openvino.PartialShape([batch, *list(port.partial_shape)[1:]]) for port in model.inputs if port.partial_shape.rank.get_length()})
             openvino.save_model(model, cache / f"{weight_set}.xml", compress_to_fp16=False)
             path.unlink()
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inference: a traced module (prepare.py), given its weights by name, then frozen; every weight set starts from the
 // file again, since freezing folds BatchNorm into the convolutions. Training: a scripted module, trained as it is.
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/script.h>
@@ -12,6 +13,7 @@ namespace {
 using strata::Failure;
 
 constexpr auto optimized = "optimize_for_inference";
+thread_local int fallbacks = 0;  // an observer of PyTorch holds no state of its own
 
 // Appends the tensors of a result in the order in which models.py names them.
 void flatten(const c10::IValue& value, std::vector<at::Tensor>& into) {
@@ -31,6 +33,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
     about.serves = true;
     about.modes = {"infer", "train"};
     about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.dynamic = about.reports = true;
     about.variants = {"default", optimized};
     return about;
   }
@@ -92,6 +95,24 @@ class TorchScriptLevel final : public strata::TorchLevel {
         named.emplace(keywords_[i], inputs[i]);
     flatten(module_->forward(std::move(positional), named), outputs);
     return outputs;
+  }
+
+  // Functions that TorchScript ran because an input did not fit what it had specialised for, in one more pass on the
+  // last input. Counted here, since an observer sees every call and would cost time in a timed iteration.
+  nlohmann::json report() override {
+    if (case_trains() || inputs().empty()) return nlohmann::json::object();
+    fallbacks = 0;
+    const auto observer = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& called) -> std::unique_ptr<at::ObserverContext> {
+          fallbacks += std::string_view(called.name()).find("fallback_function") != std::string_view::npos;
+          return nullptr;
+        }).scopes({at::RecordScope::FUNCTION, at::RecordScope::TORCHSCRIPT_FUNCTION}));
+    {
+      c10::InferenceMode guard;
+      forward(inputs());
+    }
+    at::removeCallback(observer);
+    return {{"bailouts", fallbacks}};
   }
 
   strata::NamedTensors parameters() const override {

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.case import Input, case_id, check_spec, resolve_inputs
+from capture.dynamic import DynamicCapture, check_range
 from capture.export import constants_digest, count_work, export
 from capture.inputs import make_ring
 from capture.maths import add_mode, copy_strict
@@ -76,6 +77,8 @@ class _Capture:
         trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
         inputs = resolve_inputs(spec, built)
+        if spec["dynamic"]:
+            check_range(spec, inputs)
         self.info = self._describe(built, inputs)
         self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
         self.say("preparing inputs")
@@ -89,13 +92,16 @@ class _Capture:
             self._training(module, trained)
         else:
             self._sets(module)
+        if spec["dynamic"]:
+            load_weights(module, self.timed, "timed")
+            DynamicCapture(spec, self.info, self.folder, self.runner, self.write_at, self.say).run(module, inputs)
         self._write_info()
         return self.info
 
     def _describe(self, built: Built, inputs: list[Input]) -> dict:
         spec = self.spec
         described = [i.described() for i in inputs]
-        case = spec | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
                 "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "outputs": [], "ring": spec["ring"],
@@ -133,7 +139,7 @@ class _Capture:
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
-        timed = state_of(module)
+        timed = self.timed = state_of(module)
         self._check_space(timed)
         work = copy.deepcopy(module).to(self.spec["device"])
         for number, name in enumerate(("timed", *(f"generic{n + 1}" for n in range(self.spec["generic_sets"])))):
@@ -223,9 +229,12 @@ class _Capture:
     # ------------------------------------------------------------------------------------------------ files
 
     def write(self, name: str, tensors: dict[str, Tensor]) -> None:
+        self.write_at(self.folder / name, tensors)
+
+    def write_at(self, path: Path, tensors: dict[str, Tensor]) -> None:
         from safetensors.torch import save_file
 
-        save_file({k: v.contiguous() for k, v in tensors.items()}, str(self.folder / f"{name}.safetensors"))
+        save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
 
     def _check_space(self, timed: dict[str, Tensor]) -> None:
         """Refuses early when the weights alone (timed, generic sets and the export; in training five sets and three of gradients) cannot fit."""

@@ -41,7 +41,7 @@ def check_spec(spec: Any) -> dict:
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
     full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
-            "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2} | spec
+            "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "dynamic": None} | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":
@@ -58,7 +58,19 @@ def check_spec(spec: Any) -> dict:
         raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
     if full["synthetic"] and full["input_from"]:
         raise Problem("usage", "'synthetic' and 'input_from' exclude each other", "leave one of them out")
+    if full["dynamic"] is not None:
+        _check_dynamic(full)
     return full
+
+
+def _check_dynamic(full: dict) -> None:
+    asked = full["dynamic"]
+    sizes = asked.get("sizes") if isinstance(asked, dict) else None
+    numbers = [asked.get("low"), asked.get("high"), *sizes] if isinstance(sizes, list) and sizes else [None]
+    if not all(isinstance(n, int) and n >= 1 for n in numbers) or not asked["low"] < asked["high"] or not all(asked["low"] <= n <= asked["high"] for n in sizes):
+        raise Problem("usage", f"'dynamic' is {asked!r}", "as {\"low\":1,\"high\":32,\"sizes\":[1,2,4,8,16,32]}")
+    if full["mode"] == "train" or full["deep"]:
+        raise Problem("usage", "'dynamic' is for inference without 'deep'", "use mode infer for it")
 
 
 def _check_training(full: dict) -> None:

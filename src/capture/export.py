@@ -16,8 +16,8 @@ from strata_sdk.models import call, graph_module, source_files
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[torch.export.ExportedProgram | None, dict]:
-    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`."""
+def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_shapes: tuple | None = None) -> tuple[torch.export.ExportedProgram | None, dict]:
+    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`. `dynamic_shapes` as torch.export takes it."""
     if why := getattr(module, "cannot_export", ""):
         return None, {"ok": False, "what": why, "where": ""}
     args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
@@ -25,7 +25,7 @@ def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[t
     for strict in (False, True):
         try:
             with torch.no_grad():
-                program = torch.export.export(graph_module(module, bundle), args, strict=strict)
+                program = torch.export.export(graph_module(module, bundle), args, strict=strict, dynamic_shapes=dynamic_shapes)
             return program, {"ok": True, "what": "", "where": ""}
         except Exception as error:  # torch.export raises errors of many kinds, user code more
             traceback.print_exc(file=sys.stderr)
@@ -38,7 +38,8 @@ def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[t
 
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"torch.export: {type(error).__name__}: {lines[0] if lines else 'no message'}"[:400]
+    shown = lines[:2] if lines and lines[0].startswith("Constraints violated") else lines[:1]  # the second line says which value is fixed
+    return f"torch.export: {type(error).__name__}: {' '.join(shown) or 'no message'}"[:400]
 
 
 def where_of(error: BaseException, module: nn.Module) -> str:

@@ -159,7 +159,7 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
   run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
-                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)}, {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
+                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)}, {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)}, {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
                   {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)}, {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
@@ -215,6 +215,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, P
     std::optional<plan::Bundle> deep;
     if (s.options.deep && spec.value("mode", "infer") == "infer") {
       auto tapped = in_float32(spec);
+      tapped.erase("dynamic");
       tapped["deep"] = true;
       auto captured = capture(tapped, nullptr);
       if (!captured) return tl::unexpected(captured.error());
@@ -297,6 +298,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
   verb->add_option("--clients", o.clients, "also serve this many requests at once, as 1,2,4: throughput, p50, p99, memory");
   verb->add_option("--slo", o.slo, "what each level needs to meet a limit on the time of a request, as p99=20ms");
+  verb->add_option("--dynamic", o.dynamic, "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the cost against the fixed one");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
   verb->add_option("--weight-sets", o.weight_sets, "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");

@@ -160,7 +160,8 @@ std::vector<Check> check_conformance(const Subject& subject, const std::function
   Session session(subject);
   std::vector<Check> checks;
   std::vector<Rule> rules = rules_of_the_stream();
-  for (Rule& rule : rules_of_the_network()) rules.push_back(std::move(rule));
+  for (auto* more : {&rules_of_the_network, &rules_of_the_options})
+    for (Rule& rule : more()) rules.push_back(std::move(rule));
   bool started = true;
   for (const Rule& rule : rules) {
     if (interrupted().load()) break;

@@ -23,8 +23,8 @@ struct Level {
   std::string id, title, language, variant = "default";
   int rank = 0;
   int api = 1;
-  std::vector<std::string> devices, modes, maths, models, start, prepare, needs;
-  bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false;
+  std::vector<std::string> devices, modes, maths, models, start, prepare, needs, to_maintain;
+  bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false;
   std::string from, changes, default_text;
   std::vector<Variant> variants;     // in the order of level.json's names; empty in a level that is one
   std::filesystem::path folder;      // absolute

@@ -78,25 +78,37 @@ Result<void> write_weights(const fs::path& path, const Network& network) {
                                   {"second.bias", view("F32", {classes}, network.second_bias)}});
 }
 
-Result<void> write_tensors(const fs::path& folder) {
+Result<void> write_entries(const fs::path& folder, const std::vector<Values>& inputs, std::size_t rows) {
+  std::vector<std::pair<std::string, TensorView>> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) named.emplace_back(fmt::format("{}/arg0", i), view("F32", {static_cast<std::int64_t>(rows), features}, inputs[i]));
+  return write_safetensors(folder / "inputs.safetensors", named);
+}
+
+Result<void> write_outputs(const fs::path& folder, const std::string& set, const Network& network, const std::vector<Values>& inputs, std::size_t rows) {
+  std::deque<std::vector<double>> outputs;  // keeps the addresses that the views hold
+  std::vector<std::pair<std::string, TensorView>> reference;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    outputs.push_back(run(network, inputs[i]));
+    reference.emplace_back(fmt::format("f64/{}/output", i), view("F64", {static_cast<std::int64_t>(rows), classes}, outputs.back()));
+  }
+  return write_safetensors(folder / "reference" / (set + ".safetensors"), reference);
+}
+
+// Writes inputs, weights and references of the bundle; returns the timed network.
+Result<Network> write_tensors(const fs::path& folder) {
   Source source(20261121);
   std::vector<Values> inputs;
-  std::vector<std::pair<std::string, TensorView>> named;
+  Network timed;
   for (std::size_t i = 0; i < ring; ++i) inputs.push_back(source.draw(batch * features));
-  for (std::size_t i = 0; i < ring; ++i) named.emplace_back(fmt::format("{}/arg0", i), view("F32", {batch, features}, inputs[i]));
-  if (auto written = write_safetensors(folder / "inputs.safetensors", named); !written) return written;
+  if (auto written = write_entries(folder, inputs, batch); !written) return tl::unexpected(written.error());
   for (const std::string set : weight_sets) {
     const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden), source.draw(classes)};
-    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written) return written;
-    std::deque<std::vector<double>> outputs;  // keeps the addresses that the views hold
-    std::vector<std::pair<std::string, TensorView>> reference;
-    for (std::size_t i = 0; i < (set == "timed" ? ring : 2); ++i) {
-      outputs.push_back(run(network, inputs[i]));
-      reference.emplace_back(fmt::format("f64/{}/output", i), view("F64", {batch, classes}, outputs.back()));
-    }
-    if (auto written = write_safetensors(folder / "reference" / (set + ".safetensors"), reference); !written) return written;
+    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written) return tl::unexpected(written.error());
+    if (set == "timed") timed = network;
+    const auto shown = set == "timed" ? inputs : std::vector<Values>(inputs.begin(), inputs.begin() + 2);
+    if (auto written = write_outputs(folder, set, network, shown, batch); !written) return tl::unexpected(written.error());
   }
-  return {};
+  return timed;
 }
 
 Json describe(const std::string& model) {
@@ -116,6 +128,34 @@ Json describe(const std::string& model) {
           {"weight_source", "seeded"}, {"faults", Json::array()}, {"torch", ""}};
 }
 
+// The same network with an open batch (docs/bundle.md): the bundle's own files, and inputs and references of each size.
+Result<void> write_open_part(const fs::path& folder, const Network& timed, const std::string& model) {
+  const fs::path open = folder / "dynamic";
+  Json about = describe(model);
+  std::error_code error;
+  for (const std::size_t size : {std::size_t{1}, batch, std::size_t{3}}) {
+    const fs::path place = open / "sizes" / std::to_string(size);
+    fs::create_directories(place / "reference", error);
+    if (error) return fail(fmt::format("cannot make the folder {}: {}", place.string(), error.message()), "check its permissions and the disk's space");
+    Source source(size);
+    const std::vector<Values> inputs{source.draw(size * features), source.draw(size * features)};
+    if (auto written = write_entries(place, inputs, size); !written) return written;
+    if (auto written = write_outputs(place, "timed", timed, inputs, size); !written) return written;
+    Json part = about;
+    part["ring"] = inputs.size();
+    part["case"]["batch"] = size;
+    part["inputs"][0]["shape"][0] = part["outputs"][0]["shape"][0] = size;
+    std::ofstream(place / "bundle.json") << part.dump(1) << '\n';
+  }
+  for (const char* shared : {"weights", "reference", "inputs.safetensors"}) {
+    fs::create_symlink(fs::path("..") / shared, open / shared, error);
+    if (error) return fail(fmt::format("cannot make the link {}: {}", (open / shared).string(), error.message()), "check its permissions");
+  }
+  about["case"]["dynamic"] = {{"low", 1}, {"high", 3}, {"sizes", {1, batch, 3}}};
+  std::ofstream(open / "bundle.json") << about.dump(1) << '\n';
+  return {};
+}
+
 }  // namespace
 
 Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model) {
@@ -124,7 +164,9 @@ Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model)
     fs::create_directories(folder / part, error);
     if (error) return fail(fmt::format("cannot make the folder {}: {}", (folder / part).string(), error.message()), "check its permissions and the disk's space");
   }
-  if (auto written = write_tensors(folder); !written) return written;
+  const auto timed = write_tensors(folder);
+  if (!timed) return tl::unexpected(timed.error());
+  if (auto written = write_open_part(folder, *timed, model); !written) return written;
   std::ofstream file(folder / "bundle.json");
   file << describe(model).dump(1) << '\n';
   std::ofstream(folder / "graph.txt") << "output = second(relu(first(arg0)))\n";

@@ -8,6 +8,8 @@
 
 #include "common/interrupt.hpp"
 #include "export/recipe.hpp"
+#include "level/lines.hpp"
+#include "measure/dynamic.hpp"
 #include "measure/serve.hpp"
 #include "measure/solo.hpp"
 #include "measure/tune.hpp"
@@ -36,6 +38,7 @@ class CaseRun {
   Result<void> tune();
   Result<void> look_closer();
   Result<void> take_turns();
+  Result<void> open_batch();
   void serve();
   void evaluate();
   Result<Outcome> finish();
@@ -145,8 +148,18 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
   player.row.variant = level.variant;
   player.row.reason = "the run ended before this level was measured";
   player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle_.info["spec"]), level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
+  if (!setting_.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting_.options.dynamic;
   player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
                      {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+  const auto kept = level::to_maintain(level, plan::places_of(setting_.place), bundle_.info["model"].value("name", ""));
+  if (!kept) return tl::unexpected(kept.error());
+  if (!kept->empty()) {
+    player.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
+    for (const auto& file : *kept) {
+      player.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
+      player.row.info["lines"]["total"] = player.row.info["lines"]["total"].get<int>() + file.lines;
+    }
+  }
   if (exporting::ships(level)) player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
   return player;
 }
@@ -326,6 +339,37 @@ Result<void> CaseRun::take_turns() {
   return store_.add_case(setting_.run_id, case_);
 }
 
+// One artefact over several batch sizes, level by level; what came of it stays in the row's info.
+Result<void> CaseRun::open_batch() {
+  if (!bundle_.dynamic || !reference_) return {};
+  const auto pass = DynamicPass::open(*bundle_.dynamic, *reference_, setting_.order_seed);
+  if (!pass) return tl::unexpected(pass.error());
+  TurnsPlan turns;
+  turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0, 0, "dynamic"};
+  turns.seed = setting_.order_seed;
+  turns.threads = threads();
+  turns.trial = true;
+  for (auto& player : players_) {
+    if (interrupted()) break;
+    if (!player.playing || player.job.level.harness) continue;
+    Json found;
+    if (!player.job.level.dynamic) {
+      found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
+    } else {
+      auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment, setting_.options, logs_);
+      if (!job) return tl::unexpected(job.error());
+      job->launch.log_path += ".dynamic";
+      auto ran = pass->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)), store_, turns, progress_);
+      if (!ran) return tl::unexpected(ran.error());
+      found = std::move(*ran);
+    }
+    if (found["state"] != "measured") progress_.note(fmt::format("{} with an open batch: {}: {}", player.name(), found.value("state", ""), found.value("reason", "")));
+    player.row.info["dynamic"] = std::move(found);
+    if (auto written = write(player); !written) return written;
+  }
+  return {};
+}
+
 // A pass of its own, after the turns: what goes wrong there takes nothing from a row but its clients.
 void CaseRun::serve() {
   if (setting_.options.clients.empty() || !reference_) return;
@@ -371,6 +415,7 @@ Result<Outcome> CaseRun::finish() {
     if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
     if (!absent && state != State::measured) outcome.failed = true;
     if (player.row.info.contains("eval") && player.row.info["eval"]["state"] != "scored") outcome.failed = true;
+    if (const auto open = player.row.info.value("dynamic", Json()); open.is_object() && open["state"] != "measured" && open["state"] != "unsupported" && open["state"] != "unavailable") outcome.failed = true;
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
   return outcome;
@@ -400,6 +445,8 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
   if (auto done = run.look_closer(); !done) return tl::unexpected(done.error());
   if (!interrupted())
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
+  if (!interrupted())
+    if (auto done = run.open_batch(); !done) return tl::unexpected(done.error());
   if (!interrupted()) run.serve();
   run.evaluate();
   return run.finish();

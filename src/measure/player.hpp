@@ -46,6 +46,8 @@ struct Player {
                             {"process_ms", start.process_ms},
                             {"library_ms", start.library_ms},
                             {"load_ms", start.load_ms},
+                            {"build_ms", start.build_ms},
+                            {"weights_ms", start.weights_ms},
                             {"first_iteration_ms", start.first_iteration_ms},
                             {"again_ms", start.again_ms()}});
   }

@@ -55,6 +55,9 @@ Try<void> Session::load(const std::string& weights) {
   if (!loaded) return tl::unexpected(loaded.error());
   loaded_ = std::move(*loaded);
   start_up_.load_ms = ms_since(start);
+  const auto phases = loaded_.value("phases", Json::object());
+  start_up_.build_ms = phases.value("build_ns", 0.0) * 1e-6;
+  start_up_.weights_ms = phases.value("weights_ns", 0.0) * 1e-6;
   const int ring = job_.bundle->info.value("ring", 0);
   if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
@@ -65,17 +68,17 @@ Try<void> Session::load(const std::string& weights) {
   return {};
 }
 
+Try<void> Session::inputs(const fs::path& path, int ring) {
+  auto inputs = call("inputs", {{"path", path.string()}});
+  if (!inputs) return tl::unexpected(inputs.error());
+  if (inputs->value("count", -1) != ring) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
+  return {};
+}
+
 Try<void> Session::weights(const std::string& weights) {
   auto done = call("weights", {{"weights", weights}});
   if (!done) return tl::unexpected(done.error());
   steps_ = 0;
-  return {};
-}
-
-Try<void> Session::inputs(const fs::path& path, int count) {
-  auto given = call("inputs", {{"path", path.string()}});
-  if (!given) return tl::unexpected(given.error());
-  if (given->value("count", -1) != count) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", given->value("count", Json()).dump(), count)));
   return {};
 }
 
@@ -155,6 +158,15 @@ Try<SafeTensors> Session::checked_output() const {
 Try<Json> Session::memory() {
   if (!offers("memory")) return Json::object();
   return call("memory", Json::object());
+}
+
+Try<Json> Session::report() {
+  if (!offers("report")) return Json();
+  auto answer = call("report", Json::object());
+  if (!answer) return tl::unexpected(answer.error());
+  const auto facts = answer->find("facts");
+  if (facts == answer->end() || !facts->is_object()) return tl::unexpected(bad_answer("report", "facts is missing or no object"));
+  return *facts;
 }
 
 fs::path Session::new_file() const {

@@ -36,6 +36,7 @@ struct Job {
 // The parts of a start, each in ms. `again` is their sum: process start to the end of the first iteration.
 struct StartUp {
   double process_ms = 0, library_ms = 0, load_ms = 0, first_iteration_ms = 0;
+  double build_ms = 0, weights_ms = 0;  // parts of load_ms, as the level reports them
   bool cold = false;  // the level's cache was empty
   double again_ms() const { return process_ms + library_ms + load_ms + first_iteration_ms; }
 };
@@ -82,7 +83,7 @@ class Session {
 
   Try<void> load(const std::string& weights);     // load, then the ring of inputs, and of labels in mode train
   Try<void> weights(const std::string& weights);  // another set into the loaded network
-  Try<void> inputs(const std::filesystem::path& path, int count);  // another ring of so many inputs
+  Try<void> inputs(const std::filesystem::path& path, int ring);  // another ring of so many inputs
   Try<SafeTensors> prove(const std::vector<int>& indices);
   Try<void> prove_into(const std::vector<int>& indices, const std::filesystem::path& out);
   Try<Json> read_weights();  // sha256 by name; null if the level cannot
@@ -92,6 +93,7 @@ class Session {
   Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
   Try<Json> memory();
   Try<ServeAnswer> serve(const ServeRequest& request);
+  Try<Json> report();  // what the level says about itself by now; null if it does not
 
   // Training. Every iteration of prove, warm_up, measure and profile is then one optimiser step.
   Try<void> set_mode(const std::string& mode, bool dropout);

@@ -33,6 +33,18 @@ void note_memory(Player& player, Session& session, std::uint64_t idle, probe::Pe
                        {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
 }
 
+// What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a compiled package) is counted there.
+void note_libraries(Player& player, Session& session) {
+  Json list = Json::array();
+  std::uint64_t total = 0;
+  for (const auto& library : probe::own_libraries(session.process().pid())) {
+    if (library.path.starts_with(player.job.cache.string())) continue;
+    total += library.bytes;
+    list.push_back({{"file", std::filesystem::path(library.path).filename().string()}, {"bytes", library.bytes}});
+  }
+  if (!list.empty()) player.row.info["libraries"] = {{"bytes", total}, {"files", std::move(list)}};
+}
+
 // Whether a level left anything in its cache that makes its next start another one.
 bool keeps_artefacts(const std::filesystem::path& cache) {
   std::error_code ec;
@@ -160,10 +172,14 @@ void run_alone(Player& player, const Judge& judge, double prepare_ms, const Prog
   if (judge.training) {
     if (auto done = prove_training(player, session, *judge.training); !done) return player.drop(done.error());
     if (!read_training_weights(player, session)) return;
+    note_libraries(player, session);
     return session.end();
   }
 
-  if (prove_sets(player, session, judge)) session.end();
+  if (!prove_sets(player, session, judge)) return;
+  note_libraries(player, session);
+  if (auto facts = session.report(); facts && facts->is_object()) player.row.info["facts"] = std::move(*facts);
+  session.end();
 }
 
 void prove_structure(Player& player, const Job& strict, const proof::Reference& reference, const Progress& progress) {

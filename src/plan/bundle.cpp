@@ -102,7 +102,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   const auto code = code_of(spec, place, environment);
   const auto key = key_of(spec, code);
   if (!key) return tl::unexpected(key.error());
-  Bundle bundle{place.cache / "bundles" / *key, *key, {}, {}, true};
+  Bundle bundle{place.cache / "bundles" / *key, *key, {}, {}, true, nullptr};
   std::error_code ec;
   if (!fs::exists(bundle.folder / "bundle.json", ec)) {
     bundle.cached = false;
@@ -133,6 +133,14 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   if (!info) return tl::unexpected(info.error());
   bundle.info = std::move(*info);
   bundle.structure = structure_of(bundle, code);
+  if (spec.value("dynamic", nlohmann::json()).is_object()) {
+    Bundle open{bundle.folder / "dynamic", bundle.key + "-dynamic", {}, {}, bundle.cached, nullptr};
+    auto about = read_info(open.folder);
+    if (!about) return tl::unexpected(about.error());
+    open.info = std::move(*about);
+    open.structure = structure_of(open, code);
+    bundle.dynamic = std::make_shared<const Bundle>(std::move(open));
+  }
   return bundle;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "common/places.hpp"
@@ -17,6 +18,7 @@ struct Bundle {
   std::string structure;  // the same without weights and inputs: artefacts that hold no weights may be shared
   nlohmann::json info;  // bundle.json
   bool cached = false;
+  std::shared_ptr<const Bundle> dynamic;  // the same network with an open batch, if the spec asked for it
   std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }
 };
 

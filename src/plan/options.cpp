@@ -9,6 +9,7 @@
 #include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "plan/clients.hpp"
+#include "plan/dynamic_spec.hpp"
 #include "plan/input_spec.hpp"
 #include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
@@ -73,12 +74,15 @@ Result<void> check(const Options& options) {
     if (auto ok = parse_clients(options.clients); !ok) return tl::unexpected(ok.error());
   if (!options.slo.empty())
     if (auto ok = parse_slo(options.slo); !ok) return tl::unexpected(ok.error());
+  if (trains && !options.dynamic.empty()) return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
   if (!options.loss.empty())
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   const auto maths = maths_of(options);
   if (!maths) return tl::unexpected(maths.error());
   if (trains && *maths != std::vector<std::string>{"fp32"})
     return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths), "use --mode infer for other maths modes");
+  if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
+    return usage(fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths), "leave one of them out");
   if (!options.eval.empty() && modes->front() != "infer") return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
@@ -155,6 +159,13 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     const auto path = existing("--input-from", options.input_from, true);
     if (!path) return tl::unexpected(path.error());
     spec["input_from"] = *path;
+  }
+  if (!options.dynamic.empty()) {
+    const auto range = parse_dynamic(options.dynamic);
+    if (!range) return tl::unexpected(range.error());
+    for (const int batch : options.batches)
+      if (batch < (*range)["low"] || batch > (*range)["high"]) return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch), "widen the range, or leave that batch out");
+    spec["dynamic"] = *range;
   }
   std::vector<nlohmann::json> specs;
   const auto modes = modes_of(options);

@@ -7,13 +7,17 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
 
 namespace strata::probe {
 namespace {
+
+constexpr const char* kSystem[] = {"/usr/lib", "/usr/bin/", "/usr/libexec/", "/lib", "/bin/", "/sbin/", "/dev/", "/memfd:"};  // /usr/local is what a person put there
 
 // "Key:   123 kB" lines of a /proc file, in bytes. Empty: the file cannot be read.
 std::map<std::string, std::uint64_t> kilobyte_lines(const std::string& path) {
@@ -95,6 +99,26 @@ Result<ProcessMemory> process_memory(pid_t pid) {
     first = false;
   }
   return sum;
+}
+
+std::vector<Library> own_libraries(pid_t pid) {
+  std::set<std::string> paths;
+  for (const pid_t member : process_tree(pid)) {
+    std::ifstream maps(fmt::format("/proc/{}/maps", member));
+    for (std::string line; std::getline(maps, line);) {
+      const auto slash = line.find('/');
+      const auto rights = line.find(' ');
+      if (slash == std::string::npos || line.compare(rights + 3, 1, "x") != 0) continue;
+      const auto path = line.substr(slash);
+      if (std::none_of(std::begin(kSystem), std::end(kSystem), [&](const char* folder) { return path.starts_with(folder); })) paths.insert(path);
+    }
+  }
+  std::vector<Library> found;
+  std::error_code ec;
+  for (const auto& path : paths)
+    if (const auto bytes = std::filesystem::file_size(path, ec); !ec) found.push_back({path, bytes});
+  std::sort(found.begin(), found.end(), [](const Library& a, const Library& b) { return a.bytes > b.bytes; });
+  return found;
 }
 
 bool reset_peak(pid_t pid) {

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,15 @@ bool reset_peak(pid_t pid);
 
 // `pid` and all its living descendants, `pid` first.
 std::vector<pid_t> process_tree(pid_t pid);
+
+// A shared object or program whose code a process runs.
+struct Library {
+  std::string path;
+  std::uint64_t bytes = 0;  // of its file
+};
+// What `pid` and its descendants have mapped as code by now from outside the system's folders (/usr, /lib, /bin), largest first; from /proc/PID/maps. What an
+// interpreter only reads (.py) is not mapped. Empty: not readable.
+std::vector<Library> own_libraries(pid_t pid);
 
 // Samples the memory of a process tree on a thread of its own until stop(); for the memory pass, where nothing is
 // timed.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/bill.hpp"
 #include "report/first_screen.hpp"
 #include "report/html_parts.hpp"
 #include "report/phases.hpp"
@@ -170,7 +171,7 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
                      number_cell(shown(*row, "end_to_end_ms.samples", count)), time("latency_ms.estimate"),
                      number_cell(shown(*row, "throughput_per_s", scaled)), time("cpu_ms"), number_cell(aa)});
     other.push_back({words(level_name(*row)), words(text(*row, "title")), number_cell(shown(*row, "disk_bytes", size)),
-                     number_cell(shown(*row, "artefact_bytes", size)), words(settings_of(*row))});
+                     number_cell(shown(*row, "artefact_bytes", size)), words(settings_of(*row) + (fact_words(*row).empty() ? "" : "; " + fact_words(*row)))});
   }
   std::string out = fmt::format(
       R"(<section id="{0}-numbers" aria-labelledby="{0}-numbers-h"><h3 id="{0}-numbers-h">All numbers</h3>)", where);
@@ -181,7 +182,7 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
                        "inputs a second", "CPU time", "against itself"},
                       times);
     out += html_table("Size on disk and settings, as the levels report them",
-                      {"level", "what it is", "libraries and files", "artefact", "settings"}, other, "wide");
+                      {"level", "what it is", "its cache folder", "artefact", "settings"}, other, "wide");
   }
   if (!failures.empty()) out += "<h4>Why levels have no number</h4>" + failures;
   return out + "</section>\n";

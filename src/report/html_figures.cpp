@@ -90,13 +90,13 @@ std::string startup_table(const std::vector<const Json*>& rows) {
   for (const Json* row : rows) {
     std::vector<Cell> line{words(level_name(*row))};
     for (const char* key :
-         {"process_ms", "library_ms", "load_ms", "first_iteration_ms", "again_ms", "prepare_ms", "first_ever_ms"})
+         {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "again_ms", "prepare_ms", "first_ever_ms"})
       line.push_back(value(*row, std::string("startup.") + key, duration));
     cells.push_back(line);
   }
   return html_table(
       "From starting the process to the end of the first iteration",
-      {"level", "process", "libraries", "load", "first iteration", "again, from caches", "prepare", "first time ever"},
+      {"level", "process", "libraries", "load", "of it the network", "of it the weights", "first iteration", "again, from caches", "prepare", "first time ever"},
       cells);
 }
 

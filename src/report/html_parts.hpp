@@ -45,6 +45,7 @@ std::string html_figure(const std::string& kind, const std::string& run_case, co
 std::string html_first_screen(const Json& run, const Json& one_case, const std::string& where);
 std::string html_ledger(const Json& one_case, const std::string& where);
 std::string html_figures(const Json& one_case, const std::string& where);
+std::string html_bill(const Json& one_case, const std::string& where);
 std::string html_all_numbers(const Json& one_case, const std::string& where);
 std::string html_certificates(const Json& one_case, const std::string& where);
 

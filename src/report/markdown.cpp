@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "report/accuracy_table.hpp"
+#include "report/bill.hpp"
 #include "report/clients.hpp"
+#include "report/dynamic.hpp"
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
 #include "report/phases.hpp"
@@ -74,7 +76,13 @@ std::string case_section(const Json& run, const Json& one_case) {
   }
   out += fmt::format("\n- Limit: {}\n- Trust: {}\n", markdown_text(screen.limit), markdown_text(screen.trust));
   if (!screen.next.empty()) out += "- Next: " + markdown_code(screen.next) + "\n";
-  return out + ledger_table(one_case, marks);
+  out += ledger_table(one_case, marks);
+  if (const auto bill = bill_table(one_case, marks); !bill.rows.empty()) out += "\n**The bill**\n\n" + table(bill.header, bill.rows, Format::md);
+  if (const auto levels = dynamic_levels(one_case, marks); !levels.rows.empty()) {
+    out += "\n**One artefact over several batch sizes**\n\n" + table(levels.header, levels.rows, Format::md);
+    if (const auto sizes = dynamic_sizes(one_case, marks); !sizes.rows.empty()) out += "\n" + table(sizes.header, sizes.rows, Format::md);
+  }
+  return out;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
 #include "report/first_screen.hpp"
+#include "report/dynamic.hpp"
 #include "report/phases.hpp"
 #include "report/slo.hpp"
 #include "report/table.hpp"
@@ -145,6 +146,7 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
   return lines;
 }
 
+// A table of its own below the levels, its header dimmed.
 Lines table_lines(const Cells& header, const std::vector<Cells>& rows, const Paint& paint) {
   if (rows.empty()) return {};
   Lines lines;
@@ -160,22 +162,27 @@ Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint)
   return table_lines(phases.header, phases.rows, paint);
 }
 
-// Several clients at once, one line a level and number of clients; what has no number comes below, since its reason would widen a column.
-Lines client_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
-  const auto clients = client_table(one_case, marks, true);
+// As table_lines; a row without a number, which is shorter than the header, comes below, since its reason would widen a column.
+Lines lines_and_reasons(const Cells& header, const std::vector<Cells>& all, const std::string& joint, std::size_t width, const Paint& paint) {
   std::vector<Cells> rows;
   Lines without;
-  for (const auto& row : clients.rows) {
-    if (row.size() == clients.header.size()) {
+  for (const auto& row : all) {
+    if (row.size() == header.size()) {
       rows.push_back(row);
       continue;
     }
-    const auto more = labelled(without.empty() ? "Without" : "", row[0] + ", " + row[1] + " " + row[2], width, paint);
+    const auto more = labelled(without.empty() ? "Without" : "", row[0] + ", " + row[1] + joint + row[2], width, paint);
     without.insert(without.end(), more.begin(), more.end());
   }
-  auto lines = table_lines(clients.header, rows, paint);
+  auto lines = table_lines(header, rows, paint);
   lines.insert(lines.end(), without.begin(), without.end());
   return lines;
+}
+
+// Several clients at once, one line a level and number of clients.
+Lines client_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
+  const auto clients = client_table(one_case, marks, true);
+  return lines_and_reasons(clients.header, clients.rows, " ", width, paint);
 }
 
 // What each level needs to meet the limit that --slo set.
@@ -187,6 +194,15 @@ Lines limit_lines(const Json& one_case, std::size_t width, const Paint& paint) {
     const auto more = labelled("", line, width, paint);
     lines.insert(lines.end(), more.begin(), more.end());
   }
+  return lines;
+}
+
+// One artefact over several batch sizes: what recompiled, then the times by size.
+Lines dynamic_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
+  const auto levels = dynamic_levels(one_case, marks, true), sizes = dynamic_sizes(one_case, marks, true);
+  auto lines = lines_and_reasons(levels.header, levels.rows, ": ", width, paint);
+  const auto more = table_lines(sizes.header, sizes.rows, paint);
+  lines.insert(lines.end(), more.begin(), more.end());
   return lines;
 }
 
@@ -208,11 +224,12 @@ std::string stack(const std::vector<Lines>& groups, std::size_t width) {
   for (const auto& group : groups)
     for (const auto& line : group)
       used += 1 + (line.find('\x1b') == std::string::npos ? (width_of(line) - !line.empty()) / width : 0);
+  const bool fits = used <= kLines;  // what does not fit anyway is easier to read with them
   std::string out;
   bool first = true;
   for (const auto& group : groups) {
     if (group.empty()) continue;
-    if (!first && used < kLines) {
+    if (!first && (!fits || used < kLines)) {
       out += "\n";
       ++used;
     }
@@ -237,7 +254,8 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                phase_lines(one_case, glyphs(style.unicode), paint), client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint), without_number(screen, width, paint), foot},
+                phase_lines(one_case, glyphs(style.unicode), paint), dynamic_lines(one_case, glyphs(style.unicode), width, paint), client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
+                 without_number(screen, width, paint), foot},
                width);
 }
 

@@ -11,6 +11,7 @@
 #include "plan/command.hpp"
 #include "report/accuracy.hpp"
 #include "report/clients.hpp"
+#include "report/dynamic.hpp"
 #include "report/ledger.hpp"
 #include "report/slo.hpp"
 #include "report/sentence.hpp"
@@ -70,6 +71,10 @@ class CaseView {
   Json ratio(std::optional<std::size_t> reference, std::size_t i) const;
   Json resolve(const stats::Comparison& comparison) const;
   Json break_even(std::optional<std::size_t> reference, std::size_t i) const;
+  Json break_even_once(std::optional<std::size_t> reference, std::size_t i) const;
+  Json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
+  std::optional<stats::Interval> built_ms(const store::Row& row) const;
+  Json shipped(const store::Row& row) const;
   Json row_json(const store::Row& row);
   void add_samples(Json& out, const store::Row& row, std::size_t i);
   Json blocks_json(const store::Row& row, const std::vector<std::string>& why) const;
@@ -139,10 +144,10 @@ double CaseView::start_again_ms(const store::Row& row) const { return start_rang
 
 Json CaseView::startup(const store::Row& row) const {
   Json out;
-  for (const char* part : {"process_ms", "library_ms", "load_ms", "first_iteration_ms"}) {
+  for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"}) {
     std::vector<double> values;
     for (const auto& start : row.start_up)
-      if (!start.value("cold", false)) values.push_back(start.value(part, 0.0));
+      if (!start.value("cold", false) && start.contains(part)) values.push_back(start.value(part, 0.0));
     out[part] = finite(stats::median(values));
   }
   out["again_ms"] = finite(start_again_ms(row));
@@ -182,12 +187,39 @@ Json CaseView::ratio(std::optional<std::size_t> reference, std::size_t i) const 
 
 Json CaseView::break_even(std::optional<std::size_t> reference, std::size_t i) const {
   if (!reference || i == *reference) return {};
-  const auto comparison = compare(*reference, i);
   const auto own = start_range(*measured_[i]), theirs = start_range(*measured_[*reference]);
-  const stats::Interval extra{own.value - theirs.value, own.low - theirs.high, own.high - theirs.low};
-  const auto difference = stats::difference_ms(joint_[*reference], joint_[i], comparison);
-  const auto found = stats::break_even(extra, difference, stats::judge(comparison, minimum_).direction);
+  return after_cost(*reference, i, {own.value - theirs.value, own.low - theirs.high, own.high - theirs.low});
+}
+
+// What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is that of the starts from caches.
+std::optional<stats::Interval> CaseView::built_ms(const store::Row& row) const {
+  const auto first = row.info.value("first_ever", Json());
+  const auto again = start_range(row);
+  if (!first.is_object() || !first.value("first_ever_ms", Json()).is_number()) return std::nullopt;
+  const double ever = first["first_ever_ms"].get<double>();
+  return stats::Interval{std::max(0.0, ever - again.value), std::max(0.0, ever - again.high), std::max(0.0, ever - again.low)};
+}
+
+Json CaseView::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return {};
+  const auto own = built_ms(*measured_[i]), theirs = built_ms(*measured_[*reference]);
+  if (!own || !theirs) return {};
+  return after_cost(*reference, i, {own->value - theirs->value, own->low - theirs->high, own->high - theirs->low});
+}
+
+// Iterations that pay for what level `i` costs more than the reference.
+Json CaseView::after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const {
+  const auto comparison = compare(reference, i);
+  const auto difference = stats::difference_ms(joint_[reference], joint_[i], comparison);
+  const auto found = stats::break_even(extra_ms, difference, stats::judge(comparison, minimum_).direction);
   return {{"iterations", finite(found.iterations.value)}, {"low", finite(found.iterations.low)}, {"high", finite(found.iterations.high)}, {"never", found.never}};
+}
+
+// Everything that goes to another machine: the artefact, and the code that the process mapped from outside the system.
+Json CaseView::shipped(const store::Row& row) const {
+  const auto libraries = row.info.value("libraries", Json());
+  if (!libraries.is_object() || !row.artefact_bytes) return {};
+  return {{"bytes", libraries.value("bytes", std::int64_t{0}) + *row.artefact_bytes}, {"libraries_bytes", libraries["bytes"]}, {"artefact_bytes", *row.artefact_bytes}, {"libraries", libraries["files"]}};
 }
 
 Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>& why) const {
@@ -251,7 +283,8 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["cpu_ms"] = has_cpu && iterations > 0 ? finite(cpu_ns / iterations * 1e-6) : Json();
   out["ratio"] = ratio(reference_, i);
   out["break_even"] = break_even(reference_, i);
-  if (is_tuned(i)) out["tuned"] = {{"ratio", ratio(tuned_reference_, i)}, {"break_even", break_even(tuned_reference_, i)}};
+  out["break_even_once"] = break_even_once(reference_, i);
+  if (is_tuned(i)) out["tuned"] = {{"ratio", ratio(tuned_reference_, i)}, {"break_even", break_even(tuned_reference_, i)}, {"break_even_once", break_even_once(tuned_reference_, i)}};
   const auto bars = stats::histogram(wall);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
   const auto why = measure::disturbances(row, threads_);
@@ -270,8 +303,9 @@ Json CaseView::row_json(const store::Row& row) {
            {"reason", row.reason}, {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))}, {"hint", row.hint}, {"log_tail", row.log_tail}, {"repeat", row.repeat},
            {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
-           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}, {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))}};
-  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "histogram", "aa"}) out[numbers] = nullptr;
+           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}, {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))},
+            {"facts", row.info.value("facts", Json())}, {"lines", row.info.value("lines", Json())}, {"shipped", shipped(row)}, {"dynamic", dynamic_view(row, threads_, sigma_, minimum_)}};
+  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "break_even_once", "histogram", "aa"}) out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")
     if (const auto i = index_of(row.name())) add_samples(out, row, *i);
@@ -364,7 +398,7 @@ Json view(const store::Run& run) {
             {"interrupted", run.interrupted}, {"seed", run.seed}, {"preset", run.settings.value("preset", "")}, {"wall_s", run.settings.value("wall_s", Json())},
             {"restarts", run.settings.value("restarts", Json())}, {"budget_s", run.settings.value("budget_s", Json())}, {"precision", run.settings.value("precision", Json())},
             {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)},
-            {"clients", run.settings.value("clients", Json())}, {"slo", run.settings.value("slo", Json())}, {"eval", run.settings.value("eval", Json())}}},
+            {"clients", run.settings.value("clients", Json())}, {"dynamic", run.settings.value("dynamic", Json())}, {"slo", run.settings.value("slo", Json())}, {"eval", run.settings.value("eval", Json())}}},
           {"accuracy", accuracy(run, cases)}, {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
 }
 

@@ -42,6 +42,9 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   same_output: true               every index answers with the output of index 0
   maths: {"has":["fp32","bf16"],"ignores":true,"always":true}
                                   maths modes of hello (fp32); in bf16 outputs are rounded to bfloat16: ignores: in no case, always: in every case
+  dynamic: {"compile_ns":0,"wrong_size":null}
+                                  the first iteration at a batch that was not seen takes compile_ns longer; outputs of batch wrong_size are 1% off
+  report: {...}                   the worker offers `report` and answers with these facts
   train: {...}                    the worker trains train_net.py's network (a bundle of train_bundle.py), correctly but for
       no_momentum, no_weight_decay, skip_biases, eval_statistics, biased_variance, summed_loss, constant_loss,
       ignore_dropout, dropout_in_eval: true
@@ -196,13 +199,16 @@ class Fake:
 
     def __init__(self, script: Json, helper_pid: int | None) -> None:
         self.script = script
-        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else []) + (["serve"] if "serve" in script else [])
+        self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else []) + [op for op in ("serve", "report") if op in script]
+        self.place = ""  # where the references of the ring lie
+        self.batch: int | None = None
+        self.seen: set[int] = set()
         self.trainer: Trainer | None = None
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
         self.weight_set = "timed"
-        self.own_inputs = True  # the ring is the bundle's
+        self.own_inputs = True  # the ring has references of its own
         self.in_bfloat16 = False
         self.ring: set[int] | None = None
         self.drawn = 0
@@ -223,6 +229,9 @@ class Fake:
             slow = told["slow_by"] if told["slow_every"] and self.drawn % told["slow_every"] == told["slow_every"] - 1 else 1.0
             out.append(max(1, round(told["median_ns"] * (1.0 + level) * (1.0 + noise) * slow)))
             self.drawn += 1
+        if out and self.batch is not None and self.batch not in self.seen:
+            self.seen.add(self.batch)
+            out[0] += self.script.get("dynamic", {}).get("compile_ns", 0)
         return out
 
     def need_bundle(self) -> str:
@@ -241,7 +250,9 @@ class Fake:
         told = {"scale": 1.0, "add": 0.0, "from": None, "only_in": None}
         if self.script.get("outputs", {}).get("only_in") in (None, op):
             told |= self.script.get("outputs", {})
-        reference = read_tensors(os.path.join(self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
+        if self.batch is not None and self.batch == self.script.get("dynamic", {}).get("wrong_size"):
+            told["scale"] *= 1.01
+        reference = read_tensors(os.path.join(self.place or self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
         out: dict[str, tuple[str, list[int], bytes]] = {}
         names: list[str] = []
         for index in indices:
@@ -307,8 +318,11 @@ class Fake:
             tensors = read_tensors(request["path"])
         except OSError as error:
             raise Refusal("failed", f"cannot read the inputs: {error}") from error
-        self.own_inputs = os.path.dirname(request["path"]) == self.bundle
+        folder = os.path.dirname(request["path"])
+        self.own_inputs = os.path.exists(os.path.join(folder, "reference"))
+        self.place = folder if self.own_inputs else self.need_bundle()
         self.ring = {int(name.split("/", 1)[0]) for name in tensors}
+        self.batch = next((shape[0] for _, shape, _ in tensors.values() if shape), None)
         if self.trainer:
             self.trainer.inputs = {int(name.split("/", 1)[0]): rows_of(*tensor) for name, tensor in tensors.items()}
         return {"count": len(self.ring)}
@@ -397,6 +411,9 @@ class Fake:
 
     def memory(self, request: Json) -> Json:
         return {"device_peak_bytes": None}
+
+    def report(self, request: Json) -> Json:
+        return {"facts": self.script["report"]}
 
     def unload(self, request: Json) -> Json:
         self.bundle = self.ring = None

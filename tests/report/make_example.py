@@ -106,6 +106,22 @@ def blocks(rng: random.Random, ms: float, position: int) -> tuple[list[Json], li
     return made, sorted(samples)
 
 
+def dynamic(level: str, ms: float) -> Json:
+    """One artefact over 1 to 8: compile recompiles at 1, and OpenVINO computes one size wrongly."""
+    nothing = {"sizes": [], "unseen": None, "recompiled": None, "recompile_ms": None, "reported": None, "against_fixed": None}
+    found = {"low": 1, "high": 8, "own": 1, "state": "measured", "reason": "", "hint": "", "prepare_ms": 83100.0 if level == "aoti" else None}
+    if level == "openvino":
+        return found | nothing | {"state": "unequal", "reason": "batch 4: output is off by 12 times what float32 explains"}
+    sizes = []
+    for batch in (1, 2, 4, 8):
+        settled, extra = round(ms * batch * 0.97, 3), 5210.0 if level == "compile" and batch == 2 else None
+        sizes.append({"batch": batch, "seen": batch == 1, "first_ms": settled + (extra or 1.5), "again_ms": settled + 0.4, "settled_ms": settled, "recompiled": extra is not None, "recompile_ms": extra, "envelopes": 0.97})
+    recompiled = sum(size["recompiled"] for size in sizes)
+    return found | {"sizes": sizes, "unseen": 3, "recompiled": recompiled, "recompile_ms": 5210.0 * recompiled,
+                    "reported": {"recompiles": 1, "reasons": ["tensor 'x' size mismatch at index 0. expected 1, actual 2"]} if level == "compile" else None,
+                    "against_fixed": {"batch": 1, "ratio": estimate(0.96, 3.2) | {"verdict": "not_resolved"}}}
+
+
 def measured(rng: random.Random, position: int, spec: tuple, slow: float, reference_ms: float, gpu: bool) -> Json:
     level, title, rank, language, peer, harness, ms, verdict, idle, above, start, prepare, artefact, layout = spec
     made, ordered = blocks(rng, ms * (slow if not harness else 1), position)
@@ -131,10 +147,20 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
             "device_peak_bytes": 412 * MB if gpu else None,
         },
         "startup": {
-            "process_ms": process, "library_ms": library, "load_ms": load, "first_iteration_ms": first, "again_ms": again,
+            "process_ms": process, "library_ms": library, "load_ms": load, "build_ms": load * 0.7, "weights_ms": load * 0.2, "first_iteration_ms": first, "again_ms": again,
             "first_ever_ms": ever, "prepare_ms": prepare,
         },
         "disk_bytes": (artefact + 540) * MB, "artefact_bytes": artefact * MB,
+        "shipped": None if harness else {"bytes": (artefact + 431) * MB, "libraries_bytes": 431 * MB, "artefact_bytes": artefact * MB,
+                                         "libraries": [{"file": "libtorch_cpu.so", "bytes": 402 * MB}, {"file": "libgomp.so.1", "bytes": 29 * MB}]},
+        "lines": None if harness else {"total": 24 + position, "files": [{"file": "use.py" if language == "python" else "serve.cpp", "lines": 24 + position}]},
+        "facts": {"compile": {"guards": 31, "guard_us": 12, "graphs": 1, "recompiles": 1, "recompile_reasons": ["tensor 'x' size mismatch at index 0. expected 1, actual 2"]},
+                  "torchscript": {"bailouts": 0}}.get(level),
+        "dynamic": None if harness else dynamic(level, stats["estimate"]),
+        "break_even_once": None if level == "eager" or harness else {
+            "iterations": round((ever - again) / saved, 1) if saved > 0.5 else None, "low": round((ever - again) / saved * 0.8, 1) if saved > 0.5 else None,
+            "high": round((ever - again) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
+        },
         "break_even": None if level == "eager" or harness else {
             "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
             "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
@@ -198,7 +224,7 @@ def failed(spec: tuple) -> Json:
                 {"check": "threads", "how": "reported", "result": "pass", "value": "2", "bound": "2", "detail": ""},
             ],
         }
-    empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "histogram", "aa", "steps_per_s", "phases", "tuned", "tuning")
+    empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "break_even_once", "histogram", "aa", "steps_per_s", "phases", "tuned", "tuning", "shipped", "lines", "facts", "dynamic")
     return {
         "level": level, "variant": "default", "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
         "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
@@ -300,8 +326,8 @@ def build() -> Json:
     return {
         "schema": "strata.run/1",
         "run": {
-            "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "eval": "my_score.py:score",
+            "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --dynamic batch=1..8 --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "dynamic": "batch=1..8", "eval": "my_score.py:score",
         },
         "accuracy": accuracy(),
         "machine": {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,13 @@ std::vector<Declared> read_declared(const json& bundle, const char* list, const 
     result.push_back(std::move(one));
   }
   return result;
+}
+
+// Whether an input has the declared shape, but for a batch that may vary.
+bool fits(const Bundle& bundle, const Declared& input, const std::vector<std::int64_t>& shape) {
+  if (!bundle.batches || shape.empty() || shape.size() != input.shape.size()) return shape == input.shape;
+  return shape[0] >= bundle.batches->first && shape[0] <= bundle.batches->second &&
+         std::equal(shape.begin() + 1, shape.end(), input.shape.begin() + 1);
 }
 
 SafeTensors open(const std::filesystem::path& path) {
@@ -101,6 +109,9 @@ Bundle read_bundle(const std::filesystem::path& folder) {
   try {
     result.inputs = read_declared(result.json, "inputs", path.string());
     result.outputs = read_declared(result.json, "outputs", path.string());
+    const auto open = result.json.value("case", json::object()).value("dynamic", json());
+    if (open.is_object())
+      result.batches = {field<std::int64_t>(open, "low", path.string()), field<std::int64_t>(open, "high", path.string())};
   } catch (const Failure& failure) {
     if (failure.code() != "bad_request") throw;
     throw Failure("failed", failure.what(),
@@ -160,7 +171,7 @@ Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
                               : ring;
         throw Failure("failed", fmt::format("{} has no tensor '{}'", path.string(), name));
       }
-      if (found->dtype != input.dtype || found->shape != input.shape)
+      if (found->dtype != input.dtype || !fits(bundle, input, found->shape))
         throw Failure("failed",
                       fmt::format("{}: '{}' is {} [{}], the bundle declares {} [{}]", path.string(), name, found->dtype,
                                   fmt::join(found->shape, ", "), input.dtype, fmt::join(input.shape, ", ")));

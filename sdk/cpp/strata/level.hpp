@@ -61,6 +61,7 @@ struct Bundle {
   std::filesystem::path folder;
   std::vector<Declared> inputs, outputs;
   nlohmann::json json;
+  std::optional<std::pair<std::int64_t, std::int64_t>> batches;  // a case with `dynamic`: inputs may have any of these
 };
 
 // What a level can do; the answer to `hello`. `variants` are the values of STRATA_VARIANT that it knows; a level that
@@ -71,6 +72,8 @@ struct About {
   std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, maths = {"fp32"}, variants = {"default"};
   bool reads_weights = false;  // readable_weights() gives something
   bool serves = false;         // clients() gives callers that may run at once
+  bool dynamic = false;        // runs a case with `dynamic`: one network, several batch sizes
+  bool reports = false;        // report() gives something
 };
 
 // What a loaded level reports (docs/protocol.md, load). `threads` and `maths` are read back from the library.
@@ -157,6 +160,9 @@ struct Level : Iterated {
   // The clock that times this level's phases. Default: the host's.
   virtual std::unique_ptr<Stopwatch> stopwatch() const;
 
+  // Facts about what it did since load that are known only later (docs/protocol.md, report). May run the network; never
+  // called while something is timed.
+  virtual nlohmann::json report() { return nlohmann::json::object(); }
   // Names of the tensors that can be read back from the framework, and one of them in host memory.
   virtual std::vector<std::string> readable_weights() const { return {}; }
   virtual HostTensor weight(const std::string& name) const;

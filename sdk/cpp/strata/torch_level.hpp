@@ -73,6 +73,7 @@ class TorchLevel : public Level {
   bool case_trains() const { return case_trains_; }
   // For bf16 and amp-bf16: the network itself does not convert, so set_input, run and outputs do it around forward().
   void convert_around(const std::string& maths);
+  std::vector<at::Tensor>& inputs() { return inputs_; }  // of the last iteration
   Facts facts_;
   // Images are brought to this layout in set_input; a level sets it in build(), where it brings its weights to it too.
   at::MemoryFormat layout_ = at::MemoryFormat::Contiguous;

@@ -89,9 +89,9 @@ const Worker::Operations& Worker::operations() {
                                 {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
                                 {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
                                 {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
-                                {"memory", &Worker::memory},   {"unload", &Worker::unload},
-                                {"serve", &Worker::serve_clients},
-                                {"bye", &Worker::bye}};
+                                 {"memory", &Worker::memory},   {"report", &Worker::report},
+                                 {"serve", &Worker::serve_clients},
+                                 {"unload", &Worker::unload},   {"bye", &Worker::bye}};
   return table;
 }
 
@@ -118,7 +118,7 @@ json Worker::hello(const json&) {
   const About about = level().about();
   std::vector<std::string> names;
   for (const auto& [name, operation] : operations())
-    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve")) names.push_back(name);
+    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve") && (about.reports || name != "report")) names.push_back(name);
   if (trains(about))
     for (const auto& [name, operation] : training_operations()) names.push_back(name);
   return {{"api", api_version},
@@ -130,6 +130,7 @@ json Worker::hello(const json&) {
           {"modes", about.modes},
           {"maths", about.maths},
           {"ops", names},
+          {"dynamic", about.dynamic},
           {"library_ns", library_ns_}};
 }
 
@@ -144,6 +145,8 @@ void Worker::check_case(const Case& wanted) {
   need("device", wanted.device, about.devices);
   need("maths mode", wanted.maths, about.maths);
   need("variant", variant(), about.variants);
+  if (wanted.json.value("dynamic", json()).is_object() && !about.dynamic)
+    throw Failure("unsupported", "this level serves one batch size only", "leave --dynamic out");
   if (const auto why = level().supports(wanted); !why.empty()) throw Failure("unsupported", why);
 }
 
@@ -342,6 +345,12 @@ json Worker::measure(const json& request) {
 json Worker::memory(const json&) {
   const auto peak = level().device_peak_bytes();
   return {{"device_peak_bytes", peak ? json(*peak) : json()}};
+}
+
+json Worker::report(const json&) {
+  need_inputs();
+  if (!level().about().reports) throw Failure("unsupported", "this level has nothing to report");
+  return {{"facts", level().report()}};
 }
 
 json Worker::unload(const json&) {

@@ -64,6 +64,7 @@ class Worker {
   json measure(const json&);
   json memory(const json&);
   json serve_clients(const json&);
+  json report(const json&);
   json unload(const json&);
   json bye(const json&);
 

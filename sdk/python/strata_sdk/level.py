@@ -54,6 +54,11 @@ class Job:
     def deep(self) -> bool:
         return bool(self.case.get("deep"))
 
+    @property
+    def dynamic(self) -> dict | None:
+        """`low`, `high` and `sizes` of the batch that one network must serve, or None: the case has one batch."""
+        return self.case.get("dynamic")
+
     @cached_property
     def input_names(self) -> list[str]:
         return [i["name"] for i in self.about["inputs"]]
@@ -148,6 +153,10 @@ class Level:
 
     def deterministic(self) -> bool:
         return True
+
+    def report(self) -> dict[str, Any]:
+        """Facts about what it did since load that are known only later (docs/protocol.md, report). May run the network; never called while something is timed."""
+        return {}
 
     def device_peak_bytes(self) -> int | None:
         """Peak of the framework's own device allocator, if it has one."""

@@ -110,11 +110,11 @@ class Worker:
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients}
+        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients, "report": type(level).report is Level.report}
         operations = [op for op in _OPERATIONS if not lacks.get(op, False) and (op not in training.OPERATIONS or training.allowed(self))]
         return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
                 "devices": level.devices(self.declared("devices")), "modes": self.declared("modes"), "maths": self.about["maths"],
-                "ops": [*operations, "bye"], "library_ns": self.library_ns}
+                "ops": [*operations, "bye"], "dynamic": bool(self.about.get("dynamic")), "library_ns": self.library_ns}
 
     def load(self, request: Request) -> dict:
         if self.level is not None:
@@ -146,6 +146,8 @@ class Worker:
         for field, got, allowed in (("mode", job.case["mode"], self.declared("modes")), ("maths mode", job.maths, self.about["maths"]), ("device", job.device, self.declared("devices"))):
             if got not in allowed:
                 raise UnsupportedError(f"{name} has no {field} {got}", f"it has: {', '.join(allowed)}")
+        if job.dynamic and not self.about.get("dynamic"):
+            raise UnsupportedError(f"{name} serves one batch size only", "`dynamic` in level.json says otherwise")
         models = self.about.get("models")
         if models and job.case["model"] not in models:
             raise UnsupportedError(f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}")
@@ -255,6 +257,13 @@ class Worker:
     def memory(self, _request: Request) -> dict:
         return {"device_peak_bytes": self.level.device_peak_bytes() if self.level else None}
 
+    def report(self, _request: Request) -> dict:
+        level = self.loaded()
+        if type(level).report is Level.report:
+            raise UnsupportedError(f"{self.about['id']} has nothing to report")
+        self.indices([0])
+        return {"facts": level.report()}
+
     def unload(self, _request: Request) -> dict:
         if self.level is not None:
             self.level.unload()
@@ -362,5 +371,5 @@ def _natural(request: Request, name: str) -> int:
 
 _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "hello": Worker.hello, "load": Worker.load, "weights": Worker.weights, "read_weights": Worker.read_weights, "inputs": Worker.inputs,
-    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "unload": Worker.unload, "serve": serving.serve, **training.OPERATIONS,
+    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "report": Worker.report, "unload": Worker.unload, "serve": serving.serve, **training.OPERATIONS,
 }

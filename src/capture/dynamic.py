@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a bundle for one artefact over several batch sizes (docs/bundle.md, dynamic): an export whose batch is open, and the reference of every size.
+
+The network, its weight sets and its references at the case's own batch are those of the bundle itself; links lead to them.
+"""
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from capture import reference as ref
+from capture.case import Input
+from capture.export import constants_digest, export
+from capture.inputs import make_ring
+from capture.problem import Problem, is_out_of_memory
+from strata_sdk.models import last_line, source_files
+
+RING = 2  # entries that every size is proven on
+Write = Callable[[Path, dict[str, Tensor]], None]
+
+
+def check_range(spec: dict, inputs: list[Input]) -> None:
+    """Refuses what no one batch can be varied of. Raises Problem."""
+    asked = spec["dynamic"]
+    words = f"--dynamic batch={asked['low']}..{asked['high']}"
+    extents = {i.name: i.shape[0] for i in inputs if i.shape}
+    if not extents:
+        raise Problem("usage", f"{words}: no input has a batch", "the first extent of every input is its batch")
+    if len(set(extents.values())) > 1:
+        raise Problem("usage", f"{words}: the inputs' first extents differ ({', '.join(f'{k} {v}' for k, v in extents.items())}), so that there is no one batch to vary",
+                      "give every --input the same first extent")
+    [own] = set(extents.values())
+    if not asked["low"] <= own <= asked["high"]:
+        raise Problem("usage", f"{words}: the case's own batch {own} lies outside", f"give --batch a number from {asked['low']} to {asked['high']}, or widen the range")
+
+
+class DynamicCapture:
+    """Writes `<bundle>/dynamic`. `info` is the bundle's, complete but for its notes; `module` holds the timed weights."""
+
+    def __init__(self, spec: dict, info: dict, folder: Path, runner: ref.Runner, write: Write, say: Callable[[str], None]) -> None:
+        self.spec, self.info, self.folder, self.runner, self.write, self.say = spec, info, folder / "dynamic", runner, write, say
+        self.sizes = sorted({*spec["dynamic"]["sizes"], info["case"]["batch"]})
+        self.references: dict[int, dict[str, Tensor]] = {}  # of input 0
+
+    def run(self, module: nn.Module, inputs: list[Input]) -> None:
+        self.folder.mkdir()
+        for name in ("weights", "reference", "inputs.safetensors"):
+            (self.folder / name).symlink_to(Path("..") / name)
+        self.wide = ref.double_copy(module) if self.info["reference"] == "float64" else None
+        rings, worst = {}, {}
+        for size in self.sizes:
+            rings[size], worst[size] = self._size(module, inputs, size)
+        about = self.info | {"case": self.info["case"] | {"dynamic": {"low": self.spec["dynamic"]["low"], "high": self.spec["dynamic"]["high"], "sizes": self.sizes}},
+                             "export": self._export(module, rings, worst)}
+        (self.folder / "bundle.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+
+    def _size(self, module: nn.Module, inputs: list[Input], size: int) -> tuple[list[dict[str, Tensor]], float]:
+        """Inputs, reference and envelope of one size; its ring and envelope's error."""
+        self.say(f"reference at batch {size}")
+        folder = self.folder / "sizes" / str(size)
+        (folder / "reference").mkdir(parents=True)
+        resized = [_resized(one, size) for one in inputs]
+        ring, _ = make_ring(self.spec | {"ring": RING}, resized)
+        try:
+            runs = ref.envelope(self.runner, module, ring, self.spec["seed"] + 1)
+        except Exception as error:  # what the model's code raises for this size
+            if is_out_of_memory(error):
+                raise
+            raise Problem("usage", f"--dynamic: the network does not run at batch {size}: {last_line(error, *source_files(module))}", "choose a range in which it does, or leave --dynamic out") from error
+        wanted = ref.reference_float64(self.runner, self.wide, ring) if self.wide is not None else ref.mean_of(runs)
+        self.write(folder / "inputs", {f"{i}/{k}": v for i, entry in enumerate(ring) for k, v in entry.items()})
+        self.write(folder / "reference" / "timed", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
+        self.write(folder / "reference" / "timed.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+        outputs = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in runs["default"][0].items()]
+        about = self.info | {"inputs": [one.described() for one in resized], "outputs": outputs, "ring": RING, "case": self.info["case"] | {"batch": size}}
+        (folder / "bundle.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+        self.references[size] = wanted[0]
+        return ring, ref.envelope_error(runs, wanted)
+
+    def _export(self, module: nn.Module, rings: dict[int, list[dict[str, Tensor]]], worst: dict[int, float]) -> dict:
+        """Exports with an open batch and proves the result at both ends of the range; bundle.json's `export`."""
+        self.say("exporting the graph with an open batch")
+        asked = self.spec["dynamic"]
+        example = next(size for size in self.sizes if size > 1)  # an extent of 1 is taken for a constant
+        batch = torch.export.Dim("batch", min=asked["low"], max=asked["high"])
+        shapes = ({0: batch} if i["shape"] else None for i in self.info["inputs"])
+        program, said = export(module, rings[example][0], self.info, dynamic_shapes=(tuple(shapes),))
+        if program is None:
+            return said
+        runnable = program.module()
+        for size in (self.sizes[0], self.sizes[-1]):
+            try:
+                with torch.no_grad():
+                    outputs = runnable(*[rings[size][0][d["name"]].clone() for d in self.info["inputs"]])
+            except Exception as error:  # a guard on the range, or what an operation raises for this size
+                return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} does not run at batch {size}: {' '.join(str(error).split())[:300]}"}
+            errors = ref.output_errors(dict(zip([o["name"] for o in self.info["outputs"]], outputs)), self.references[size])
+            if any(not error <= 8 * worst[size] for error in errors.values()):
+                return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} computes something else than the model at batch {size}"}
+        torch.export.save(program, str(self.folder / "model.pt2"))
+        (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
+        return said
+
+
+def _resized(one: Input, size: int) -> Input:
+    """The input with another batch; a user's example is repeated or cut."""
+    if not one.shape:
+        return one
+    example = one.example[torch.arange(size) % one.example.shape[0]].contiguous() if one.example is not None else None
+    return dataclasses.replace(one, shape=[size, *one.shape[1:]], example=example)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/dynamic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/interrupt.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::measure {
+namespace {
+
+constexpr double kVisitNs = 300e6;  // of settled iterations in one visit
+constexpr int kSettling = 3;        // unrecorded iterations before them: TorchScript's executor profiles twice
+constexpr int kMostIterations = 100;
+const std::vector<int> kEntries{0, 1};  // of each size's ring
+
+Json blocks_json(const store::Row& row) {
+  Json out = Json::array();
+  for (const auto& block : row.blocks) out.push_back({{"restart", block.restart}, {"round", block.round}, {"wall_ns", block.wall_ns}, {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}});
+  return out;
+}
+
+void fill_failure(Json& out, const Failure& why) {
+  out["state"] = std::string(to_string(why.state));
+  out["reason"] = why.what;
+  out["hint"] = why.hint;
+}
+
+}  // namespace
+
+Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed) {
+  DynamicPass pass(dynamic, fixed);
+  const auto sizes = dynamic.info["case"]["dynamic"]["sizes"].get<std::vector<int>>();
+  for (const int size : sizes) {
+    auto reference = proof::Reference::open(dynamic.folder / "sizes" / std::to_string(size));
+    if (!reference) return tl::unexpected(reference.error());
+    pass.sizes_.emplace(size, std::move(*reference));
+  }
+  stats::Random random(seed);
+  for (int lap = 0; lap < 2; ++lap) {
+    auto order = sizes;
+    random.shuffle(order);
+    pass.order_.insert(pass.order_.end(), order.begin(), order.end());
+  }
+  return pass;
+}
+
+Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, int size, const std::vector<int>& indices, Json& one) const {
+  const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, player.tolerance());
+  one["worst_ratio"] = std::max(one.value("worst_ratio", 0.0), verdict.worst_ratio);
+  if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
+  return {};
+}
+
+// The open artefact's weights are proven at the case's own batch, as those of the fixed one.
+Try<void> DynamicPass::prove_weights(const Player& player, Session& session) const {
+  for (const std::string set : {"generic1", "generic2", "timed"}) {
+    if (auto done = session.weights(set); !done) return done;
+    auto outputs = session.prove(kEntries);
+    if (!outputs) return tl::unexpected(outputs.error());
+    const auto verdict = proof::check_outputs(*fixed_, set, *outputs, kEntries, player.tolerance());
+    if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), fmt::format("weights {}: {}", set, verdict.reason), "", ""});
+  }
+  return {};
+}
+
+Try<void> DynamicPass::visit(const Player& player, Session& session, int size, int number, Json& out) const {
+  const auto folder = bundle_->folder / "sizes" / std::to_string(size);
+  if (auto done = session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())); !done) return done;
+  Json one{{"size", size}, {"lap", number}};
+  const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
+    BlockPlan plan{iterations, head, iterations - 1, {}};
+    for (int i = 0; i < iterations; ++i) plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
+    auto block = session.measure(plan);
+    if (!block) return tl::unexpected(block.error());
+    const auto output = session.checked_output();
+    if (!output) return tl::unexpected(output.error());
+    if (auto good = judge(player, *output, size, {plan.indices.back()}, one); !good) return tl::unexpected(good.error());
+    return block->wall_ns;
+  };
+  const auto first = run(0, 1);
+  if (!first) return tl::unexpected(first.error());
+  auto outputs = session.prove(kEntries);
+  if (!outputs) return tl::unexpected(outputs.error());
+  if (auto good = judge(player, *outputs, size, kEntries, one); !good) return good;
+  const auto sized = run(kSettling, 1);
+  if (!sized) return tl::unexpected(sized.error());
+  const auto settled = run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized->front()))), 3, kMostIterations));
+  if (!settled) return tl::unexpected(settled.error());
+  one["first_ns"] = first->front();
+  one["wall_ns"] = *settled;
+  out["visits"].push_back(std::move(one));
+  return {};
+}
+
+Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) const {
+  if (auto done = session.load("timed"); !done) return done;
+  if (auto walls = session.warm_up(10, std::chrono::milliseconds(100)); !walls) return tl::unexpected(walls.error());
+  if (auto done = prove_weights(player, session); !done) return done;
+  auto before = session.report();
+  if (!before) return tl::unexpected(before.error());
+  for (std::size_t i = 0; i < order_.size() && !interrupted(); ++i)
+    if (auto done = visit(player, session, order_[i], i < sizes_.size() ? 0 : 1, out); !done) return done;
+  auto after = session.report();
+  if (!after) return tl::unexpected(after.error());
+  out["reported"] = {{"before", *before}, {"after", *after}};
+  return {};
+}
+
+Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command, store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
+  const auto& asked = bundle_->info["case"]["dynamic"];
+  Json out{{"low", asked["low"]}, {"high", asked["high"]}, {"own", bundle_->info["case"]["batch"]}, {"state", "measured"}, {"reason", ""}, {"hint", ""}, {"visits", Json::array()}};
+  progress.status(fmt::format("{} with an open batch", player.name()), -1);
+  const auto prepared = prepare(job, command);
+  if (!prepared) {
+    fill_failure(out, prepared.error());
+    return out;
+  }
+  out["prepare_ms"] = *prepared;
+  auto session = Session::open(job, {});
+  const auto served = session ? serve(player, **session, out) : Try<void>(tl::unexpected(session.error()));
+  if (!served) {
+    fill_failure(out, served.error());
+    return out;
+  }
+  (*session)->end();
+  session->reset();
+  // The same level twice: with the fixed size, and with the open one at that size.
+  std::vector<Player> pair{player, player};
+  for (auto& one : pair) {
+    one.row.blocks.clear();
+    one.row.start_up = Json::array();
+  }
+  pair[1].job = job;
+  progress.status(fmt::format("{}: open against fixed", player.name()), -1);
+  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, store, turns, progress); !ran) return tl::unexpected(ran.error());
+  if (!pair[1].playing) fill_failure(out, Failure{state_from(pair[1].row.state).value_or(State::failed), pair[1].row.reason, pair[1].row.hint, ""});
+  if (pair[0].playing && pair[1].playing) out["turns"] = {{"fixed", blocks_json(pair[0].row)}, {"open", blocks_json(pair[1].row)}};
+  return out;
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bill of a case: what each level costs besides its time, one line a level, as cells for every format.
+#pragma once
+
+#include "report/access.hpp"
+#include "report/format.hpp"
+#include "report/table.hpp"
+
+namespace strata::report {
+
+struct BillTable {
+  Cells header;
+  std::vector<Cells> rows;  // empty: no level has a number
+};
+BillTable bill_table(const Json& one_case, const Glyphs& glyphs);
+
+// "1,128 (900 to 1,400)", "at once", "never"; glyphs.missing if it is not known.
+std::string break_even_words(const Json& break_even, const Glyphs& glyphs);
+
+// Facts that a level reported after it had run, in words: "31 guards, 12 us a call; 2 compiled again".
+std::string fact_words(const Json& row);
+
+}  // namespace strata::report

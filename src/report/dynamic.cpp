@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/dynamic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "measure/turns.hpp"
+#include "report/first_screen.hpp"
+#include "stats/compare.hpp"
+
+namespace strata::report {
+namespace {
+
+// A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below (docs/method.md).
+constexpr double kLeastMs = 20, kLeastFactor = 2;
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+struct Size {
+  std::vector<double> settled_ms;
+  double first_ms = 0, again_ms = 0, worst_ratio = 0;
+};
+
+std::map<int, Size> sizes_of(const Json& found) {
+  std::map<int, Size> sizes;
+  for (const auto& visit : list(found, "visits")) {
+    auto& size = sizes[visit.value("size", 0)];
+    (visit.value("lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
+    size.worst_ratio = std::max(size.worst_ratio, number(visit, "worst_ratio").value_or(0));
+    for (const auto& ns : list(visit, "wall_ns")) size.settled_ms.push_back(ns.get<double>() * 1e-6);
+  }
+  return sizes;
+}
+
+store::Row row_of(const Json& blocks) {
+  store::Row row;
+  for (const auto& one : blocks) {
+    store::Block block;
+    block.restart = one.value("restart", 0);
+    block.round = one.value("round", 0);
+    block.wall_ns = one.value("wall_ns", std::vector<std::int64_t>{});
+    if (const auto wait = number(one, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
+    row.blocks.push_back(std::move(block));
+  }
+  return row;
+}
+
+Json against_fixed(const Json& found, int threads, double sigma, double minimum) {
+  if (!at(found, "turns").is_object()) return {};
+  const auto fixed = row_of(at(found, "turns.fixed")), open = row_of(at(found, "turns.open"));
+  const auto comparison = stats::compare(stats::log_differences(measure::medians({&fixed, &open}, threads, 0), 0, 1), sigma);
+  const auto ratio = comparison.ratio();
+  return {{"batch", at(found, "own")},
+          {"ratio", {{"value", finite(ratio.value)}, {"low", finite(ratio.low)}, {"high", finite(ratio.high)}, {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum).direction))}}}};
+}
+
+// What the level itself counted between its warm-up and the last visit.
+Json reported(const Json& found) {
+  const auto before = number(found, "reported.before.recompiles"), after = number(found, "reported.after.recompiles");
+  if (!before || !after) return {};
+  Json reasons = Json::array();
+  const auto& all = list(found, "reported.after.recompile_reasons");
+  for (std::size_t i = static_cast<std::size_t>(*before); i < all.size(); ++i) reasons.push_back(all[i]);
+  return {{"recompiles", *after - *before}, {"reasons", std::move(reasons)}};
+}
+
+std::vector<const Json*> rows_with(const Json& one_case) {
+  std::vector<const Json*> rows;
+  for (const Json* row : sorted_rows(one_case))
+    if (at(*row, "dynamic").is_object()) rows.push_back(row);
+  return rows;
+}
+
+}  // namespace
+
+Json dynamic_view(const store::Row& row, int threads, double sigma, double minimum) {
+  const auto found = row.info.value("dynamic", Json());
+  if (!found.is_object()) return {};
+  Json out{{"low", at(found, "low")}, {"high", at(found, "high")}, {"own", at(found, "own")}, {"state", found.value("state", "")}, {"reason", found.value("reason", "")}, {"hint", found.value("hint", "")},
+           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? found["prepare_ms"] : Json()}, {"sizes", Json::array()}, {"unseen", nullptr}, {"recompiled", nullptr}, {"recompile_ms", nullptr},
+           {"reported", nullptr}, {"against_fixed", nullptr}};
+  if (out["state"] != "measured") return out;
+  int unseen = 0, recompiled = 0;
+  double total = 0;
+  for (const auto& [batch, size] : sizes_of(found)) {
+    const double settled = stats::median(size.settled_ms), extra = size.first_ms - settled;
+    const bool seen = found.value("own", 0) == batch;  // the artefact was warmed up with it
+    const bool again = !seen && extra >= kLeastMs && size.first_ms >= kLeastFactor * std::max(settled, size.again_ms);
+    unseen += !seen;
+    recompiled += again;
+    total += again ? extra : 0;
+    out["sizes"].push_back({{"batch", batch}, {"seen", seen}, {"first_ms", size.first_ms}, {"again_ms", size.again_ms}, {"settled_ms", finite(settled)}, {"recompiled", again},
+                            {"recompile_ms", again ? Json(extra) : Json()}, {"envelopes", size.worst_ratio}});
+  }
+  out["unseen"] = unseen;
+  out["recompiled"] = recompiled;
+  out["recompile_ms"] = total;
+  out["reported"] = reported(found);
+  out["against_fixed"] = against_fixed(found, threads, sigma, minimum);
+  return out;
+}
+
+DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool brief) {
+  DynamicTable out;
+  for (const Json* row : rows_with(one_case)) {
+    if (out.header.empty()) out.header = {"level", "recompiled", "in all", brief ? "against fixed" : "times as fast as fixed", "verdict", "prepare"};
+    const Json& found = at(*row, "dynamic");
+    Cells cells{level_name(*row)};
+    if (text(found, "state") != "measured") {
+      cells.push_back(text(found, "state"));
+      if (!brief) cells.insert(cells.end(), {glyphs.missing, glyphs.missing});
+      cells.push_back(text(found, "reason"));
+      if (!brief) cells.push_back(glyphs.missing);
+      out.rows.push_back(std::move(cells));
+      continue;
+    }
+    const auto prepare = number(found, "prepare_ms");
+    const auto& ratio = at(found, "against_fixed.ratio");
+    cells.push_back(fmt::format("{} of {}", text(found, "recompiled"), text(found, "unseen")));
+    cells.push_back(number(found, "recompiled").value_or(0) > 0 ? duration(number(found, "recompile_ms").value_or(0)) : glyphs.missing);
+    cells.push_back(ratio.is_object() && number(ratio, "value") ? ratio_with_interval(ratio, glyphs) : glyphs.missing);
+    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : "");
+    cells.push_back(prepare ? duration(*prepare) : glyphs.missing);
+    out.rows.push_back(std::move(cells));
+  }
+  return out;
+}
+
+DynamicTable dynamic_sizes(const Json& one_case, const Glyphs& glyphs, bool brief) {
+  std::set<int> batches;
+  std::vector<std::pair<std::string, std::map<int, std::string>>> times;
+  for (const Json* row : rows_with(one_case)) {
+    if (text(*row, "dynamic.state") != "measured") continue;
+    auto& [name, of] = times.emplace_back(level_name(*row), std::map<int, std::string>{});
+    for (const auto& size : list(*row, "dynamic.sizes")) {
+      const int batch = static_cast<int>(number(size, "batch").value_or(0));
+      batches.insert(batch);
+      of[batch] = number(size, "settled_ms") ? duration(*number(size, "settled_ms")) : glyphs.missing;
+      if (flag(size, "recompiled")) of[batch] += brief ? " *" : " (+" + duration(number(size, "recompile_ms").value_or(0)) + ")";
+    }
+  }
+  DynamicTable out;
+  if (times.empty()) return out;
+  out.header = {"batch"};
+  for (const int batch : batches) out.header.push_back(count(batch));
+  for (const auto& [name, of] : times) {
+    Cells line{name};
+    for (const int batch : batches) line.push_back(of.contains(batch) ? of.at(batch) : glyphs.missing);
+    out.rows.push_back(std::move(line));
+  }
+  return out;
+}
+
+}  // namespace strata::report

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/dynamic.hpp"
+
+#include <gmock/gmock.h>
+
+#include "report/bill.hpp"
+
+namespace strata::report {
+namespace {
+
+constexpr double kSigma = 0.015, kMinimum = 0.01;
+
+Json visit(int size, int lap, double first_ms, double settled_ms, double worst = 1.0) {
+  return {{"size", size}, {"lap", lap}, {"first_ns", first_ms * 1e6}, {"wall_ns", {settled_ms * 1e6, settled_ms * 1e6, settled_ms * 1e6}}, {"worst_ratio", worst}};
+}
+
+store::Row row_with(Json visits) {
+  store::Row row;
+  row.info["dynamic"] = {{"low", 1}, {"high", 4}, {"own", 2}, {"state", "measured"}, {"reason", ""}, {"visits", std::move(visits)}, {"prepare_ms", 0.0}};
+  return row;
+}
+
+Json blocks(double ms) {
+  Json out = Json::array();
+  for (int restart = 0; restart < 2; ++restart)
+    for (int round = 0; round < 12; ++round) out.push_back({{"restart", restart}, {"round", round}, {"wall_ns", {static_cast<std::int64_t>(ms * 1e6) + 100 * round}}, {"runq_ns", 0}});
+  return out;
+}
+
+TEST(DynamicView, counts_a_slow_first_call_at_a_new_size_and_times_it) {
+  const auto found = dynamic_view(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8), visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}), 1, kSigma, kMinimum);
+  EXPECT_EQ(found["recompiled"], 1) << "the size that it was warmed up with is no new one, and 2 ms are none";
+  EXPECT_EQ(found["unseen"], 2);
+  EXPECT_DOUBLE_EQ(found["recompile_ms"].get<double>(), 395);
+  EXPECT_TRUE(found["sizes"][1]["seen"].get<bool>());
+  EXPECT_TRUE(found["prepare_ms"].is_null());
+}
+
+TEST(DynamicView, does_not_take_a_slow_call_for_a_recompilation_where_the_second_visit_is_as_slow) {
+  const auto found = dynamic_view(row_with({visit(1, 0, 60, 5), visit(1, 1, 55, 5)}), 1, kSigma, kMinimum);
+  EXPECT_EQ(found["recompiled"], 0) << "what follows every change of size is no compilation";
+}
+
+TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
+  auto row = row_with({visit(1, 0, 5, 5)});
+  row.info["dynamic"]["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
+  const auto found = dynamic_view(row, 1, kSigma, kMinimum)["against_fixed"];
+  EXPECT_EQ(found["batch"], 2);
+  EXPECT_NEAR(found["ratio"]["value"].get<double>(), 0.8, 1e-3);
+  EXPECT_LT(found["ratio"]["high"].get<double>(), 1.0);
+  EXPECT_EQ(found["ratio"]["verdict"], "slower");
+}
+
+TEST(DynamicView, gives_a_failure_its_reason_and_no_figure) {
+  store::Row row;
+  row.info["dynamic"] = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
+  const auto found = dynamic_view(row, 1, kSigma, kMinimum);
+  EXPECT_EQ(found["reason"], "batch 4: wrong");
+  EXPECT_TRUE(found["sizes"].empty() && found["recompiled"].is_null() && found["against_fixed"].is_null());
+  EXPECT_TRUE(dynamic_view(store::Row{}, 1, kSigma, kMinimum).is_null());
+}
+
+TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
+  Json one_case{{"rows", Json::array()}};
+  const auto row = row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 8, 8), visit(2, 1, 8, 8)});
+  one_case["rows"].push_back({{"level", "compile"}, {"variant", "default"}, {"state", "measured"}, {"dynamic", dynamic_view(row, 1, kSigma, kMinimum)}});
+  one_case["rows"].push_back({{"level", "aoti"}, {"variant", "default"}, {"state", "measured"}, {"dynamic", {{"state", "unsupported"}, {"reason", "it does not export"}}}});
+  const auto levels = dynamic_levels(one_case, glyphs(false)), sizes = dynamic_sizes(one_case, glyphs(false));
+  ASSERT_EQ(levels.rows.size(), 2U);
+  for (const auto& line : levels.rows) {
+    EXPECT_EQ(line.size(), levels.header.size());
+    EXPECT_EQ(line[1], line[0] == "aoti" ? "unsupported" : "1 of 1");
+  }
+  EXPECT_EQ(sizes.header, (Cells{"batch", "1", "2"}));
+  EXPECT_EQ(sizes.rows, (std::vector<Cells>{{"compile", "5.00 ms (+395 ms)", "8.00 ms"}}));
+  EXPECT_THAT(dynamic_levels(one_case, glyphs(false), true).rows, testing::Contains(Cells{"aoti", "unsupported", "it does not export"}));
+  EXPECT_EQ(dynamic_sizes(one_case, glyphs(false), true).rows[0], (Cells{"compile", "5.00 ms *", "8.00 ms"}));
+}
+
+TEST(Bill, says_at_once_never_or_how_many_iterations_with_their_interval) {
+  EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)), "at once");
+  EXPECT_EQ(break_even_words({{"iterations", nullptr}, {"low", nullptr}, {"high", nullptr}, {"never", true}}, glyphs(false)), "never");
+  EXPECT_EQ(break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", 1400.0}, {"never", false}}, glyphs(false)), "1,128 (900 to 1,400)");
+  EXPECT_EQ(break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", nullptr}, {"never", false}}, glyphs(false)), "1,128 (from 900)");
+  EXPECT_EQ(break_even_words(nullptr, glyphs(false)), glyphs(false).missing);
+}
+
+TEST(Bill, puts_what_a_level_reported_after_its_run_into_words) {
+  EXPECT_EQ(fact_words({{"facts", {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}}), "31 guards, 12.0 us a call; 1 compiled again, size mismatch");
+  EXPECT_EQ(fact_words({{"facts", {{"bailouts", 0}}}}), "0 bailouts");
+  EXPECT_EQ(fact_words({{"facts", nullptr}}), "");
+}
+
+}  // namespace
+}  // namespace strata::report
