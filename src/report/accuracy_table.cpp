@@ -39,7 +39,7 @@ std::string ratio_cell(const Json& point, const Glyphs& glyphs) {
 std::string sentence_of(const Json& point, const Glyphs& glyphs) {
   std::string out = fmt::format("{} in {}: ", level_name(point), text(point, "maths"));
   if (const auto faster = number(point, "ratio.value")) out += fmt::format("{} times as fast, ", ratio(*faster));
-  out += score_difference(point, glyphs);
+  out += "score " + score_difference(point, glyphs);
   if (const auto differ = of_count(point, "eval.differ", "eval.count", glyphs); differ != glyphs.missing) out += fmt::format(", {} answers differ", differ);
   return out;
 }

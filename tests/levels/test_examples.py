@@ -132,7 +132,7 @@ def test_a_new_cpp_level_passes_once_it_is_built(tmp_path):
     assert made.returncode == 0, made.stderr
     folder = tmp_path / "mine"
     # The real flags, which set NDEBUG: the suite tells a debug build apart.
-    subprocess.run(["cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DSTRATA_ROOT={ROOT}", *launcher()], check=True, stdout=subprocess.DEVNULL, timeout=120)
+    subprocess.run(["cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DSTRATA_ROOT={ROOT}", "-DCMAKE_UNITY_BUILD=ON", *launcher()], check=True, stdout=subprocess.DEVNULL, timeout=120)
     subprocess.run(["ninja", "-C", folder / "build"], check=True, stdout=subprocess.DEVNULL, timeout=280)
     done = strata("level", "check", folder)
     assert done.returncode == 0, done.stdout + done.stderr

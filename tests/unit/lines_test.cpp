@@ -48,5 +48,16 @@ TEST_F(Lines, takes_the_files_of_the_model_and_refuses_one_that_is_missing) {
   EXPECT_THAT(missing.error().what, testing::HasSubstr("none.cpp"));
 }
 
+TEST_F(Lines, finds_every_file_that_a_shipped_level_names) {
+  const fs::path root = STRATA_SOURCE_DIR;
+  const auto found = discover({root / "levels"});
+  EXPECT_GE(found.levels.size(), 7U);
+  for (const auto& level : found.levels)
+    for (const char* model : {"resnet50", "mnist_convnet"}) {
+      const auto kept = to_maintain(level, {"", "", "", root.string()}, model);
+      EXPECT_TRUE(kept) << kept.error().what;
+    }
+}
+
 }  // namespace
 }  // namespace strata::level
