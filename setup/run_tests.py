@@ -70,30 +70,35 @@ def settle(counts: Counts, exit_code: int, what: str) -> Counts:
     return counts
 
 
-def gtest(program: pathlib.Path, reports: pathlib.Path, **environment: str) -> Counts:
-    """The program's tests in several processes, as much of their time is waiting for workers that are meant to hang."""
-    shards = range(2 * processes())
-    files = [reports / f"gtest-{shard}.json" for shard in shards]
-    for file in files:
-        file.unlink(missing_ok=True)
-    running = [start([str(program), "--gtest_brief=1", f"--gtest_output=json:{files[shard]}"], GTEST_TOTAL_SHARDS=str(len(shards)), GTEST_SHARD_INDEX=str(shard), **environment) for shard in shards]
-    exit_code = max(abs(finish(one)) for one in running)
-    counts = Counts()
-    for report in files:
-        if not report.exists():
-            counts = settle(counts, 1, report.name)
-            continue
-        for suite in json.loads(report.read_text())["testsuites"]:
-            for test in suite["testsuite"]:
-                if test["result"] == "SKIPPED":
-                    counts.skipped += 1
-                elif test["status"] == "RUN":
-                    counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
-    return settle(counts, exit_code, str(program.relative_to(ROOT)))
+class Gtest:
+    """A test program in several processes, as much of its time is waiting for workers that are meant to hang. They run until counts() is asked for."""
+
+    def __init__(self, program: pathlib.Path, reports: pathlib.Path, **environment: str) -> None:
+        self.name = str(program.relative_to(ROOT))
+        shards = range(2 * processes())
+        self.files = [reports / f"gtest-{program.parent.name}-{shard}.json" for shard in shards]
+        for file in self.files:
+            file.unlink(missing_ok=True)
+        self.running = [start([str(program), "--gtest_brief=1", f"--gtest_output=json:{file}"], GTEST_TOTAL_SHARDS=str(len(shards)), GTEST_SHARD_INDEX=str(shard), **environment)
+                        for shard, file in enumerate(self.files)]
+
+    def counts(self) -> Counts:
+        exit_code = max(abs(finish(one)) for one in self.running)
+        counts = Counts()
+        for report in self.files:
+            if not report.exists():
+                counts = settle(counts, 1, report.name)
+                continue
+            for suite in json.loads(report.read_text())["testsuites"]:
+                for test in suite["testsuite"]:
+                    if test["result"] == "SKIPPED":
+                        counts.skipped += 1
+                    elif test["status"] == "RUN":
+                        counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
+        return settle(counts, exit_code, self.name)
 
 
-def pytest(folder: pathlib.Path, reports: pathlib.Path, *options: str) -> Counts:
-    report = reports / f"{folder.name}.xml"
+def pytest(folder: pathlib.Path, report: pathlib.Path, *options: str) -> Counts:
     report.unlink(missing_ok=True)
     exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", *options, str(folder)])
     counts = Counts()
@@ -119,10 +124,10 @@ def fuzz() -> Counts:
 
 
 def unit(reports: pathlib.Path) -> Counts:
-    counts = gtest(BUILD / "release/strata_unit", reports)
-    print("the same under AddressSanitizer and UndefinedBehaviorSanitizer", flush=True)
-    counts += gtest(BUILD / "asan/strata_unit", reports, UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", ASAN_OPTIONS="detect_stack_use_after_return=1")
-    return counts + fuzz()
+    """The unit tests as they are, the same under AddressSanitizer and UndefinedBehaviorSanitizer, and beside them the fuzzers, which use one core."""
+    sanitized = Gtest(BUILD / "asan/strata_unit", reports, UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", ASAN_OPTIONS="detect_stack_use_after_return=1")
+    counts = Gtest(BUILD / "release/strata_unit", reports).counts()
+    return fuzz() + counts + sanitized.counts()
 
 
 def run_part(part: str, reports: pathlib.Path) -> Counts:
@@ -132,8 +137,8 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
     together = ["-n", str(processes()), "--dist", "loadscope", "--max-worker-restart=0"]
     if folder.name != "levels":
-        return pytest(folder, reports, *together)
-    return pytest(folder, reports, "-m", "not alone", *together) + pytest(folder, reports, "-m", "alone")
+        return pytest(folder, reports / f"{folder.name}.xml", *together)
+    return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(folder, reports / "levels-alone.xml", "-m", "alone")
 
 
 def main() -> int:

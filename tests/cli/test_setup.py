@@ -333,9 +333,9 @@ def test_counts_a_cpp_test_program_by_its_report(tmp_path):
     # its tests lie in the first shard
     program = executable(tmp_path / "p", f"#!/bin/sh\n[ $GTEST_SHARD_INDEX = 0 ] || exit 0\nfor a; do case $a in --gtest_output=json:*) echo '{report}' >\"${{a#--gtest_output=json:}}\";; esac; done; exit 1\n")
     module.ROOT = tmp_path
-    assert str(module.gtest(program, tmp_path)) == "1 passed, 1 failed, 1 skipped"
+    assert str(module.Gtest(program, tmp_path).counts()) == "1 passed, 1 failed, 1 skipped"
     silent = executable(tmp_path / "q", "#!/bin/sh\nexit 139\n")
-    assert str(module.gtest(silent, tmp_path)) == "0 passed, 1 failed"
+    assert str(module.Gtest(silent, tmp_path).counts()) == "0 passed, 1 failed"
 
 
 def test_an_unknown_part_is_refused():

@@ -426,7 +426,7 @@ TEST_F(WorkerTest, leaves_no_worker_behind_when_the_driver_is_killed) {
   ::setenv("STRATA_TEST_CHILD_DRIVER", out.c_str(), 1);
   const pid_t driver = ::fork();
   if (driver == 0) {
-    ::unsetenv("GTEST_TOTAL_SHARDS");  // this shard's child runs this one test whatever its number
+    for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) ::unsetenv(shard);  // the child runs this one test whatever its number
     ::execl("/proc/self/exe", "strata_unit", "--gtest_filter=WorkerTest.child_driver", nullptr);
     ::_exit(127);
   }
