@@ -195,40 +195,52 @@ Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, 
   return std::optional<measure::Evaluation>(std::move(*begun));
 }
 
+Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, ProgressLine& line) {
+  const auto& s = ready.setting;
+  const auto capture = [&](const Json& one, const plan::Bundle* shared) {
+    line.status(fmt::format("capturing {}", s.options.model), -1);
+    return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); }, shared);
+  };
+  std::optional<plan::Bundle> strict;
+  if (spec.value("maths", "fp32") != "fp32") {
+    auto captured = capture(in_float32(spec), nullptr);
+    if (!captured) return tl::unexpected(captured.error());
+    strict = std::move(*captured);
+  }
+  const auto bundle = capture(spec, strict ? &*strict : nullptr);
+  if (!bundle) return tl::unexpected(bundle.error());
+  std::optional<plan::Bundle> deep;
+  if (s.options.deep && spec.value("mode", "infer") == "infer") {
+    auto tapped = in_float32(spec);
+    tapped.erase("dynamic");
+    tapped["deep"] = true;
+    auto captured = capture(tapped, nullptr);
+    if (!captured) return tl::unexpected(captured.error());
+    deep = std::move(*captured);
+  }
+  auto evaluation = evaluation_of(ready, spec, *bundle, store);
+  if (!evaluation) return tl::unexpected(evaluation.error());
+  const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr, *evaluation ? &**evaluation : nullptr};
+  return measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
+}
+
+// A case that cannot be run does not take the others with it; the first error is returned after them.
 Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, ProgressLine& line) {
   measure::Outcome all;
-  const auto& s = ready.setting;
+  std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto capture = [&](const Json& one, const plan::Bundle* shared) {
-      line.status(fmt::format("capturing {}", s.options.model), -1);
-      return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); }, shared);
-    };
-    std::optional<plan::Bundle> strict;
-    if (spec.value("maths", "fp32") != "fp32") {
-      auto captured = capture(in_float32(spec), nullptr);
-      if (!captured) return tl::unexpected(captured.error());
-      strict = std::move(*captured);
+    const auto outcome = run_case(ready, spec, store, line);
+    if (!outcome) {
+      if (interrupted()) break;
+      if (&spec != &ready.specs.back()) line.callbacks().note(outcome.error().what);
+      if (!first) first = outcome.error();
+      continue;
     }
-    const auto bundle = capture(spec, strict ? &*strict : nullptr);
-    if (!bundle) return tl::unexpected(bundle.error());
-    std::optional<plan::Bundle> deep;
-    if (s.options.deep && spec.value("mode", "infer") == "infer") {
-      auto tapped = in_float32(spec);
-      tapped.erase("dynamic");
-      tapped["deep"] = true;
-      auto captured = capture(tapped, nullptr);
-      if (!captured) return tl::unexpected(captured.error());
-      deep = std::move(*captured);
-    }
-    auto evaluation = evaluation_of(ready, spec, *bundle, store);
-    if (!evaluation) return tl::unexpected(evaluation.error());
-    const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr, *evaluation ? &**evaluation : nullptr};
-    const auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
-    if (!outcome) return tl::unexpected(outcome.error());
     all.failed = all.failed || outcome->failed;
     all.missing = all.missing || outcome->missing;
   }
+  if (first) return tl::unexpected(*first);
   return all;
 }
 
@@ -260,8 +272,8 @@ int compare(Arguments& a) {
   const auto cases = store->run_cases(run.run_id);
   const int shown = cases && !cases->empty() ? show_result(a, *store, ready->setting) : 0;
   if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept as run {}\n", run.run_id);
-  if (!outcome) return complain(outcome.error());
   if (interrupted()) return 130;
+  if (!outcome) return complain(outcome.error());
   if (shown != 0) return shown;
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
 }

@@ -127,7 +127,7 @@ void add_report(CLI::App& app, int& exit_code) {
 }
 
 void add_export_data(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run");
+  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run's blocks");
   auto a = std::make_shared<Arguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import traceback
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import strata_sdk  # noqa: F401  it appends STRATA_OVERLAY, which may hold safetensors
 
-CHUNK_BYTES = 64 << 20  # inputs in one file, so that a worker's memory stays bounded
+CHUNK_BYTES = 64 << 20  # inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
 
 
 def write_inputs(options: argparse.Namespace) -> dict:
@@ -24,10 +25,11 @@ def write_inputs(options: argparse.Namespace) -> dict:
     bundle = json.loads((options.bundle / "bundle.json").read_text(encoding="utf-8"))
     module = load(options.file)
     function(module, options.file, options.function)
-    arrays = checked_inputs(called(function(module, options.file, "inputs"), options.file), bundle)
+    arrays = checked_inputs(called("inputs", function(module, options.file, "inputs"), options.file), bundle)
     batch, count = bundle["case"]["batch"], len(next(iter(arrays.values())))
     batches = -(-count // batch)
-    per_file = max(1, CHUNK_BYTES // max(1, sum(batch * a[:1].nbytes for a in arrays.values())))
+    results = sum(math.prod(o["shape"]) * (2 if o["dtype"] == "bfloat16" else np.dtype(o["dtype"]).itemsize) for o in bundle["outputs"])
+    per_file = max(1, CHUNK_BYTES // max(1, results + sum(batch * a[:1].nbytes for a in arrays.values())))
     chunks = []
     for first in range(0, batches, per_file):
         held = range(first, min(batches, first + per_file))
@@ -55,7 +57,7 @@ def score(options: argparse.Namespace) -> dict:
         outputs[name] = np.concatenate(parts)[:about["count"]]
     first = next(iter(outputs.values()))
     answers = first.argmax(1).tolist() if first.ndim == 2 and first.shape[1] > 1 and first.dtype.kind == "f" else None  # before score(), which may change the arrays
-    value = called(function(module, options.file, options.function), options.file, first if len(outputs) == 1 else outputs)
+    value = called(options.function, function(module, options.file, options.function), options.file, first if len(outputs) == 1 else outputs)
     total, each = checked_score(value, about["count"], options.function)
     return {"score": total, "per_example": each, "answers": answers, "count": about["count"]}
 

@@ -43,14 +43,14 @@ def function(module: Any, path: Path, name: str) -> Callable:
     raise Problem("usage", f"--eval: {path} has no function '{name}'", f"did you mean '{near[0]}'? " if near else f"it has: {', '.join(own) or 'no functions'}; it needs inputs() and the score")
 
 
-def called(what: Callable, path: Path, *arguments: Any) -> Any:
-    """The function's result; Problem with the line in the user's file when it raises."""
+def called(name: str, what: Callable, path: Path, *arguments: Any) -> Any:
+    """The result of the file's function `name`; Problem with the line in the user's file when it raises."""
     try:
         return what(*arguments)
     except BaseException as error:
         traceback.print_exc(file=sys.stderr)
-        code = "usage" if what.__name__ == "inputs" else "failed"
-        raise Problem(code, f"--eval: {what.__name__}() of {path.name} raised {place(error, path)}", "the log has the whole trace") from error
+        code = "usage" if name == "inputs" else "failed"
+        raise Problem(code, f"--eval: {name}() of {path.name} raised {place(error, path)}", "the log has the whole trace") from error
 
 
 def place(error: BaseException, path: Path) -> str:
@@ -75,6 +75,8 @@ def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     for one in wanted:
         name, batch, rest = one["name"], bundle["case"]["batch"], one["shape"][1:]
+        if one["dtype"] == "bfloat16":
+            raise Problem("usage", f"--eval: the network's input {name} is bfloat16, which NumPy has not", "let the network take float32 and convert it")
         if one["shape"][:1] != [batch]:
             raise Problem("usage", f"--eval: the network's input {name} is {one['shape']}: its first extent is not the batch of {batch}", "a score needs inputs whose first extent counts examples")
         if not hasattr(given[name], "__array__"):

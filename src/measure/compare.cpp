@@ -39,14 +39,14 @@ class CaseRun {
   Result<void> look_closer();
   Result<void> take_turns();
   Result<void> open_batch();
-  void serve();
-  void evaluate();
+  Result<void> serve();
+  Result<void> evaluate();
   Result<Outcome> finish();
 
  private:
   Result<Player> make_player(const level::Level& level);
   Result<void> add_row(Player& player);
-  std::optional<Failure> prepare_one(Player& player, double& prepare_ms);
+  std::optional<Failure> prepare_one(Player& player);
   void prove_one(Player& player);
   void certify(Player& player);
   Result<void> write(Player& player) { return store_.update_row(player.row); }
@@ -66,6 +66,7 @@ class CaseRun {
   Result<void> open_reference();
   void store_phases(Player& player);
   std::optional<proof::Reference> reference_, deep_reference_, strict_reference_;
+  std::optional<DynamicPass> dynamic_;
   std::optional<proof::TrainReference> training_;  // in place of reference_ in mode train
   proof::Power power_;
   store::Case case_;
@@ -93,6 +94,10 @@ Result<void> CaseRun::open_reference() {
     strict_reference_ = std::move(*strict);
   }
   power_ = proof::power(strict_reference_ ? *strict_reference_ : *reference_);
+  if (!bundle_.dynamic) return {};
+  auto dynamic = DynamicPass::open(*bundle_.dynamic, *reference_, setting_.order_seed);
+  if (!dynamic) return tl::unexpected(dynamic.error());
+  dynamic_ = std::move(*dynamic);
   return {};
 }
 
@@ -171,12 +176,11 @@ Result<void> CaseRun::add_row(Player& player) {
   return {};
 }
 
-std::optional<Failure> CaseRun::prepare_one(Player& player, double& prepare_ms) {
+std::optional<Failure> CaseRun::prepare_one(Player& player) {
   if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place)) return why;
   progress_.status(fmt::format("preparing {}", player.name()), -1);
   const auto prepared = prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
   if (!prepared) return prepared.error();
-  prepare_ms = *prepared;
   if (*prepared > 1000) progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.name(), *prepared / 1000));
   return std::nullopt;
 }
@@ -206,14 +210,13 @@ std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
 }
 
 void CaseRun::prove_one(Player& player) {
-  double prepare_ms = 0;
-  if (const auto why = prepare_one(player, prepare_ms)) return player.drop(*why);
+  if (const auto why = prepare_one(player)) return player.drop(*why);
   if (strict_) {
     if (const auto why = prove_in_float32(player)) return player.drop(*why);
     if (!player.playing || interrupted()) return certify(player);
     if (const auto& sets = player.evidence.sets; std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); })) return certify(player);
   }
-  run_alone(player, judge(), prepare_ms, progress_);
+  run_alone(player, judge(), progress_);
   std::ifstream warm(player.job.cache / "warm.json");
   const auto first = Json::parse(warm, nullptr, false);
   if (first.is_object()) player.row.info["first_ever"] = first;
@@ -341,9 +344,7 @@ Result<void> CaseRun::take_turns() {
 
 // One artefact over several batch sizes, level by level; what came of it stays in the row's info.
 Result<void> CaseRun::open_batch() {
-  if (!bundle_.dynamic || !reference_) return {};
-  const auto pass = DynamicPass::open(*bundle_.dynamic, *reference_, setting_.order_seed);
-  if (!pass) return tl::unexpected(pass.error());
+  if (!dynamic_) return {};
   TurnsPlan turns;
   turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0, 0, "dynamic"};
   turns.seed = setting_.order_seed;
@@ -355,11 +356,11 @@ Result<void> CaseRun::open_batch() {
     Json found;
     if (!player.job.level.dynamic) {
       found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
+    } else if (auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment, setting_.options, logs_); !job) {
+      found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
-      auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment, setting_.options, logs_);
-      if (!job) return tl::unexpected(job.error());
       job->launch.log_path += ".dynamic";
-      auto ran = pass->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)), store_, turns, progress_);
+      auto ran = dynamic_->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)), store_, turns, progress_);
       if (!ran) return tl::unexpected(ran.error());
       found = std::move(*ran);
     }
@@ -371,23 +372,28 @@ Result<void> CaseRun::open_batch() {
 }
 
 // A pass of its own, after the turns: what goes wrong there takes nothing from a row but its clients.
-void CaseRun::serve() {
-  if (setting_.options.clients.empty() || !reference_) return;
+Result<void> CaseRun::serve() {
+  if (setting_.options.clients.empty() || !reference_) return {};
   const auto clients = plan::parse_clients(setting_.options.clients);
   ServePlan plan{clients.value_or(std::vector<int>{}), std::clamp(setting_.effort.restarts, 3, 6), setting_.effort.serve_s, threads(), setting_.order_seed};
   serving_failed_ = serve_clients(players_, *reference_, plan, progress_);
+  for (auto& player : players_)
+    if (auto written = write(player); !written) return written;
+  return {};
 }
 
 // The user's score of every level that has numbers. A score that fails leaves them.
-void CaseRun::evaluate() {
+Result<void> CaseRun::evaluate() {
   for (auto& player : players_) {
     if (!evaluation_ || !player.playing || player.row.blocks.empty() || player.job.level.harness || interrupted()) continue;
     progress_.status(fmt::format("scoring {}", player.name()), -1);
     auto found = measure::evaluate(player, *evaluation_, setting_.place, setting_.environment);
-    if (interrupted()) return;
+    if (interrupted()) break;
     if (found["state"] != "scored") progress_.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
     player.row.info["eval"] = std::move(found);
+    if (auto written = write(player); !written) return written;
   }
+  return {};
 }
 
 Result<Outcome> CaseRun::finish() {
@@ -447,8 +453,9 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
     if (auto done = run.take_turns(); !done) return tl::unexpected(done.error());
   if (!interrupted())
     if (auto done = run.open_batch(); !done) return tl::unexpected(done.error());
-  if (!interrupted()) run.serve();
-  run.evaluate();
+  if (!interrupted())
+    if (auto done = run.serve(); !done) return tl::unexpected(done.error());
+  if (auto done = run.evaluate(); !done) return tl::unexpected(done.error());
   return run.finish();
 }
 

@@ -56,7 +56,9 @@ Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, i
 
 // The open artefact's weights are proven at the case's own batch, as those of the fixed one.
 Try<void> DynamicPass::prove_weights(const Player& player, Session& session) const {
-  for (const std::string set : {"generic1", "generic2", "timed"}) {
+  auto sets = fixed_->generic_sets();
+  sets.emplace_back("timed");
+  for (const std::string& set : sets) {
     if (auto done = session.weights(set); !done) return done;
     auto outputs = session.prove(kEntries);
     if (!outputs) return tl::unexpected(outputs.error());
@@ -136,8 +138,15 @@ Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::v
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", player.name()), -1);
   if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, store, turns, progress); !ran) return tl::unexpected(ran.error());
-  if (!pair[1].playing) fill_failure(out, Failure{state_from(pair[1].row.state).value_or(State::failed), pair[1].row.reason, pair[1].row.hint, ""});
-  if (pair[0].playing && pair[1].playing) out["turns"] = {{"fixed", blocks_json(pair[0].row)}, {"open", blocks_json(pair[1].row)}};
+  const auto state = state_from(pair[1].row.state).value_or(State::failed);
+  if (!pair[1].playing && (state == State::unequal || state == State::mistrusted))
+    fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});
+  else if (interrupted())
+    out["turns_note"] = "interrupted";
+  else if (const auto lost = std::find_if(pair.begin(), pair.end(), [](const Player& one) { return !one.playing; }); lost != pair.end())
+    out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open", lost->row.reason);  // what the visits gave stays
+  else
+    out["turns"] = {{"fixed", blocks_json(pair[0].row)}, {"open", blocks_json(pair[1].row)}};
   return out;
 }
 

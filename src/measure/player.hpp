@@ -27,6 +27,7 @@ struct Player {
   Job job;
   store::Row row;
   proof::Evidence evidence;
+  std::optional<double> strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another maths mode
   proof::TrainEvidence training;
   std::optional<proof::OutputVerdict> deep;  // layer by layer, if asked for
   std::string deep_note;                     // why not, if it could not be done

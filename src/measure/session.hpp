@@ -113,7 +113,8 @@ class Session {
 
  private:
   explicit Session(const Job& job) : job_(job) {}
-  Try<Json> call(std::string_view op, Json fields) { return worker_->call(op, std::move(fields), job_.timeout); }
+  // `lasts`: what the request itself asks the level to take.
+  Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {}) { return worker_->call(op, std::move(fields), job_.timeout + lasts); }
   Failure bad_answer(std::string_view op, std::string_view why) const;
 
   const Job& job_;

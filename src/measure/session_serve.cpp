@@ -11,6 +11,7 @@ namespace strata::measure {
 namespace {
 
 constexpr std::int64_t kMostRequests = 2'000'000;  // of one client: a level that does next to nothing shall not fill the memory
+constexpr std::chrono::seconds kUntilBegin{1};      // clients of several processes wait for a common start
 
 }  // namespace
 
@@ -18,7 +19,8 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
   static std::atomic<int> count{0};
   const std::string prefix = (job_.scratch / fmt::format("{}-{}-serve-{}", job_.level.name(), worker_->pid(), count++)).string();
   auto answer = call("serve", {{"clients", request.clients}, {"threads", request.threads}, {"min_ns", request.at_least.count()}, {"max_requests", kMostRequests}, {"samples", request.samples},
-                               {"checks", request.checks}, {"seed", request.seed >> 16}, {"begin_ns", request.begin_ns ? Json(request.begin_ns) : Json()}, {"out", prefix}});
+                               {"checks", request.checks}, {"seed", request.seed >> 16}, {"begin_ns", request.begin_ns ? Json(request.begin_ns) : Json()}, {"out", prefix}},
+                     std::chrono::ceil<std::chrono::milliseconds>(request.at_least) + kUntilBegin);
   if (!answer) return tl::unexpected(answer.error());
   const auto told = answer->find("clients");
   if (told == answer->end() || !told->is_array() || told->size() != static_cast<std::size_t>(request.clients))

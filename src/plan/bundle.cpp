@@ -100,9 +100,14 @@ Error capture_error(const worker::Finished& ran, const fs::path& log) {
 
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress, const Bundle* strict) {
   const auto code = code_of(spec, place, environment);
-  const auto key = key_of(spec, code);
+  // The key is that of the case alone: an open batch beside it does not make another one of it.
+  auto fixed = spec;
+  fixed.erase("dynamic");
+  const auto range = spec.value("dynamic", nlohmann::json());
+  const auto suffix = range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
+  const auto key = key_of(fixed, code);
   if (!key) return tl::unexpected(key.error());
-  Bundle bundle{place.cache / "bundles" / *key, *key, {}, {}, true, nullptr};
+  Bundle bundle{place.cache / "bundles" / (*key + suffix), *key, {}, {}, true, nullptr};
   std::error_code ec;
   if (!fs::exists(bundle.folder / "bundle.json", ec)) {
     bundle.cached = false;
@@ -133,8 +138,8 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   if (!info) return tl::unexpected(info.error());
   bundle.info = std::move(*info);
   bundle.structure = structure_of(bundle, code);
-  if (spec.value("dynamic", nlohmann::json()).is_object()) {
-    Bundle open{bundle.folder / "dynamic", bundle.key + "-dynamic", {}, {}, bundle.cached, nullptr};
+  if (range.is_object()) {
+    Bundle open{bundle.folder / "dynamic", bundle.key + suffix, {}, {}, bundle.cached, nullptr};
     auto about = read_info(open.folder);
     if (!about) return tl::unexpected(about.error());
     open.info = std::move(*about);

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "common/nearest.hpp"
+#include "common/text.hpp"
 
 namespace strata::plan {
 namespace {
@@ -20,16 +21,13 @@ constexpr int kMostClients = 256;
 Result<std::vector<int>> parse_clients(const std::string& text) {
   const auto bad = [&](const std::string& why) { return fail(fmt::format("--clients {}: {}", text, why), fmt::format("write how many requests are in flight, 1 to {}, as 4 or 1,2,4", kMostClients), Exit::usage); };
   std::vector<int> clients;
-  for (std::size_t from = 0; from <= text.size();) {
-    const auto to = std::min(text.find(',', from), text.size());
-    const auto part = text.substr(from, to - from);
-    from = to + 1;
-    int value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error == std::errc::invalid_argument || end != part.data() + part.size()) return bad(part.empty() ? "a number is missing" : fmt::format("'{}' is not a whole number", part));
-    if (error != std::errc() || value < 1 || value > kMostClients) return bad(fmt::format("{} is not within 1 to {}", part, kMostClients));
-    if (std::find(clients.begin(), clients.end(), value) != clients.end()) return bad(fmt::format("{} is given twice", value));
-    clients.push_back(value);
+  if (text.empty()) return bad("a number is missing");
+  for (const auto& part : split(text, ',')) {
+    const auto value = number<std::int64_t>(part);
+    if (!value) return bad(part.empty() ? "a number is missing" : fmt::format("'{}' is not a whole number", part));
+    if (*value < 1 || *value > kMostClients) return bad(fmt::format("{} is not within 1 to {}", part, kMostClients));
+    if (std::find(clients.begin(), clients.end(), *value) != clients.end()) return bad(fmt::format("{} is given twice", part));
+    clients.push_back(static_cast<int>(*value));
   }
   std::sort(clients.begin(), clients.end());
   return clients;

@@ -83,7 +83,7 @@ Result<void> check(const Options& options) {
     return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths), "use --mode infer for other maths modes");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
     return usage(fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths), "leave one of them out");
-  if (!options.eval.empty() && modes->front() != "infer") return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
+  if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end()) return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
   if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));

@@ -6,15 +6,13 @@
 #include <map>
 
 #include "measure/turns.hpp"
+#include "report/estimate.hpp"
 #include "stats/compare.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
 namespace {
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json interval(const stats::Interval& i) { return {{"value", finite(i.value)}, {"low", finite(i.low)}, {"high", finite(i.high)}}; }
 
 // The logarithm of a row's median time in each restart.
 std::vector<double> log_times(const store::Row& row, int threads) {

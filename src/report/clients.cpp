@@ -7,14 +7,11 @@
 #include <array>
 #include <cmath>
 
+#include "report/estimate.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::report {
 namespace {
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-Json interval(const stats::Interval& i, double scale = 1) { return {{"value", finite(i.value * scale)}, {"low", finite(i.low * scale)}, {"high", finite(i.high * scale)}}; }
 
 // One stored point with its statistics.
 Json point_json(const Json& stored, double batch) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "report/estimate.hpp"
 #include "measure/turns.hpp"
 #include "report/first_screen.hpp"
 #include "stats/compare.hpp"
@@ -17,8 +18,6 @@ namespace {
 
 // A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below (docs/method.md).
 constexpr double kLeastMs = 20, kLeastFactor = 2;
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 struct Size {
   std::vector<double> settled_ms;
@@ -82,7 +81,7 @@ Json dynamic_view(const store::Row& row, int threads, double sigma, double minim
   if (!found.is_object()) return {};
   Json out{{"low", at(found, "low")}, {"high", at(found, "high")}, {"own", at(found, "own")}, {"state", found.value("state", "")}, {"reason", found.value("reason", "")}, {"hint", found.value("hint", "")},
            {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? found["prepare_ms"] : Json()}, {"sizes", Json::array()}, {"unseen", nullptr}, {"recompiled", nullptr}, {"recompile_ms", nullptr},
-           {"reported", nullptr}, {"against_fixed", nullptr}};
+           {"reported", nullptr}, {"against_fixed", nullptr}, {"against_fixed_note", at(found, "turns_note")}};
   if (out["state"] != "measured") return out;
   int unseen = 0, recompiled = 0;
   double total = 0;
@@ -123,7 +122,7 @@ DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool bri
     cells.push_back(fmt::format("{} of {}", text(found, "recompiled"), text(found, "unseen")));
     cells.push_back(number(found, "recompiled").value_or(0) > 0 ? duration(number(found, "recompile_ms").value_or(0)) : glyphs.missing);
     cells.push_back(ratio.is_object() && number(ratio, "value") ? ratio_with_interval(ratio, glyphs) : glyphs.missing);
-    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : "");
+    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : brief ? "" : text(found, "against_fixed_note"));
     cells.push_back(prepare ? duration(*prepare) : glyphs.missing);
     out.rows.push_back(std::move(cells));
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "report/estimate.hpp"
 #include "plan/clients.hpp"
 #include "report/clients.hpp"
 #include "report/format.hpp"
@@ -21,8 +22,6 @@ struct Point {
   double batch = 1, clients = 1;
   std::string as;  // threads, processes, or turns: the blocks of the comparison itself
 };
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo, double batch) {
   std::vector<double> ms;

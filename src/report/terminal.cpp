@@ -255,7 +255,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
                 phase_lines(one_case, glyphs(style.unicode), paint), dynamic_lines(one_case, glyphs(style.unicode), width, paint), client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
-                 without_number(screen, width, paint), foot},
+                without_number(screen, width, paint), foot},
                width);
 }
 

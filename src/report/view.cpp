@@ -12,6 +12,7 @@
 #include "report/accuracy.hpp"
 #include "report/clients.hpp"
 #include "report/dynamic.hpp"
+#include "report/estimate.hpp"
 #include "report/ledger.hpp"
 #include "report/slo.hpp"
 #include "report/sentence.hpp"
@@ -22,10 +23,6 @@ using Json = nlohmann::json;
 namespace {
 
 // What JSON cannot hold (infinite, not a number) is unknown: null.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-Json interval(const stats::Interval& i) { return {{"value", finite(i.value)}, {"low", finite(i.low)}, {"high", finite(i.high)}}; }
-
 Json summary(std::vector<double> ms, double estimate) {
   const auto s = stats::summarise(ms);
   return {{"estimate", finite(estimate)}, {"median", finite(s.median)}, {"p90", finite(s.p90)}, {"p99", finite(s.p99)}, {"min", finite(s.min)}, {"samples", s.count}};
@@ -304,7 +301,7 @@ Json CaseView::row_json(const store::Row& row) {
            {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
            {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}, {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))},
-            {"facts", row.info.value("facts", Json())}, {"lines", row.info.value("lines", Json())}, {"shipped", shipped(row)}, {"dynamic", dynamic_view(row, threads_, sigma_, minimum_)}};
+           {"facts", row.info.value("facts", Json())}, {"lines", row.info.value("lines", Json())}, {"shipped", shipped(row)}, {"dynamic", dynamic_view(row, threads_, sigma_, minimum_)}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "break_even_once", "histogram", "aa"}) out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")

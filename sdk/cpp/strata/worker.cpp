@@ -89,9 +89,9 @@ const Worker::Operations& Worker::operations() {
                                 {"weights", &Worker::weights}, {"read_weights", &Worker::read_weights},
                                 {"inputs", &Worker::inputs},   {"prove", &Worker::prove},
                                 {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
-                                 {"memory", &Worker::memory},   {"report", &Worker::report},
-                                 {"serve", &Worker::serve_clients},
-                                 {"unload", &Worker::unload},   {"bye", &Worker::bye}};
+                                {"memory", &Worker::memory},   {"report", &Worker::report},
+                                {"unload", &Worker::unload},   {"serve", &Worker::serve_clients},
+                                {"bye", &Worker::bye}};
   return table;
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Estimates as the result object has them (docs/results_schema.md); what is not finite is null.
+#pragma once
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "stats/compare.hpp"
+
+namespace strata::report {
+
+inline nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+
+inline nlohmann::json interval(const stats::Interval& i, double scale = 1) {
+  return {{"value", finite(i.value * scale)}, {"low", finite(i.low * scale)}, {"high", finite(i.high * scale)}};
+}
+
+}  // namespace strata::report
