@@ -75,7 +75,7 @@ class Gtest:
 
     def __init__(self, program: pathlib.Path, reports: pathlib.Path, **environment: str) -> None:
         self.name = str(program.relative_to(ROOT))
-        shards = range(2 * processes())
+        shards = range(4 * processes())
         self.files = [reports / f"gtest-{program.parent.name}-{shard}.json" for shard in shards]
         for file in self.files:
             file.unlink(missing_ok=True)
