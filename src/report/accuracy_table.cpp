@@ -33,7 +33,7 @@ std::string of_count(const Json& point, const char* part, const char* whole, con
 std::string ratio_cell(const Json& point, const Glyphs& glyphs) {
   if (flag(point, "reference")) return "reference";
   const auto text = ratio_with_interval(at(point, "ratio"), glyphs);
-  return at(point, "ratio").is_object() && !flag(point, "ratio.together") ? text + " *" : text;
+  return number(point, "ratio.value") && !flag(point, "ratio.together") ? text + " *" : text;
 }
 
 std::string sentence_of(const Json& point, const Glyphs& glyphs) {
