@@ -75,10 +75,13 @@ class Forced(train.TrainCapture):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", choices=[[], *CASES])
+    parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)}; all of them if none is named")
+    models = parser.parse_args().models
+    if unknown := set(models) - set(CASES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(CASES)}")
     bundle.TrainCapture = Forced
     print("| network | state | envelope of a gradient: median, widest | faults, in bounds of 8 envelopes |\n|---|---|---|---|")
-    for model in parser.parse_args().models or CASES:
+    for model in models or CASES:
         spec = check_spec({"model": model, "mode": "train", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4, "inputs": [{"name": "", "dtype": "float32", "shape": CASES[model]}]})
         with tempfile.TemporaryDirectory() as folder:
             for name in ("reference", "weights"):

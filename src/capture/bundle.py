@@ -24,7 +24,6 @@ from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
 from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights, source_files
 
-PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 Progress = Callable[[str], None]
 
 
@@ -148,7 +147,7 @@ class _Capture:
             weights = state_of(module)
             self.write(f"weights/{name}", weights)
             load_weights(work, weights, name)
-            entries = self.ring if name == "timed" else self.ring[:PROVEN_GENERIC]
+            entries = self.ring if name == "timed" else self.ring[:ref.PROVEN_GENERIC]
             self.say(f"reference of weight set {name}")
             wanted = self._reference(name, work, entries)
             if name == "timed":

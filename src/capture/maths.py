@@ -17,8 +17,6 @@ from capture.problem import Problem, is_out_of_memory
 from strata_sdk import maths
 from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
 
-PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
-
 
 def check_mode(spec: dict) -> None:
     """Problem when the spec's maths mode cannot be captured."""
@@ -70,7 +68,7 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
         for name in sorted(path.stem for path in (folder / "weights").glob("*.safetensors")):
             say(f"eager in {spec['maths']}, weight set {name}")
             load_weights(module, load_file(str(folder / "weights" / f"{name}.safetensors")), name)
-            runs = _runs(runner, module, ring if name == "timed" else ring[:PROVEN_GENERIC], info)
+            runs = _runs(runner, module, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], info)
             write(f"reference/{name}.{spec['maths']}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
     finally:
         ref.strict_float32()

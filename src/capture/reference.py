@@ -17,6 +17,7 @@ from strata_sdk.models import call
 
 Named = dict[str, Tensor]
 LEAST_RUNS = 5
+PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
 
 

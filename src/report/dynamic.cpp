@@ -122,7 +122,7 @@ DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool bri
     cells.push_back(fmt::format("{} of {}", text(found, "recompiled"), text(found, "unseen")));
     cells.push_back(number(found, "recompiled").value_or(0) > 0 ? duration(number(found, "recompile_ms").value_or(0)) : glyphs.missing);
     cells.push_back(ratio.is_object() && number(ratio, "value") ? ratio_with_interval(ratio, glyphs) : glyphs.missing);
-    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : brief ? "" : text(found, "against_fixed_note"));
+    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : first_words(text(found, "against_fixed_note"), brief ? 4 : 40));
     cells.push_back(prepare ? duration(*prepare) : glyphs.missing);
     out.rows.push_back(std::move(cells));
   }

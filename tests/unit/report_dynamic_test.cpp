@@ -71,6 +71,10 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
     EXPECT_EQ(line.size(), levels.header.size());
     EXPECT_EQ(line[1], line[0] == "aoti" ? "unsupported" : "1 of 1");
   }
+  auto interrupted = one_case;
+  interrupted["rows"][0]["dynamic"]["against_fixed_note"] = "open artefact: it took too long";
+  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false)).rows, testing::Contains(testing::Contains("open artefact: it took too long")));
+  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false), true).rows, testing::Contains(testing::Contains("open artefact: it took ...")));
   EXPECT_EQ(sizes.header, (Cells{"batch", "1", "2"}));
   EXPECT_EQ(sizes.rows, (std::vector<Cells>{{"compile", "5.00 ms (+395 ms)", "8.00 ms"}}));
   EXPECT_THAT(dynamic_levels(one_case, glyphs(false), true).rows, testing::Contains(Cells{"aoti", "unsupported", "it does not export"}));
