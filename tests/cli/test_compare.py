@@ -165,6 +165,19 @@ def test_a_run_is_stored_shown_listed_and_exported(strata):
         assert word in strata.run("show", run, "--format", style, "--store", str(strata.store)).stdout
 
 
+def test_a_case_that_cannot_be_captured_takes_nothing_from_the_others(strata):
+    strata.level("one", rank=1)
+    model = strata.folder / "no_three.py"
+    model.write_text("import torch\n\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n        assert len(x) != 3, 'not three'\n        return super().forward(x)\n\n"
+                     "def build():\n    return Net(4, 2).eval(), torch.ones(2, 4)\n")
+    words = strata.arguments("one", restarts=1)
+    words[1] = f"{model}:build"
+    done = strata.run(*words, "--batch", "3,2", "--format", "json")
+    assert done.returncode == 2 and "not three" in done.stderr.splitlines()[-2], done.stderr
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["case"]["batch"] == 2 and case["rows"][0]["state"] == "measured"
+
+
 def test_ctrl_c_keeps_what_was_measured_and_ends_the_workers(strata):
     strata.level("one", rank=1)
     strata.level("two", rank=2)

@@ -55,6 +55,12 @@ def test_a_level_of_one_size_is_unsupported_and_fails_nothing(strata):
     assert found["dynamic"]["state"] == "unsupported" and "level.json" in found["dynamic"]["reason"] and found["dynamic"]["against_fixed"] is None
 
 
+def test_it_is_the_same_case_as_without_the_option_so_that_its_artefact_can_be_exported(strata):
+    strata.level("open", rank=1, json_fields=OPEN)
+    hashes = {strata.compare("open", more=more)[1]["cases"][0]["hash"] for more in ((), ("--dynamic", "batch=1..4"), ("--dynamic", "batch=1..2"))}
+    assert len(hashes) == 1
+
+
 def test_without_the_option_there_is_nothing(strata):
     strata.level("open", rank=1, json_fields=OPEN)
     _, result = strata.compare("open")

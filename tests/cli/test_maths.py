@@ -28,7 +28,7 @@ def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(
                   "computes in bf16"):
         assert lines[check]["result"] == "pass", check
     assert lines["maths mode"]["value"] == "bf16"
-    assert 1e-4 < result["accuracy"][0]["points"][0]["error"] < 0.05 if result["accuracy"] else True
+    assert result["accuracy"] == []  # one mode alone is compared with nothing
 
 
 def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):

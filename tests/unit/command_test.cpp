@@ -41,6 +41,18 @@ TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
   }
 }
 
+TEST(CommandTest, a_score_needs_mode_infer_wherever_it_stands) {
+  Options options;
+  options.model = "mnist_convnet";
+  options.eval = "score.py:score";
+  for (const char* mode : {"infer", "infer,train", "train,infer"}) {
+    options.mode = mode;
+    EXPECT_TRUE(specs_of(options)) << mode;
+  }
+  options.mode = "train";
+  EXPECT_FALSE(specs_of(options));
+}
+
 TEST(CommandTest, exports_into_a_folder_whose_name_no_shell_reads_and_keeps_the_store_and_the_interpreter) {
   const nlohmann::json spec{{"model", "/my nets/net.py:build"}, {"threads", 1}};
   EXPECT_EQ(export_command(spec, "net:build", "aoti", "./strata compare x --store '/a b/c.db' --python /usr/bin/python3 --budget 1s"),
