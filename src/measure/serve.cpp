@@ -239,7 +239,7 @@ Json record(const Served& one, const ServePlan& plan, bool& failed) {
     if (state == State::measured && point.repetitions.empty()) std::tie(state, reason) = std::tuple(State::failed, std::string("interrupted before it was measured"));
     failed = failed || (state != State::measured && state != State::unsupported && state != State::unavailable);
     points.push_back({{"clients", point.clients}, {"as", point.processes ? "processes" : "threads"}, {"threads_each", std::max(1, plan.threads / point.clients)}, {"state", std::string(to_string(state))},
-                      {"reason", reason}, {"hint", point.hint}, {"repetitions", state == State::measured ? point.repetitions : Json::array()}});
+                      {"reason", reason}, {"hint", point.hint}, {"repetitions", point.repetitions}});
   }
   return {{"seconds", plan.seconds}, {"cores", plan.threads}, {"points", std::move(points)}};
 }

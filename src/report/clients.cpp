@@ -16,12 +16,12 @@ namespace {
 // One stored point with its statistics.
 Json point_json(const Json& stored, double batch) {
   Json out{{"clients", stored.value("clients", 1)}, {"as", stored.value("as", "threads")}, {"threads_each", stored.value("threads_each", 1)}, {"state", stored.value("state", "failed")},
-           {"reason", stored.value("reason", "")}, {"hint", stored.value("hint", "")}, {"repetitions", 0}};
+           {"reason", stored.value("reason", "")}, {"hint", stored.value("hint", "")}, {"repetitions", list(stored, "repetitions").size()}};
   for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"}) out[numbers] = nullptr;
   if (out["state"] != "measured") return out;
   std::vector<double> rates, ms;
   double requests = 0, cpu_ns = 0, private_bytes = 0, pss_bytes = 0;
-  for (const auto& one : stored["repetitions"]) {
+  for (const auto& one : list(stored, "repetitions")) {
     rates.push_back(one.value("requests_per_s", 0.0));
     for (const auto& ns : one["latency_ns"]) ms.push_back(ns.get<double>() * 1e-6);
     requests += one.value("requests", 0.0);
@@ -30,7 +30,6 @@ Json point_json(const Json& stored, double batch) {
     pss_bytes = std::max(pss_bytes, one.value("pss_bytes", 0.0));
   }
   const auto rate = stats::over_repetitions(rates);
-  out["repetitions"] = rates.size();
   out["requests_per_s"] = interval(rate);
   out["inputs_per_s"] = interval(rate, batch);
   out["latency_ms"] = {{"p50", interval(stats::quantile_interval(ms, 0.5))}, {"p90", interval(stats::quantile_interval(ms, 0.9))}, {"p99", interval(stats::quantile_interval(ms, 0.99))},

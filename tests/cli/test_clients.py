@@ -102,6 +102,14 @@ def test_a_worker_that_dies_in_the_pass_loses_only_that_pass(strata):
     assert done.returncode == 1
 
 
+def test_repetitions_before_a_failure_are_kept_without_a_number(strata):
+    strata.level("tired", rank=1, serve={}, json_fields={"language": "c++"}, ops={"serve": {"signal": 11, "from_start": 4}}, **samples(1_000_000))
+    _, result = strata.compare("tired", more=("--clients", "1"), restarts=1)
+    point = points_of(rows_of(result)["tired"])[1, "threads"]
+    assert point["state"] == "crashed" and point["requests_per_s"] is None
+    assert point["repetitions"] == 1
+
+
 @pytest.mark.parametrize(("script", "state", "word"), [({"serve": {"late_ns": 10**9}}, "failed", "same time"),
                                                        ({"serve": {}, "ops": {"serve": {"answer": {"clients": []}}}}, "failed", "clients"),
                                                        ({"serve": {}, "ops": {"serve": {"error": {"code": "unsupported", "what": "its graph has one caller", "hint": ""}}}}, "unsupported", "one caller")])

@@ -23,6 +23,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       log: "text"                   writes that to standard error first
       answer: {...}                 fields that replace or join those of the answer
       after: n                      only from the n-th such request on (1 is the first)
+      from_start: n                 only in processes from the n-th on that were started with this script (a file)
   leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
@@ -213,7 +214,8 @@ class Fake:
         self.ring: set[int] | None = None
         self.drawn = 0
         self.starts = 0
-        if script.get("samples", {}).get("restart") and os.path.exists(sys.argv[1]):
+        counted = script.get("samples", {}).get("restart") or any("from_start" in told for told in script.get("ops", {}).values())
+        if counted and os.path.exists(sys.argv[1]):
             with open(sys.argv[1] + ".starts", "a+", encoding="utf-8") as file:
                 file.write("+")
                 self.starts = file.tell()
@@ -426,7 +428,7 @@ class Fake:
         """What the script says about this request of `op`; empty when all is well."""
         self.counts[op] = self.counts.get(op, 0) + 1
         told = self.script.get("ops", {}).get(op, {})
-        return told if self.counts[op] >= told.get("after", 1) else {}
+        return told if self.counts[op] >= told.get("after", 1) and self.starts >= told.get("from_start", 0) else {}
 
     def answer(self, request: Any) -> Json:
         if not isinstance(request, dict):

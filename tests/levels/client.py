@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import preloaded
 from safetensors.numpy import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,13 +54,17 @@ def command(folder: Path, key: str) -> list[str]:
     return words
 
 
+def loads_pytorch(folder: Path) -> bool:
+    """Whether a worker of this level is a Python program with PyTorch."""
+    return json.loads((folder / "level.json").read_text(encoding="utf-8"))["start"][0] == "{python}"
+
+
 def prepare(name: str, bundle: Path, cache: Path, **extra: str) -> dict:
     """Runs a level's prepare command; its one JSON line. A level without one answers {"ok": True}."""
     folder = level_folder(name)
     if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
         return {"ok": True}
-    done = subprocess.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], env=environment(folder, cache=cache, **extra),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=WAIT_S)
+    done = preloaded.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], environment(folder, cache=cache, **extra), cache, WAIT_S)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, f"prepare wrote {lines!r} to stdout; stderr ends: {done.stderr[-2000:]}"
     answer = json.loads(lines[0])
@@ -76,8 +81,11 @@ class Worker:
         self.scratch = tempfile.TemporaryDirectory(prefix="strata-test-")
         self.cache = cache or Path(self.scratch.name)
         self.log = open(Path(self.scratch.name) / "log", "w+", encoding="utf-8")
-        self.process = subprocess.Popen(command(self.folder, "start"), env=environment(self.folder, threads, self.cache, **extra), cwd=self.scratch.name,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True)
+        words, variables = command(self.folder, "start"), environment(self.folder, threads, self.cache, **extra)
+        if loads_pytorch(self.folder):
+            self.process = preloaded.Process(words, variables, self.scratch.name, self.log)
+        else:
+            self.process = subprocess.Popen(words, env=variables, cwd=self.scratch.name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True)
         self.number = 0
         self.buffer = b""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import preloaded  # noqa: E402
 
 SPECS = {
     "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
@@ -31,8 +32,10 @@ SPECS = {
 
 
 def pytest_collection_modifyitems(items):
-    """Whole comparisons first: a process that gets the longest file last works alone at the end."""
-    items.sort(key=lambda item: item.path.name not in ("test_sound_levels.py", "test_compare_levels.py"))
+    """The longest files first: a process that gets one of them last works alone at the end."""
+    longest = ("python_levels", "sound_levels", "cpp_levels", "train_levels", "maths_levels", "dynamic", "compare_levels", "export", "examples", "serve", "model_files", "cpp_variants", "cpp_train")
+    place = {f"test_{name}.py": i for i, name in enumerate(longest)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +71,6 @@ def bundles(shared):
 
 def capture(spec: Path, bundle: Path, fields: dict) -> None:
     spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"}, timeout=300)
+    done = preloaded.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
+                         spec.parent, timeout=300)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]

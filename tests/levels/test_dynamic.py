@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import preloaded
 import pytest
 from client import ROOT, Worker, error, prepare
 from conftest import capture
@@ -103,8 +104,8 @@ def captured(folder: Path, function: str) -> dict:
     (folder / "nets.py").write_text(NETWORKS, encoding="utf-8")
     spec = {"model": f"{folder / 'nets.py'}:{function}", "mode": "infer", "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "ring": 4, "dynamic": RANGE}
     (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(folder / "spec.json"), "--out", str(folder / "bundle")], capture_output=True, text=True, timeout=120,
-                          env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "HOME": str(folder)})
+    done = preloaded.run([sys.executable, "-m", "capture", "--spec", str(folder / "spec.json"), "--out", str(folder / "bundle")],
+                         {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "HOME": str(folder)}, folder, timeout=120)
     return json.loads(done.stdout.splitlines()[-1])
 
 
