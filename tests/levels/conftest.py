@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import preloaded  # noqa: E402
+from client import prepare  # noqa: E402
 
 SPECS = {
     "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
@@ -52,19 +54,42 @@ def cache(shared):
     os.environ.setdefault("STRATA_TEST_KERNELS", str(shared / "kernels"))
 
 
+def once(folder: Path, make: Callable[[], None]) -> None:
+    """Calls make() unless a process of this test session has done so for the folder; the others wait."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            make()
+            (folder / "made").touch()
+
+
 @pytest.fixture(scope="session")
 def bundles(shared):
     """bundles(name) -> folder, captured on first use, by one process for all."""
-    place = shared / "bundles"
 
     def get(name: str) -> Path:
-        folder = place / name
-        folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "lock", "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (folder / "bundle" / "bundle.json").exists():
-                capture(folder / "spec.json", folder / "bundle", SPECS[name])
+        folder = shared / "bundles" / name
+        once(folder, lambda: capture(folder / "spec.json", folder / "bundle", SPECS[name]))
         return folder / "bundle"
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def artefacts(shared, bundles):
+    """artefacts(level, bundle name) -> the level's cache folder with what its prepare command made, by one process for all."""
+
+    def get(level: str, name: str) -> Path:
+        folder = shared / "artefacts" / f"{level}-{name}"
+
+        def make() -> None:
+            answer = prepare(level, bundles(name), folder / "cache")
+            assert answer == {"ok": True}, answer
+
+        (folder / "cache").mkdir(parents=True, exist_ok=True)
+        once(folder, make)
+        return folder / "cache"
 
     return get
 

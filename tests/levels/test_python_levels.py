@@ -29,17 +29,13 @@ def envelope(bundle: Path, weights: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def running(bundles, tmp_path_factory):
+def running(bundles, artefacts):
     """running(level, bundle name) -> (worker, its answer to load); prepared, loaded, and kept for the tests of this file."""
     workers: dict[tuple[str, str], tuple[Worker, dict]] = {}
 
     def get(level: str, name: str) -> tuple[Worker, dict]:
         if (level, name) not in workers:
-            bundle = bundles(name)
-            cache = tmp_path_factory.mktemp(level)
-            answer = prepare(level, bundle, cache)
-            assert answer == {"ok": True}, answer
-            worker = Worker(level, bundle, cache)
+            worker = Worker(level, bundles(name), artefacts(level, name))
             workers[level, name] = worker, {}
             workers[level, name] = worker, worker.load()
         return workers[level, name]
