@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 FUZZ_SECONDS = 30
-PART_LIMIT_SECONDS = 1200
+PART_LIMIT_SECONDS = 2400
 
 
 @dataclasses.dataclass
