@@ -37,12 +37,13 @@ class Detector(nn.Module):
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.SiLU(), nn.MaxPool2d(2))
         self.blocks = nn.Sequential(*[Block(32) for _ in range(4)])
+        self.dropout = nn.Dropout(0.2)
         self.scores = nn.Linear(32, 10)
         self.box = nn.Linear(32, 4)
 
     def forward(self, image: Tensor) -> Result:
         features = self.blocks(self.stem(image)).mean(dim=(2, 3))
-        return Result(scores=self.scores(features), box=self.box(features).sigmoid())
+        return Result(scores=self.scores(self.dropout(features)), box=self.box(features).sigmoid())
 
 
 def build():

@@ -72,16 +72,20 @@ int write_report(const Arguments& a) {
   return 0;
 }
 
-// Every raw sample: one line an iteration, or one JSON object with blocks.
+// Every raw sample: one line an iteration of the turns, or one JSON object with their blocks and what the passes of their own
+// (tuning, phases, start-up, clients, open batches, scores) stored of each row.
 int export_data(const Arguments& a) {
   const bool json = a.format == "json";
   if (!json && a.format != "csv") return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
   const auto run = load(a, a.runs.front());
   if (!run) return complain(run.error());
   std::string csv = "case,level,variant,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
-  Json blocks = Json::array();
+  Json blocks = Json::array(), passes = Json::array();
   for (const auto& one : run->cases)
-    for (const auto& row : one.rows)
+    for (const auto& row : one.rows) {
+      Json& own = passes.emplace_back(Json{{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"state", row.state}, {"start_up", row.start_up}, {"memory", row.memory}});
+      for (const char* pass : {"tuning", "phases", "clients", "dynamic", "eval"})
+        if (row.info.contains(pass)) own[pass] = row.info[pass];
       for (const auto& block : row.blocks) {
         if (json) {
           blocks.push_back({{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"state", row.state}, {"instance", block.instance}, {"restart", block.restart},
@@ -93,7 +97,8 @@ int export_data(const Arguments& a) {
           csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id), report::csv_field(row.level), row.variant, row.state, block.instance, block.restart, block.round,
                              block.position, i, block.wall_ns[i], block.latency_ns[i]);
       }
-  const auto text = json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}}.dump() + "\n" : csv;
+    }
+  const auto text = json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}}.dump() + "\n" : csv;
   if (a.output.empty()) {
     fmt::print("{}", text);
     return 0;
@@ -127,7 +132,7 @@ void add_report(CLI::App& app, int& exit_code) {
 }
 
 void add_export_data(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run's blocks");
+  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run: its blocks (csv), and its other passes too (json)");
   auto a = std::make_shared<Arguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);

@@ -19,6 +19,9 @@ namespace {
 
 constexpr const char* kSystem[] = {"/usr/lib", "/usr/bin/", "/usr/libexec/", "/lib", "/bin/", "/sbin/", "/dev/", "/memfd:"};  // /usr/local is what a person put there
 
+// Adding up a process of a gigabyte walks all of its pages, which takes milliseconds of a core that the process wants.
+constexpr int kRestPerSample = 50;
+
 // "Key:   123 kB" lines of a /proc file, in bytes. Empty: the file cannot be read.
 std::map<std::string, std::uint64_t> kilobyte_lines(const std::string& path) {
   std::map<std::string, std::uint64_t> values;
@@ -132,9 +135,12 @@ PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval) : pid_(p
   sample();
   thread_ = std::thread([this] {
     std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, interval_, [this] { return stopping_; })) {
+    std::chrono::steady_clock::duration wait = interval_;
+    while (!wake_.wait_for(lock, wait, [this] { return stopping_; })) {
       lock.unlock();
+      const auto begin = std::chrono::steady_clock::now();
       sample();
+      wait = std::max<std::chrono::steady_clock::duration>(interval_, kRestPerSample * (std::chrono::steady_clock::now() - begin));
       lock.lock();
     }
   });

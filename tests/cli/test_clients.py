@@ -30,7 +30,7 @@ def served(strata):
 
 
 def test_throughput_and_quantiles_come_for_every_number_of_clients_and_python_also_as_processes(served):
-    _, result = served
+    strata, result = served
     rows = rows_of(result)
     python, native = points_of(rows["python"]), points_of(rows["native"])
     assert set(python) == {(1, "threads"), (2, "threads"), (2, "processes")} and set(native) == {(1, "threads"), (2, "threads")}
@@ -44,6 +44,9 @@ def test_throughput_and_quantiles_come_for_every_number_of_clients_and_python_al
         assert point["requests_per_s"]["low"] <= point["requests_per_s"]["value"] <= point["requests_per_s"]["high"]
     assert native[2, "threads"]["requests_per_s"]["value"] == pytest.approx(2 * 1000 / 1.5, rel=0.03)
     assert native[2, "threads"]["latency_ms"]["p50"]["value"] == pytest.approx(1.5, rel=0.03)
+    raw = json.loads(strata.run("export-data", "last", "--format", "json", "--store", str(strata.store)).stdout)
+    stored = {one["level"]: one for one in raw["passes"]}["python"]["clients"]["points"][0]
+    assert sum(len(one["latency_ns"]) for one in stored["repetitions"]) == python[stored["clients"], stored["as"]]["latency_ms"]["samples"]
     one, two = python[2, "threads"]["memory"], python[2, "processes"]["memory"]
     assert two["private_bytes"] > 1.5 * one["private_bytes"] > 0 and two["pss_bytes"] > one["pss_bytes"]
 

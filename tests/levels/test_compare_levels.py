@@ -2,7 +2,6 @@
 """The whole comparison with real levels: every planted fault is refused, times agree with PyTorch's own timer."""
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from client import compare
+from faulty_eager.copies import plant
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTY = ROOT / "tests" / "levels" / "faulty_eager"
 NETWORK_FAULTS = ["relu_dropped", "shortcut_dropped", "bn_eps", "one_bn_eps", "bn_mean_zero", "bn_var_one", "bn_beta_zero", "bias_zero", "stride_moved", "bn_train_mode", "bf16", "tf32_emulated"]
 LEVEL_FAULTS = ["stale_input", "memo", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "constant_output", "nan_output", "one_element", "every_tenth"]
 
@@ -22,13 +21,7 @@ LEVEL_FAULTS = ["stale_input", "memo", "un_normalised_input", "baked_weights", "
 @pytest.fixture(scope="module")
 def faulty_rows(tmp_path_factory):
     """One comparison of eager with as many faulty copies of itself as there are faults."""
-    levels = tmp_path_factory.mktemp("faulty")
-    about = json.loads((FAULTY / "level.json").read_text(encoding="utf-8"))
-    for fault in NETWORK_FAULTS + LEVEL_FAULTS:
-        folder = levels / fault
-        folder.mkdir()
-        start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(FAULTY)]
-        (folder / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
+    levels = plant(tmp_path_factory.mktemp("faulty"), NETWORK_FAULTS + LEVEL_FAULTS)
     return compare(tmp_path_factory.mktemp("store"), f"{ROOT / 'tests/levels/networks.py'}:strided_network", "--threads", "1", "--restarts", "1", "--budget", "8s", "--order-seed", "1",
                    "--levels", ",".join(["eager", *NETWORK_FAULTS, *LEVEL_FAULTS]), levels=levels)
 
@@ -50,15 +43,11 @@ def test_the_reason_names_the_cause(faulty_rows, fault, word):
 
 
 def test_deep_names_the_layer_where_a_fault_sits(tmp_path):
-    levels = tmp_path / "levels"
-    (levels / "faulty").mkdir(parents=True)
-    about = json.loads((FAULTY / "level.json").read_text(encoding="utf-8"))
-    start = ["/usr/bin/env", "STRATA_FAULT=one_bn_eps", "{python}", "-m", "strata_sdk", str(FAULTY)]
-    (levels / "faulty" / "level.json").write_text(json.dumps(about | {"id": "faulty", "start": start}), encoding="utf-8")
-    rows = compare(tmp_path, "resnet18", "--input", "1x3x64x64", "--levels", "eager,faulty", "--deep", "--restarts", "1", "--budget", "1s", levels=levels)
+    levels = plant(tmp_path / "levels", ["one_bn_eps"])
+    rows = compare(tmp_path, "resnet18", "--input", "1x3x64x64", "--levels", "eager,one_bn_eps", "--deep", "--restarts", "1", "--budget", "1s", levels=levels)
     assert rows["eager"]["deep"]["first_difference"] == ""
-    assert "bn" in rows["faulty"]["proof"]["first_difference"]
-    assert rows["faulty"]["proof"]["first_difference"] in rows["faulty"]["reason"]
+    faulty = rows["one_bn_eps"]
+    assert "bn" in faulty["proof"]["first_difference"] and faulty["proof"]["first_difference"] in faulty["reason"]
 
 
 TIMER = """

@@ -150,6 +150,22 @@ TEST(PeakSampler, sees_a_peak_between_two_samples) {
   EXPECT_GE(peak->private_bytes, before->private_bytes + 50 * mebibyte);
 }
 
+TEST(PeakSampler, takes_a_small_share_of_a_core_however_large_the_process_is) {
+  Child child([] { touched(512 * mebibyte); });
+  const auto used_ns = [] {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  };
+  PeakSampler sampler(child.pid(), 1ms);
+  const auto before = used_ns();
+  std::this_thread::sleep_for(1s);
+  const auto used = used_ns() - before;
+  ASSERT_TRUE(sampler.stop());
+  EXPECT_GE(sampler.samples(), 2);
+  EXPECT_LT(used, 100'000'000);
+}
+
 TEST(PeakSampler, keeps_what_it_saw_of_a_process_that_ended) {
   Child child([] { touched(8 * mebibyte); });
   PeakSampler sampler(child.pid(), 1ms);

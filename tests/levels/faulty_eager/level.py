@@ -157,4 +157,4 @@ TRAINING_FAULTS = ("stale_input", "un_normalised_input", "baked_weights", "wrong
                    "dropout_never", "dropout_always", "constant_loss")
 
 if __name__ == "__main__":
-    print("\n".join(dict.fromkeys([*names(False), *names(True)])))
+    print("\n".join(dict.fromkeys(names("train" in sys.argv) if len(sys.argv) > 1 else [*names(False), *names(True)])))
