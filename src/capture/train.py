@@ -236,9 +236,17 @@ class TrainCapture:
             gradients = self.sets[name]["envelope"]["grad"]
             median = sorted(gradients.values())[len(gradients) // 2]
             self.sets[name]["envelope"]["grad"] = {k: max(e, median) for k, e in gradients.items()}
-        self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in wanted.items()})
+        tensors = {f"0/{k}": v.float() for k, v in wanted.items()}
         if name == "probe1":
             self.probe = wanted, floor, envelope
+            tensors |= self.other_losses(work)
+        self.write(f"reference/{name}.train", tensors)
+
+    def other_losses(self, work: nn.Module) -> Named:
+        """`<i>/loss` of the other entries of the ring, by which a level shows that it reads its inputs and labels."""
+        wide = ref.double_copy(work).train()
+        with torch.no_grad():
+            return {f"{i}/loss": self.stepper.loss_of(self.stepper.output(wide, self.ring[i], ref.to_double), self.labels[i].to(self.stepper.device)).cpu().float() for i in range(1, len(self.ring))}
 
     def faults(self, work: nn.Module) -> dict[str, dict]:
         """Planted in the float64 step of probe1; by how many bounds each shows where it shows most."""

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
 
 #include "common/interrupt.hpp"
 #include "stats/sample.hpp"
@@ -180,7 +181,7 @@ class Rules {
 Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
   if (auto done = session.weights("timed"); !done) return done;
   if (auto done = session.set_mode("train", true); !done) return done;
-  if (auto done = session.set_optimiser(with(proof::probe_optimiser(), {{"lr", 0.0}, {"momentum", 0.0}})); !done) return done;
+  if (auto done = session.set_optimiser(proof::still_optimiser()); !done) return done;
   std::vector<double> losses;
   for (int i = 0; i < kDropoutSteps && !interrupted(); ++i) {
     const auto loss = session.prove({0});
@@ -214,6 +215,19 @@ Try<void> restore(Session& session, const TrainReference& reference) {
   return session.set_optimiser(reference.optimiser());
 }
 
+// The losses of the whole ring from the same weights: gradients are compared on input 0 alone.
+Try<void> prove_losses(Player& player, Session& session, const TrainReference& reference) {
+  if (auto done = session.weights("probe1"); !done) return done;
+  if (auto done = session.set_mode("train", false); !done) return done;
+  if (auto done = session.set_optimiser(proof::still_optimiser()); !done) return done;
+  std::vector<int> all(static_cast<std::size_t>(reference.ring()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto losses = session.prove(all);
+  if (!losses) return tl::unexpected(losses.error());
+  player.training.losses = proof::check_losses(reference, "probe1", *losses, player.tolerance());
+  return {};
+}
+
 Failure unequal(const OutputVerdict& verdict, const std::string& when) { return {state_of(verdict), fmt::format("{}: {}", when, verdict.reason), "", ""}; }
 
 }  // namespace
@@ -235,6 +249,8 @@ Try<void> prove_training(Player& player, Session& session, const TrainReference&
     player.training.steps[set] = proof::check_gradients(reference, set, step->loss, step->after.tensors, player.tolerance());
     if (!player.training.steps[set].equal_work()) return {};  // what follows would only say so again
   }
+  if (auto done = prove_losses(player, session, reference); !done) return done;
+  if (!player.training.losses->equal_work()) return {};
   if (auto done = Rules(player, session, reference).run(); !done) return done;
   if (reference.has_dropout() && !interrupted()) return prove_dropout(player, session, reference);
   return {};

@@ -56,6 +56,11 @@ void add_steps(Lines& lines, const TrainEvidence& training) {
   }
 }
 
+void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
+  add_verdict(lines, {"losses follow inputs and labels", "observed", training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(), training.losses->worst_ratio) : "", "", "80", ""},
+              training.losses, "the level did not get that far");
+}
+
 void add_optimiser(Lines& lines, const TrainEvidence& training) {
   for (const auto& rule : training.rules)
     add_verdict(lines, {"optimiser: " + rule.name, "observed", "", rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "", "1", ""}, rule.verdict, rule.note);
@@ -149,6 +154,7 @@ TrainPower train_power(const TrainReference& reference) {
 Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training) {
   Lines lines;
   add_steps(lines, training);
+  add_ring(lines, reference, training);
   add_optimiser(lines, training);
   add_losses(lines, evidence);
   add_dropout(lines, reference, training);

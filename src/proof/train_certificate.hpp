@@ -10,6 +10,7 @@ namespace strata::proof {
 // What the driver gathers beside Evidence, whose blocks here are losses. What is missing becomes `not_checked`, never `pass`.
 struct TrainEvidence {
   std::map<std::string, OutputVerdict> steps;  // the gradient probe by weight set
+  std::optional<OutputVerdict> losses;         // of the whole ring
   struct Rule {
     std::string name;  // "weight decay", "momentum", ...
     std::optional<OutputVerdict> verdict;

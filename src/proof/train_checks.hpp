@@ -11,6 +11,8 @@ namespace strata::proof {
 
 // The optimiser of the gradient probe: the first step of a parameter without a buffer leaves its gradient in `momentum:`.
 nlohmann::json probe_optimiser();
+// One that moves no weight.
+nlohmann::json still_optimiser();
 
 // What of a probe step differs by more than its bound. `what`: "loss", "grad:<p>", "stat:<b>", "step:<p>" (w' is not w - v').
 struct Deviation {
@@ -22,6 +24,10 @@ struct Deviation {
 // loss |L - L64| / |L64|; gradient ||g - g64|| / (||g64|| + 0.01 R sqrt(n)); BatchNorm statistic ||s - s64|| / ||s64||;
 // and w' = w - v' in every element, to 4 units in the last place of |w| + |v'|.
 OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, Tolerance tolerance = {});
+
+// Losses `<i>/loss` of the ring from the weights of `set`, dropout off: that of every entry must be the reference's, since gradients are compared
+// on input 0 alone. The envelope is input 0's, so ten times the bound is allowed (80 envelopes); losses of other data part by percents.
+OutputVerdict check_losses(const TrainReference& reference, std::string_view set, const SafeTensors& losses, Tolerance tolerance = {});
 
 // Largest gradient_error between repetitions of one probe step and the first: how far a level that is not deterministic parts from itself.
 double gradient_spread(const TrainReference& reference, std::string_view set, const std::vector<SafeTensors>& states);

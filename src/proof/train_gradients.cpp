@@ -59,6 +59,12 @@ nlohmann::json probe_optimiser() {
   return {{"name", "sgd"}, {"lr", 1.0}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0}, {"nesterov", false}, {"schedule", nullptr}};
 }
 
+nlohmann::json still_optimiser() {
+  nlohmann::json out = probe_optimiser();
+  out.update({{"lr", 0.0}, {"momentum", 0.0}});
+  return out;
+}
+
 OutputVerdict not_equal(std::string reason, std::string brief, std::string where) {
   OutputVerdict out;
   out.kind = OutputVerdict::Kind::unequal;
@@ -102,6 +108,24 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
                            cause.brief.empty() ? first_of(reference, failing) + " differs" : cause.brief, first_of(reference, failing));
   verdict.worst_ratio = out.worst_ratio;
   return verdict;
+}
+
+OutputVerdict check_losses(const TrainReference& reference, std::string_view set, const SafeTensors& losses, Tolerance tolerance) {
+  constexpr double limit = 10 * strict_limit;
+  OutputVerdict out;
+  const double envelope = reference.envelope(set, "loss") + tolerance.own_spread;
+  for (int i = 0; i < reference.ring(); ++i) {
+    const TensorView *wanted = reference.loss(set, i), *got = losses.find(fmt::format("{}/loss", i));
+    if (!wanted) return not_equal(fmt::format("the bundle has no reference of the loss of input {}", i), "no reference", "loss");
+    const double ratio = error_of(got, wanted, 0) / envelope;
+    out.worst_ratio = std::max(out.worst_ratio, ratio);
+    if (ratio <= limit) continue;
+    auto verdict = not_equal(fmt::format("the loss of input {} is {} where {:.7g} is due: inputs or labels of the ring are not those given", i, got && got->elements() == 1 ? fmt::format("{:.7g}", value_at(*got, 0)) : "missing",
+                                         value_at(*wanted, 0)), "loss follows other data", "loss");
+    verdict.worst_ratio = ratio;
+    return verdict;
+  }
+  return out;
 }
 
 double gradient_spread(const TrainReference& reference, std::string_view set, const std::vector<SafeTensors>& states) {

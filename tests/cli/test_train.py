@@ -110,6 +110,15 @@ def test_a_level_that_trains_otherwise_has_no_number_and_its_fault_is_named(trai
         assert word in row["reason"]
 
 
+def test_steps_that_always_take_the_first_data_are_unequal(training):
+    training.level("right", rank=1)
+    training.level("stale", rank=2, train={"stale": True})
+    _, result = training.compare("right", "stale", restarts=1)
+    rows = rows_of(result)
+    assert "losses follow inputs and labels" in lines_of(rows["right"])
+    assert (rows["right"]["state"], rows["stale"]["state"]) == ("measured", "unequal") and "inputs or labels" in rows["stale"]["reason"] and rows["stale"]["end_to_end_ms"] is None
+
+
 def test_timed_steps_on_other_data_are_mistrusted_or_unequal(training):
     training.level("right", rank=1)
     training.level("stale", rank=2, train={"stale": True, "only_in": "measure"})

@@ -61,6 +61,8 @@ def write(folder: str, spec: dict[str, Any], *, dropout: float = 0.0, weak: str 
         weights = draw_weights(draw)
         write_tensors(os.path.join(folder, "weights", f"{name}.safetensors"), {n: floats(weights[n], s) for n, s in train_net.shapes(FEATURES, CLASSES).items()})
         tensors, about[name] = reference(weights, inputs[0], labels[0])
+        if name == "probe1":
+            tensors |= {f"{i}/loss": floats([train_net.train_step(weights, inputs[i], labels[i])[0]], []) for i in range(1, ring)}
         write_tensors(os.path.join(folder, "reference", f"{name}.train.safetensors"), tensors)
         if name == "timed":
             masks = [[[0.0 if draw.random() < dropout else 1 / (1 - dropout) for _ in range(FEATURES)] for _ in range(BATCH)] for _ in range(64)] if dropout else []

@@ -63,6 +63,16 @@ TEST_F(Probe, names_the_failing_gradient_that_is_nearest_to_the_loss) {
   EXPECT_EQ(check(after).first_difference, "grad:fc.weight");
 }
 
+TEST_F(Probe, refuses_losses_of_other_data_than_the_rings) {
+  const auto judge = [&](const State& losses) { return check_losses(*reference, "probe1", bundle.file(losses)); };
+  EXPECT_TRUE(judge({{"0/loss", {1.5}}, {"1/loss", {2.5 * (1 + 40 * bundle.envelope)}}}).equal_work());
+  const auto stale = judge({{"0/loss", {1.5}}, {"1/loss", {1.5}}});
+  EXPECT_FALSE(stale.equal_work());
+  EXPECT_THAT(stale.reason, HasSubstr("the loss of input 1 is 1.5 where 2.5 is due"));
+  EXPECT_FALSE(judge({{"0/loss", {1.5}}}).equal_work());
+  EXPECT_FALSE(judge({{"0/loss", {1.5}}, {"1/loss", {std::nan("")}}}).equal_work());
+}
+
 TEST_F(Probe, names_biases_that_are_not_trained) {
   for (const bool gradient_too : {true, false}) {
     auto after = bundle.after_probe("probe1");
@@ -297,6 +307,7 @@ struct TrainCertificate : Probe {
   TrainEvidence training;
   void SetUp() override {
     for (const char* set : {"probe1", "probe2", "timed"}) training.steps[set] = OutputVerdict{};
+    training.losses = OutputVerdict{};
     training.rules.push_back({"momentum", OutputVerdict{}, ""});
     training.add_update({OutputVerdict{}, 0.01, 1e-6});
     training.counts_checked = 3;
@@ -310,7 +321,7 @@ TEST_F(TrainCertificate, a_faultless_level_may_have_numbers) {
   const auto c = certify();
   EXPECT_TRUE(c.may_have_numbers());
   EXPECT_EQ(c.proof["weak"], false);
-  EXPECT_EQ(c.proof["observed"], 6);  // three sets, momentum, the step after timing, losses
+  EXPECT_EQ(c.proof["observed"], 7);  // three sets, losses of the ring, momentum, the step after timing, losses
   EXPECT_EQ(c.proof["reported"], 4);  // steps, parameters, threads, maths
   EXPECT_EQ(c.proof["assumed"], 1);   // operations
   EXPECT_EQ(c.proof.size(), 7u);
@@ -326,6 +337,7 @@ TEST_F(TrainCertificate, each_part_that_fails_takes_the_numbers_away) {
     std::tie(evidence, training) = kept;
   };
   fails([&] { training.steps["probe2"] = not_equal("wrong", "wrong", "grad:fc.bias"); }, "probe weights 2: wrong");
+  fails([&] { training.losses = not_equal("wrong", "wrong", "loss"); }, "losses follow inputs and labels: wrong");
   fails([&] { training.rules.front().verdict = not_equal("wrong", "wrong"); }, "optimiser: momentum");
   fails([&] { training.add_update({not_equal("wrong", "wrong"), 0, 1}); }, "a step after timing");
   fails([&] { evidence.add_block(not_equal("not finite", "wrong")); }, "in a timed block");
