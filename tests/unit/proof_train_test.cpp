@@ -122,16 +122,18 @@ TEST_F(Probe, names_labels_that_are_moved) {
 
 TEST_F(Probe, names_what_is_wrong_with_statistics) {
   const auto old = bundle.weights["probe1"], right = bundle.moved["probe1"];
-  auto kept = bundle.after_probe("probe1"), biased = kept, faster = kept;
+  auto kept = bundle.after_probe("probe1"), biased = kept, of_many = kept, faster = kept;
   for (const auto& name : bundle.statistics) kept["weight:" + name] = old.at(name);
   EXPECT_EQ(check(kept).reason_short, "BatchNorm runs in eval mode");
   for (std::size_t i = 0; i < 40; ++i) {
     const double before = old.at("bn.running_var")[i], after = right.at("bn.running_var")[i];
     biased["weight:bn.running_var"][i] = 0.9 * before + (after - 0.9 * before) * 7 / 8;
+    of_many["weight:bn.running_var"][i] = 0.9 * before + (after - 0.9 * before) * 299 / 300;
     faster["weight:bn.running_var"][i] = before + 1.5 * (after - before);
   }
   EXPECT_EQ(check(biased).reason_short, "BatchNorm variance is biased") << check(biased).reason;
   EXPECT_THAT(check(biased).reason, HasSubstr("n = 8"));
+  EXPECT_EQ(check(of_many).reason_short, "BatchNorm variance is biased") << check(of_many).reason;
   EXPECT_EQ(check(faster).reason_short, "BatchNorm momentum differs") << check(faster).reason;
 }
 
