@@ -4,6 +4,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "graph/load.hpp"
 #include "library.hpp"
@@ -50,6 +52,22 @@ std::string instruction_set() {
 
 Failure failure_of(const strata::Error& error) {
   return {error.exit == strata::Exit::environment ? "unsupported" : "failed", error.what, error.hint};
+}
+
+// oneDNN's ReLU, clip and maximum turn NaN into a number, where PyTorch hands it on: then results that look sound would
+// be wrong.
+void refuse_nan(const strata::SafeTensors& weights) {
+  for (const auto& name : weights.names()) {
+    const auto& tensor = *weights.find(name);
+    if (tensor.dtype != "F32") continue;
+    for (std::size_t at = 0; at + sizeof(float) <= tensor.bytes; at += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, tensor.data + at, sizeof value);
+      if (std::isnan(value))
+        throw Failure("unsupported", fmt::format("the weight '{}' holds NaN, which oneDNN's activations drop", name),
+                      "give weights without NaN, or use another level");
+    }
+  }
 }
 
 // The network with memory of its own: what a level or one of several clients runs.
@@ -147,6 +165,7 @@ class OnednnLevel final : public strata::Level {
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
+    refuse_nan(weights);
     network_->load(weights, constants_);
     set_ = set;
     facts_.artefact_bytes = 0;
