@@ -4,7 +4,7 @@ parameter or buffer, and leaves out what computes nothing. Operations stay whole
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,14 @@ SAME_VALUES = {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh"
 COPIES = {"clone", "lift_fresh_copy"}
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
 CASTS = {"to", "_to_copy", "type_as"}
+PADS = {"pad", "constant_pad_nd"}
 # Only the shape and type of their tensor argument matter.
 LIKE = {"new_zeros", "new_ones", "new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"}
+
+# One name for one operation.
+SYNONYMS = {"swapaxes.default": "transpose.int", "swapdims.default": "transpose.int", "concat.default": "cat.default", "concatenate.default": "cat.default", "multiply.Tensor": "mul.Tensor",
+            "subtract.Tensor": "sub.Tensor", "divide.Tensor": "div.Tensor", "true_divide.Tensor": "div.Tensor", "clip.default": "clamp.default", "special_expit.default": "sigmoid.default"}
+SLICES = {"select", "slice"}  # parts that can be put back into the whole
 
 
 class NotFunctional(Exception):
@@ -99,6 +105,7 @@ class _Walk:
         self.groups: dict[Node, set[Node]] = {}  # nodes that may share memory, by each of them
         self.held: dict[Node, Any] = {}
         self.owners: dict[Node, tuple[str, str]] = {}  # placeholders that must not change, or whose change is an update: (kind, name)
+        self.views: dict[Node, tuple[Node, dict[str, Any]]] = {}  # a part of another node's memory: (that node, the arguments of slice or select)
         self.constants: dict[int, tuple[Tensor, int, Value]] = {}
         self.names: dict[str, int] = {}
         self.order = {node: i for i, node in enumerate(program.graph.nodes)}
@@ -134,18 +141,26 @@ class _Walk:
         for member in joined:
             self.groups[member] = joined
 
-    def _check_unseen(self, node: Node, changed: Node) -> None:
-        """NotFunctional when the memory that `node` changes is read later through another view."""
+    def _check_unseen(self, node: Node, changed: Node, known: Collection[Node] = ()) -> None:
+        """NotFunctional when the memory that `node` changes is read later through another view than the `known` ones."""
         now = self.order[node]
         for other in self.program.graph.nodes:
             root = self._root(other)
-            if root in self.held and root is not changed and root in self.groups[changed] and any(self.order[user] > now for user in other.users):
+            if root in self.held and root is not changed and root not in known and root in self.groups[changed] and any(self.order[user] > now for user in other.users):
                 raise NotFunctional(f"{name_of(node.target)} changes a tensor in place that is read later through another view ({other.name})", node, aliased=True)
 
-    def _change(self, node: Node, changed: Node, value: Any) -> None:
-        """The memory of `changed` holds `value` from now on."""
+    def _wholes(self, part: Node) -> list[Node]:
+        """What `part` is a slice of, from the nearest to the whole."""
+        found = []
+        while part in self.views:
+            part = self.views[part][0]
+            found.append(part)
+        return found
+
+    def _change(self, node: Node, changed: Node, value: Any, known: Collection[Node] = ()) -> None:
+        """The memory of `changed` holds `value` from now on; the `known` views of it are changed by the caller."""
         kind, name = self.owners.get(changed, ("", ""))
-        for member in self.groups[changed] - {changed}:
+        for member in self.groups[changed] - {changed, *known}:
             if self.owners.get(member, ("input",))[0] != "input":
                 kind, name = self.owners[member]
                 raise NotFunctional(f"{name_of(node.target)} changes a view of the {kind} '{name}' in place", node, aliased=True)
@@ -208,6 +223,8 @@ class _Walk:
         else:
             self._emit(node, node.target, args)
             self._share_views(node, given)
+            if name_of(node.target) in SLICES:
+                self.views[node] = self._root(given["self"]), {name: arg for name, arg in args.items() if name != "self"}
             self._running_statistics(node, given, args)
 
     def _computes_nothing(self, node: Node, args: dict[str, Any]) -> bool:
@@ -215,13 +232,16 @@ class _Walk:
         if name in DROPOUTS:
             return not args["train"] or args["p"] == 0
         first = next(iter(args.values()), None)
-        return name in SAME_VALUES or (name in CASTS and isinstance(first, (Value, Tensor)) and node.meta["val"].dtype == first.dtype)
+        if not isinstance(first, Value):
+            return False  # of a constant it is done in earnest: what follows may depend on strides
+        no_padding = name in PADS and not any(args["pad"])
+        return name in SAME_VALUES or no_padding or (name in CASTS and node.meta["val"].dtype == first.dtype)
 
     def _same_values(self, node: Node, given: dict[str, Any]) -> None:
         source = self._root(next(iter(given.values())))
         held = self.held[source]
         if name_of(node.target) in COPIES:
-            self._own(node, held.clone() if isinstance(held, Tensor) else held)
+            self._own(node, held)
         elif name_of(node.target).endswith("_"):
             self.same[node] = source
         else:
@@ -243,14 +263,29 @@ class _Walk:
             node.target(**args)  # in place on the constant itself, and so on all its views
             self.same[node] = changed
             return
-        self._check_unseen(node, changed)
+        wholes = self._wholes(changed)
+        self._check_unseen(node, changed, wholes)
         for part in tensors_in(list(args.values())):
             if part.dtype != args[first].dtype and part.dtype != torch.bool and len(part.shape):
                 raise NotFunctional(f"{node.target} keeps {args[first].dtype} where its functional form would give another type", node)
         functional = _functional_form(node)
         named = dict(zip((a.name for a in functional._schema.arguments), args.values()))
-        self._change(node, changed, self._append(node, functional, named)[0])
+        self._change(node, changed, self._append(node, functional, named)[0], {changed, *wholes})
         self.same[node] = changed
+        part = changed
+        for whole in wholes:
+            self._put_back(node, part, whole, {changed, *wholes})
+            part = whole
+
+    def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
+        """The memory of `whole` gets what its slice `part` holds now."""
+        view = self.views[part][1]
+        old = self.held[whole]
+        scatter = torch.ops.aten.select_scatter.default if "index" in view else torch.ops.aten.slice_scatter.default
+        new = Value("node", self._unique(name_of(scatter)), old.dtype, tuple(old.shape))
+        args = {"self": self._value(old), "src": self._value(self.held[part])} | view
+        self.found.operations.append(Operation(scatter, args, [new], node, new.name))
+        self._change(node, whole, new, known)
 
     def _is_constant(self, node: Node, args: dict[str, Any]) -> bool:
         return torch.Tag.nondeterministic_seeded not in node.target.tags and not any(isinstance(v, Value) for v in tensors_in(list(args.values())))
@@ -297,6 +332,10 @@ class _Walk:
     def _append(self, node: Node, target: torch._ops.OpOverload, args: dict[str, Any]) -> list[Value]:
         value = node.meta["val"]
         several = isinstance(value, (list, tuple))
+        if known := SYNONYMS.get(str(target).removeprefix("aten.")):
+            packet, _, which = known.partition(".")
+            target = getattr(getattr(torch.ops.aten, packet), which)
+            args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
         outputs = [Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node)) if isinstance(v, Tensor) else None for i, v in enumerate(value if several else [value])]
         if None in outputs:

@@ -105,6 +105,29 @@ class Views(nn.Module):
         return y + 1
 
 
+class Siblings(nn.Module):
+    """Changes a tensor that is read afterwards through a view which is no slice."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 2
+        seen = y.view(2, 3)
+        y.relu_()
+        return seen + 1
+
+
+class Biased(nn.Module):
+    """Clears a part of a copy of a parameter; what swin transformers of the second kind do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = self.bias.clone()
+        bias[1:].zero_()
+        return x.swapaxes(0, 1) + bias[:, None]
+
+
 class Masked(nn.Module):
     """A mask made from nothing but numbers, in place; what swin transformers do."""
 
@@ -150,7 +173,7 @@ def captured(module: nn.Module, x: Tensor, folder: Path) -> tuple[dict, Path]:
     return write_graph(program, module, "infer", ["output"], ["arg0"], folder, lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors")), folder
 
 
-@pytest.mark.parametrize("network", [Views, Masked, Chained])
+@pytest.mark.parametrize("network", [Views, Siblings, Biased, Masked, Chained])
 def test_in_place_operations_become_functional(network, tmp_path):
     x = torch.randn(3, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float32)
     said, folder = captured(network(), x, tmp_path / "bundle")
@@ -158,6 +181,12 @@ def test_in_place_operations_become_functional(network, tmp_path):
     runner = Interpreter(folder)
     assert not [op for op in operations(runner.graph) if op.endswith("_")]
     assert torch.allclose(runner.run({"arg0": x})["output"], network()(x.clone()).double(), rtol=1e-6, atol=1e-7)
+
+
+def test_a_slice_that_is_written_is_put_back_into_the_whole(tmp_path):
+    _, folder = captured(Biased(), torch.ones(3, 2), tmp_path / "bundle")
+    graph = json.loads((folder / "graph.json").read_text())
+    assert operations(graph) == ["slice", "zero", "slice_scatter", "transpose", "unsqueeze", "add"]
 
 
 def test_what_depends_on_nothing_is_computed_once(tmp_path):
