@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations: one element-wise call each, in the layout of their input; softmax.
-#include <fmt/format.h>
+#include <limits>
 
 #include "operations.hpp"
 
@@ -31,6 +31,10 @@ void clamp_to(Builder& b, double low, double high) {
 
 void relu6(Builder& b) {
   clamp_to(b, 0, 6);
+}
+void clamp(Builder& b) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  clamp_to(b, b.has("min") ? b.number("min") : -infinite, b.has("max") ? b.number("max") : infinite);
 }
 void hardtanh(Builder& b) {
   clamp_to(b, b.number("min_val"), b.number("max_val"));
@@ -68,9 +72,9 @@ void softmax(Builder& b) {
 
 }  // namespace
 
-Tensor scaled(Builder& b, const Tensor& x, float alpha, float beta) {
+Tensor applied(Builder& b, algorithm how, const Tensor& x, float alpha, float beta) {
   const Tensor from = b.dense(x);
-  const auto pd = describe(b, algorithm::eltwise_linear, from.desc, alpha, beta);
+  const auto pd = describe(b, how, from.desc, alpha, beta);
   const Tensor to = b.temporary(from.desc);
   b.call<eltwise_forward>(pd, {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, to}});
   return to;
@@ -83,6 +87,7 @@ void add_activations(Operations& table) {
   table["exp"] = simple<algorithm::eltwise_exp>;
   table["sqrt"] = simple<algorithm::eltwise_sqrt>;
   table["abs"] = simple<algorithm::eltwise_abs>;
+  table["clamp"] = table["clamp_min"] = table["clamp_max"] = clamp;
   table["relu6"] = relu6;
   table["hardtanh"] = hardtanh;
   table["hardswish"] = hardswish;

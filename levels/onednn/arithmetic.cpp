@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, differences, products and quotients of two tensors (one may be broadcast), or of a tensor and a number.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
 
 #include "operations.hpp"
 
@@ -29,6 +30,38 @@ Tensor broadcast(Builder& b, const Tensor& tensor, const Dims& dims) {
   return b.written_out(view);
 }
 
+// Channels in the same blocks as those of `like`, for another shape; nullopt: `like` has no such blocks.
+std::optional<memory::desc> blocked_like(const memory::desc& like, const Dims& dims) {
+  using tag = memory::format_tag;
+  if (like.get_inner_nblks() != 1 || like.get_inner_idxs()[0] != 1 || dims.size() < 3 || dims.size() > 5)
+    return std::nullopt;
+  const auto block = like.get_inner_blks()[0];
+  if (block != 8 && block != 16) return std::nullopt;
+  constexpr std::array<tag, 3> eights{tag::aBc8b, tag::aBcd8b, tag::aBcde8b};
+  constexpr std::array<tag, 3> sixteens{tag::aBc16b, tag::aBcd16b, tag::aBcde16b};
+  return memory::desc(dims, memory::data_type::f32, (block == 8 ? eights : sixteens)[dims.size() - 3]);
+}
+
+dnnl::binary::primitive_desc describe(Builder& b, algorithm how, const memory::desc& x, const memory::desc& y) {
+  return {b.engine(), how, x, y, x, Builder::attr()};
+}
+
+// A broadcast operand in the first layout that oneDNN has a fast kernel for beside `x`: as it lies, row-major, in
+// blocks like those of `x`, written out. Its reference kernel takes any, some fifty times as long.
+Tensor readable_beside(Builder& b, algorithm how, const Tensor& x, const Tensor& y) {
+  const Dims dims = y.dims();
+  std::vector<memory::desc> layouts{row_major(dims)};
+  if (is_dense(y.desc)) layouts.insert(layouts.begin(), y.desc);
+  if (const auto blocked = blocked_like(x.desc, dims)) layouts.push_back(*blocked);
+  const auto is_fast = [&](const memory::desc& layout) {
+    return !std::string_view(describe(b, how, x.desc, layout).impl_info_str()).starts_with("ref");
+  };
+  const auto fast = std::find_if(layouts.begin(), layouts.end(), is_fast);
+  if (fast != layouts.end()) return b.in(y, *fast);
+  const Tensor whole = broadcast(b, y, x.dims());
+  return b.in(whole, x.desc);
+}
+
 void combine(Builder& b, algorithm how, Tensor x, Tensor y) {
   const Dims dims = b.shape();
   x = of_rank(b, x, dims.size());
@@ -40,8 +73,8 @@ void combine(Builder& b, algorithm how, Tensor x, Tensor y) {
   // two layouts meet: the blocked one stays
   if (alike && commutes && is_strided(x.desc) && !is_strided(y.desc)) std::swap(x, y);
   x = b.dense(x);
-  y = alike ? b.in(y, x.desc) : b.dense(y);
-  const dnnl::binary::primitive_desc pd(b.engine(), how, x.desc, y.desc, x.desc, Builder::attr());
+  y = alike ? b.in(y, x.desc) : readable_beside(b, how, x, y);
+  const auto pd = describe(b, how, x.desc, y.desc);
   b.call<dnnl::binary>(pd, {{DNNL_ARG_SRC_0, x}, {DNNL_ARG_SRC_1, y}, {DNNL_ARG_DST, b.result_of(pd)}});
 }
 
@@ -63,7 +96,7 @@ void add_or_subtract(Builder& b, double sign) {
   const double alpha = alpha_of(b);
   if (!b.is_tensor("other")) return along_line(b, x, 1, sign * alpha * b.number("other"));
   Tensor y = b.tensor("other");
-  if (alpha != 1) y = scaled(b, y, static_cast<float>(alpha));
+  if (alpha != 1) y = applied(b, algorithm::eltwise_linear, y, static_cast<float>(alpha));
   combine(b, sign > 0 ? algorithm::binary_add : algorithm::binary_sub, x, y);
 }
 

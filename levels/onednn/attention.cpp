@@ -32,7 +32,8 @@ void attention(Builder& b) {
   std::swap(strides[rank - 1], strides[rank - 2]);
   turned.desc = memory::desc(dims, memory::data_type::f32, strides);
 
-  Tensor scores = multiply(b, scaled(b, query, static_cast<float>(scale)), turned, false);
+  Tensor scores =
+      multiply(b, applied(b, dnnl::algorithm::eltwise_linear, query, static_cast<float>(scale)), turned, false);
   const Dims shape = scores.dims();
   std::optional<Tensor> mask = b.optional("attn_mask");
   if (b.flag("is_causal")) mask = causal_mask(b, shape[rank - 2], shape[rank - 1], rank);

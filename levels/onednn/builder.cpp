@@ -38,6 +38,13 @@ std::vector<Tensor> Builder::tensors(std::string_view argument) const {
   return all;
 }
 
+bool Builder::gives_integers() const {
+  return graph_.value(node_.outputs.at(0)).type == graph::Type::int64;
+}
+Tensor Builder::int64_tensor(std::string_view argument) const {
+  return library_.integers(graph_, node_.tensor(argument));
+}
+
 Tensor Builder::rows(std::string_view argument) {
   int value = -1;
   if (node_.is_tensor(argument)) {

@@ -26,6 +26,8 @@ class Builder {
   Tensor tensor(std::string_view argument) const;
   std::optional<Tensor> optional(std::string_view argument) const;
   std::vector<Tensor> tensors(std::string_view argument) const;
+  bool gives_integers() const;  // output 0 is int64
+  Tensor int64_tensor(std::string_view argument) const;
   // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
   Tensor rows(std::string_view argument);
   std::int64_t integer(std::string_view argument) const;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in one to three dimensions: direct algorithms only, with the bias that the call takes itself.
-#include <fmt/format.h>
-
 #include "operations.hpp"
 
 namespace strata::onednn {

@@ -59,6 +59,27 @@ void roll(Builder& b) {
   b.is(to);
 }
 
+void zero(Builder& b) {
+  b.is(b.constant(b.shape(), std::vector<float>(static_cast<std::size_t>(product(b.shape())), 0.0F)));
+}
+
+// The tensor with a slice of it replaced: both are moved in every run, the slice last.
+void slice_scatter(Builder& b) {
+  const Tensor whole = b.plain(b.tensor("self")), given = b.tensor("src");
+  const Tensor part = given.weight ? b.plain(given) : given;
+  const Dims dims = whole.dims();
+  const auto dim = b.dimension("dim", dims.size());
+  auto start = b.has("start") ? b.integer("start") : 0;
+  if (start < 0) start += dims[dim];
+  const Tensor to = b.temporary(row_major(dims));
+  Dims strides = to.desc.get_strides();
+  const auto offset = std::clamp<std::int64_t>(start, 0, dims[dim]) * strides[dim];
+  strides[dim] *= b.integer("step");
+  b.move(whole, to);
+  b.move(part, b.part(to, memory::desc(part.dims(), memory::data_type::f32, strides), offset));
+  b.is(to);
+}
+
 void look_up(Builder& b, const Tensor& table, const Tensor& rows) {
   const Tensor to = b.result(row_major(b.shape()));
   b.add(std::make_unique<Lookup>(b.handle(b.plain(table)), b.handle(rows), b.handle(to)));
@@ -76,6 +97,8 @@ void embedding(Builder& b) {
 void add_moves(Operations& table) {
   table["pad"] = table["constant_pad_nd"] = pad;
   table["roll"] = roll;
+  table["slice_scatter"] = slice_scatter;
+  table["zero"] = table["zeros_like"] = zero;
   table["index"] = index;
   table["embedding"] = embedding;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm with given statistics as a call of its own, and layer norm.
-#include <fmt/format.h>
-
 #include "operations.hpp"
 
 namespace strata::onednn {

@@ -18,6 +18,7 @@ void add_activations(Operations& table);
 void add_arithmetic(Operations& table);
 void add_attention(Operations& table);
 void add_convolutions(Operations& table);
+void add_einsum(Operations& table);
 void add_moves(Operations& table);
 void add_normalisations(Operations& table);
 void add_poolings(Operations& table);
@@ -28,7 +29,7 @@ void add_shapes(Operations& table);
 // A matrix product of tensors of equal rank, batched over all but the last two dimensions (which may be broadcast),
 // into a temporary of the library's layout, or into output 0 where `into_result`.
 Tensor multiply(Builder& builder, const Tensor& a, const Tensor& b, bool into_result);
-// alpha x + beta, into a temporary.
-Tensor scaled(Builder& builder, const Tensor& x, float alpha, float beta = 0);
+// An element-wise call into a temporary; eltwise_linear is alpha x + beta.
+Tensor applied(Builder& builder, dnnl::algorithm how, const Tensor& x, float alpha = 0, float beta = 0);
 
 }  // namespace strata::onednn

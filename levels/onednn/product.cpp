@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers (inner product, with the bias that the call takes itself) and matrix products.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "operations.hpp"

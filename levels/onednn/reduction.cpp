@@ -40,21 +40,33 @@ void mean_of_places(Builder& b, const Tensor& given) {
   b.is(squeezed(b, to));
 }
 
+// Over the dimensions of the node, which stay with one element each.
+Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
+  Dims dims = given.dims();
+  for (const auto i : reduced(b, dims.size())) dims[i] = 1;
+  const Tensor x = b.plain(given);
+  if (x.dims() == dims) return x;  // one element each: oneDNN refuses to reduce nothing
+  const Tensor to = b.temporary(row_major(dims));
+  const dnnl::reduction::primitive_desc pd(b.engine(), how, x.desc, to.desc, 0, 0, Builder::attr());
+  b.call<dnnl::reduction>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, to}});
+  return to;
+}
+
 template <algorithm how>
 void reduce(Builder& b) {
   const Tensor given = b.tensor("self");
-  Dims dims = given.dims();
-  const auto over = reduced(b, dims.size());
-  if (how == algorithm::reduction_mean && (dims.size() == 4 || dims.size() == 5) && over.size() == dims.size() - 2 &&
-      over.front() == 2)
-    return mean_of_places(b, given);
-  for (const auto i : over) dims[i] = 1;
-  const Tensor x = b.plain(given);
-  const Tensor to = b.temporary(row_major(dims));
-  if (x.dims() == dims) return b.is(squeezed(b, x));  // one element each: oneDNN refuses to reduce nothing
-  const dnnl::reduction::primitive_desc pd(b.engine(), how, x.desc, to.desc, 0, 0, Builder::attr());
-  b.call<dnnl::reduction>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, to}});
-  b.is(squeezed(b, to));
+  const auto over = reduced(b, given.dims().size());
+  const bool of_image =
+      (given.dims().size() == 4 || given.dims().size() == 5) && over.size() == given.dims().size() - 2;
+  if (how == algorithm::reduction_mean && of_image && over.front() == 2) return mean_of_places(b, given);
+  b.is(squeezed(b, reduced_by(b, how, given)));
+}
+
+// Three calls, since oneDNN has but a reference kernel for norms.
+void norm(Builder& b) {
+  if (b.number("ord") != 2) throw Unsupported("a norm that is not Euclidean");
+  const Tensor sum = reduced_by(b, algorithm::reduction_sum, applied(b, algorithm::eltwise_square, b.tensor("self")));
+  b.is(squeezed(b, applied(b, algorithm::eltwise_sqrt, sum)));
 }
 
 }  // namespace
@@ -62,6 +74,7 @@ void reduce(Builder& b) {
 void add_reductions(Operations& table) {
   table["mean"] = reduce<algorithm::reduction_mean>;
   table["sum"] = reduce<algorithm::reduction_sum>;
+  table["linalg_vector_norm"] = norm;
   table["amax"] = reduce<algorithm::reduction_max>;
 }
 

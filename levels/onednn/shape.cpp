@@ -8,6 +8,8 @@ namespace strata::onednn {
 namespace {
 
 void reshape(Builder& b) {
+  // of integers only lists are read, whatever their shape
+  if (b.gives_integers()) return b.is(b.int64_tensor("self"));
   b.is(b.reshaped(b.tensor("self"), b.shape()));
 }
 void same(Builder& b) {
@@ -32,37 +34,18 @@ void clone(Builder& b) {
   same(b);
 }
 
-// Result dimension i is dimension order[i].
-void permuted(Builder& b, const std::vector<std::size_t>& order) {
-  Tensor x = b.tensor("self");
-  if (is_strided(x.desc)) {
-    const Dims dims = x.dims(), strides = x.desc.get_strides();
-    Dims new_dims, new_strides;
-    for (const auto i : order) {
-      new_dims.push_back(dims[i]);
-      new_strides.push_back(strides[i]);
-    }
-    x.desc = memory::desc(new_dims, x.desc.get_data_type(), new_strides);
-  } else {
-    std::vector<int> to(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) to[order[i]] = static_cast<int>(i);
-    x.desc = x.desc.permute_axes(to);
-  }
-  b.is(x);
-}
-
 void permute(Builder& b) {
   const auto rank = static_cast<std::int64_t>(b.tensor("self").dims().size());
   std::vector<std::size_t> order;
   for (const auto dim : b.integers("dims")) order.push_back(static_cast<std::size_t>(dim < 0 ? dim + rank : dim));
-  permuted(b, order);
+  b.is(permuted(b.tensor("self"), order));
 }
 
 void exchange(Builder& b, std::size_t one, std::size_t other) {
   std::vector<std::size_t> order(b.tensor("self").dims().size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::swap(order.at(one), order.at(other));
-  permuted(b, order);
+  b.is(permuted(b.tensor("self"), order));
 }
 
 void transpose(Builder& b) {
@@ -152,7 +135,7 @@ void add_shapes(Operations& table) {
   table["permute"] = permute;
   table["transpose"] = transpose;
   table["t"] = matrix_transpose;
-  table["expand"] = expand;
+  table["expand"] = table["expand_as"] = expand;
   table["select"] = select;
   table["slice"] = slice;
 }

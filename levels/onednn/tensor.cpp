@@ -70,4 +70,22 @@ memory::desc with_rank(const memory::desc& desc, std::size_t rank) {
   return {dims, desc.get_data_type(), strides};
 }
 
+Tensor permuted(const Tensor& tensor, const std::vector<std::size_t>& order) {
+  Tensor view = tensor;
+  if (!is_strided(tensor.desc)) {
+    std::vector<int> to(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) to[order[i]] = static_cast<int>(i);
+    view.desc = tensor.desc.permute_axes(to);
+    return view;
+  }
+  const Dims dims = tensor.dims(), strides = tensor.desc.get_strides();
+  Dims new_dims, new_strides;
+  for (const auto i : order) {
+    new_dims.push_back(dims[i]);
+    new_strides.push_back(strides[i]);
+  }
+  view.desc = memory::desc(new_dims, tensor.desc.get_data_type(), new_strides);
+  return view;
+}
+
 }  // namespace strata::onednn

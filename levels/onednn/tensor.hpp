@@ -60,4 +60,7 @@ std::int64_t product(const Dims& dims);
 // `dims` with ones in front up to `rank`; strides alike. Only for strided tensors.
 memory::desc with_rank(const memory::desc& desc, std::size_t rank);
 
+// A view whose dimension i is dimension order[i].
+Tensor permuted(const Tensor& tensor, const std::vector<std::size_t>& order);
+
 }  // namespace strata::onednn

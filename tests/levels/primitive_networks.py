@@ -54,7 +54,7 @@ class Tokens(nn.Module):
         self.attention = nn.MultiheadAttention(20, 2, batch_first=True)
         self.up, self.down = nn.Linear(20, 33), nn.Linear(33, 20, bias=False)
         self.table = nn.Parameter(torch.randn(9, 4))
-        self.register_buffer("index", torch.arange(16) * 5 % 9)
+        self.register_buffer("index", (torch.arange(16) * 5 % 9).view(4, 4))
         self.register_buffer("mask", torch.where(torch.rand(8, 8) > 0.5, 0.0, -1.5))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
@@ -65,11 +65,14 @@ class Tokens(nn.Module):
         q, k, v = grown[..., :30].reshape(x.shape[0], 8, 3, 2, 5).permute(2, 0, 3, 1, 4).unbind(0)
         first, second = grown.split([3, 30], -1)
         grid = hidden.reshape(x.shape[0], 2, 4, 20)
+        patched = grown.clone()
+        patched[:, 1:7:2, 3:5] = attended[:, :3, 3:5]
         return {"attended": attended, "grid": self.grid_norm(x), "gelu": self.down(F.gelu(grown)), "gelu_tanh": F.gelu(grown, approximate="tanh"),
                 "masked": F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, scale=0.3), "causal": F.scaled_dot_product_attention(q, k, v, is_causal=True),
                 "outer": q[..., :1] * k.transpose(2, 3)[..., :1, :], "product": (q * 0.5) @ k.transpose(-2, -1) + 0.1 * x[:, None, :, :8], "narrowed": first - 2 * second[..., 1:8:3] / 3,
                 "shared": hidden @ self.down.weight[:, :7], "vector": hidden @ self.position[0, 0], "rolled": torch.roll(grid, (-1, 3), (1, 2)), "padded": F.pad(grid, (0, 0, 1, 2), value=0.5),
-                "looked_up": self.table[self.index].view(4, 4, 4).permute(2, 0, 1).contiguous() + x[0, 0, 0], "class": F.dropout(hidden, training=False)[:, 0], "negated": 1 - hidden}
+                "patched": patched, "unit": F.normalize(q, dim=-1), "clamped": hidden.clamp(max=0.3), "einsum": torch.einsum("b g h i d, b g j h d -> b h g i j", grid.view(3, 2, 2, 2, 20), grid.view(3, 2, 2, 2, 20) * 0.1),
+                "looked_up": self.table[self.index.view(-1)].view(4, 4, 4).permute(2, 0, 1).contiguous() + x[0, 0, 0], "class": F.dropout(hidden, training=False)[:, 0], "negated": 1 - hidden}
 
 
 def token_operations():
