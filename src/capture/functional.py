@@ -265,17 +265,25 @@ class _Walk:
             return
         wholes = self._wholes(changed)
         self._check_unseen(node, changed, wholes)
-        for part in tensors_in(list(args.values())):
-            if part.dtype != args[first].dtype and part.dtype != torch.bool and len(part.shape):
-                raise NotFunctional(f"{node.target} keeps {args[first].dtype} where its functional form would give another type", node)
-        functional = _functional_form(node)
-        named = dict(zip((a.name for a in functional._schema.arguments), args.values()))
-        self._change(node, changed, self._append(node, functional, named)[0], {changed, *wholes})
+        self._change(node, changed, self._written(node, args), {changed, *wholes})
         self.same[node] = changed
         part = changed
         for whole in wholes:
             self._put_back(node, part, whole, {changed, *wholes})
             part = whole
+
+    def _written(self, node: Node, args: dict[str, Any]) -> Any:
+        """What an in-place operation leaves in its first argument: mostly the result of its functional form."""
+        name, (old, *others) = name_of(node.target), args.values()
+        if name == "zero_" or (name == "fill_" and not isinstance(others[0], (Value, Tensor))):
+            return torch.full(tuple(old.shape), 0 if name == "zero_" else others[0], dtype=old.dtype)
+        if name == "copy_" and isinstance(others[0], Value) and (others[0].shape, others[0].dtype) == (tuple(old.shape), old.dtype):
+            return others[0]
+        for part in tensors_in(others):
+            if part.dtype not in (old.dtype, torch.bool) and len(part.shape) and name != "copy_":
+                raise NotFunctional(f"{node.target} keeps {old.dtype} where its functional form would give another type", node)
+        functional = _functional_form(node)
+        return self._append(node, functional, dict(zip((a.name for a in functional._schema.arguments), args.values())))[0]
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
         """The memory of `whole` gets what its slice `part` holds now."""
@@ -337,7 +345,8 @@ class _Walk:
             target = getattr(getattr(torch.ops.aten, packet), which)
             args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
-        outputs = [Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node)) if isinstance(v, Tensor) else None for i, v in enumerate(value if several else [value])]
+        outputs = [Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node)) if isinstance(v, Tensor) else None
+                   for i, v in enumerate(value if several else [value])]
         if None in outputs:
             raise NotFunctional(f"{target} gives something that is no tensor: the graph would depend on the values of its inputs", node)
         self.found.operations.append(Operation(target, {k: replaced(a, self._value) for k, a in args.items()}, outputs, node, name))
@@ -348,7 +357,7 @@ class _Walk:
             return held
         known = self.constants.get(id(held))
         if known is None or known[1] != held._version:  # changed in place since
-            name = next((n for n, t in self.program.constants.items() if isinstance(t, Tensor) and t.data_ptr() == held.data_ptr() and t.shape == held.shape and t.dtype == held.dtype and t.numel()), "")
+            name = next((n for n, t in self.program.constants.items() if isinstance(t, Tensor) and t.numel() and (t.data_ptr(), t.shape, t.dtype) == (held.data_ptr(), held.shape, held.dtype)), "")
             known = held, held._version, Value("constant", name or self._unique("constant"), held.dtype, tuple(held.shape), held.detach().clone().contiguous())
             self.constants[id(held)] = known
         return known[2]

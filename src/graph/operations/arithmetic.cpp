@@ -72,7 +72,8 @@ std::span<const Operation> arithmetic_operations() {
                                       {"sub", arithmetic},
                                       {"to", cast},
                                       {"type_as", cast},
-                                      {"where", where}};
+                                      {"where", where},
+                                      {"zero", same_as_self}};
   return all;
 }
 
