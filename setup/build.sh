@@ -39,7 +39,8 @@ build_levels() {
   name=levels-$(basename "$folder")
   [[ -f $root/levels/CMakeLists.txt ]] || return 0
   mkdir -p "$folder"
-  if [[ ! -f $folder/build.ninja ]]; then
+  # what a level was left out for may be there by now
+  if [[ ! -f $folder/build.ninja ]] || compgen -G "$folder/level_*.missing" >/dev/null; then
     need_disk levels "$root" 1000
     step "$name" "configuring the levels for $python" cmake -S "$root/levels" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATA_PYTHON="$python" || status=$?
   fi

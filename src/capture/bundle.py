@@ -17,6 +17,7 @@ from capture import reference as ref
 from capture.case import Input, case_id, check_spec, resolve_inputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.export import constants_digest, count_work, export
+from capture.graph import write_graph
 from capture.inputs import make_ring
 from capture.maths import add_mode, copy_strict
 from capture.problem import Problem, is_out_of_memory
@@ -106,7 +107,7 @@ class _Capture:
                 "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "outputs": [], "ring": spec["ring"],
                 "parameters": sum(p.numel() for p in built.module.parameters()), "weight_bytes": 0,
                 "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
-                "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
+                "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
 
     def _first_run(self, module: nn.Module) -> None:
         """Runs the network once, so that a wrong input shape is told before anything is written."""
@@ -131,10 +132,21 @@ class _Capture:
         self.info["weight_bytes"] = sum(t.numel() * t.element_size() for t in state_of(module).values())
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
-        """Mode train has references of its own; nothing is exported, since levels train the module."""
+        """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
         self._check_space(state_of(module))
         self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
         self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say).run(module, trained)
+        self.say("exporting the training graph")
+        self.info["graph"] = self._training_graph(module)
+
+    def _training_graph(self, module: nn.Module) -> dict:
+        """graph.json of the network in train mode; `module` is used up."""
+        program, found = export(module, self.ring[0], self.info, training=True)
+        if program is None:
+            return found
+        with torch.no_grad():
+            names = list(call(module.train(), {k: v.clone() for k, v in self.ring[0].items()}, self.info))  # auxiliary outputs come in train mode only
+        return write_graph(program, module, "train", names, [i["name"] for i in self.info["inputs"]], self.folder, self.write)
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
@@ -198,6 +210,7 @@ class _Capture:
         """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
         self.say("exporting the graph")
         program, self.info["export"] = export(module, self.ring[0], self.info)
+        self.info["graph"] = self.info["export"]
         if program is None:
             return
         runnable = program.module()
@@ -210,11 +223,12 @@ class _Capture:
             worst = max(errors, key=lambda k: errors[k], default=None)
             integers = [k for k, v in wanted[i].items() if not v.is_floating_point() and not torch.equal(got[k], v)]
             if (worst is not None and not errors[worst] <= 8 * self.e0) or (integers and not errors):
-                self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output "
+                self.info["graph"] = self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output "
                                        + (f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / self.e0:.0f} times the envelope" if worst else integers[0])}
                 return
         torch.export.save(program, str(self.folder / "model.pt2"))
         (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
+        self.info["graph"] = write_graph(program, module, "infer", names, [d["name"] for d in self.info["inputs"]], self.folder, self.write)
 
     def _faults(self, module: nn.Module, wanted: dict[str, Tensor]) -> None:
         self.say("planting faults")

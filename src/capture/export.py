@@ -16,8 +16,10 @@ from strata_sdk.models import call, graph_module, source_files
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_shapes: tuple | None = None) -> tuple[torch.export.ExportedProgram | None, dict]:
-    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`. `dynamic_shapes` as torch.export takes it."""
+def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_shapes: tuple | None = None,
+           training: bool = False) -> tuple[torch.export.ExportedProgram | None, dict]:
+    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in
+    train mode, in which `module` is left."""
     if why := getattr(module, "cannot_export", ""):
         return None, {"ok": False, "what": why, "where": ""}
     args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
@@ -25,7 +27,7 @@ def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_sh
     for strict in (False, True):
         try:
             with torch.no_grad():
-                program = torch.export.export(graph_module(module, bundle), args, strict=strict, dynamic_shapes=dynamic_shapes)
+                program = torch.export.export(graph_module(module, bundle).train(training), args, strict=strict, dynamic_shapes=dynamic_shapes)
             return program, {"ok": True, "what": "", "where": ""}
         except Exception as error:  # torch.export raises errors of many kinds, user code more
             traceback.print_exc(file=sys.stderr)

@@ -83,8 +83,9 @@ Check level_check(const level::Level& level, const Modules& environment, const M
       return unavailable(fmt::format("Python module {} is missing in {}", need, python.python),
                          own ? first_use : fmt::format("{} -m pip install {}", python.python, need));
   }
-  if (!level.start.empty() && level.start.front().starts_with("{build}") &&
-      !fs::exists(level::expand({level.start.front()}, level, plan::places_of(place)).front())) {
+  const auto program = level.start.empty() ? std::string() : level::expand({level.start.front()}, level, plan::places_of(place)).front();
+  if (!level.start.empty() && level.start.front().starts_with("{build}") && !fs::exists(program)) {
+    if (const auto why = level::left_out(program)) return unavailable(why->what, why->hint);
     std::string reason;
     std::ifstream file(place.level_build / "FAILED");
     if (std::getline(file, reason))

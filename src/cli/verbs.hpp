@@ -12,5 +12,6 @@ void add_show(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_export_data(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
+void add_graph(CLI::App& app, int& exit_code);
 
 }  // namespace strata::cli

@@ -376,6 +376,15 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
   return out;
 }
 
+std::optional<Error> left_out(const fs::path& program) {
+  std::ifstream file(program.string() + ".missing");
+  Error error;
+  error.exit = Exit::environment;
+  if (!std::getline(file, error.what)) return std::nullopt;
+  std::getline(file, error.hint);
+  return error;
+}
+
 std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const fs::path& cache) {
   std::map<std::string, std::string> env = {
       {"STRATA_LEVEL_DIR", level.folder.string()},

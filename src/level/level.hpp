@@ -65,6 +65,10 @@ struct Places {
 };
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places);
 
+// Why the build left a level's program out, and what to do: from `<program>.missing`, two lines that its CMakeLists.txt
+// wrote (strata_leave_out). nullopt: it did not.
+std::optional<Error> left_out(const std::filesystem::path& program);
+
 // The variables that docs/protocol.md promises to a worker.
 std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const std::filesystem::path& cache);
 

@@ -125,7 +125,26 @@ Json describe(const std::string& model) {
           {"flops", 2 * batch * (features * hidden + hidden * classes)}, {"activation_bytes", 4 * batch * (2 * hidden + classes)},
           {"reference", "float64"}, {"reference_note", ""},
           {"export", {{"ok", false}, {"what", "this bundle was made without PyTorch and holds no exported graph"}, {"where", ""}}},
-          {"weight_source", "seeded"}, {"faults", Json::array()}, {"torch", ""}};
+          {"graph", {{"ok", true}, {"what", ""}, {"where", ""}}}, {"weight_source", "seeded"}, {"faults", Json::array()}, {"torch", ""}};
+}
+
+// The network as levels on the captured graph read it (docs/bundle.md, "The graph").
+Json captured() {
+  const auto value = [](const char* name, Json shape) { return Json{{"name", name}, {"dtype", "float32"}, {"shape", std::move(shape)}}; };
+  const auto node = [](const char* op, const char* name, Json args, int output, const char* module, const char* type) {
+    return Json{{"op", op}, {"name", name}, {"args", std::move(args)}, {"outputs", {output}}, {"module", module}, {"module_type", type}, {"source", ""}};
+  };
+  const auto tensor = [](int index) { return Json{{"value", index}}; };
+  Json parameters = Json::array();
+  for (const char* name : {"first.weight", "first.bias", "second.weight", "second.bias"}) parameters.push_back({{"value", 1 + parameters.size()}, {"name", name}});
+  return {{"graph", 1}, {"mode", "infer"},
+          {"values", {value("arg0", {batch, features}), value("first.weight", {hidden, features}), value("first.bias", {hidden}), value("second.weight", {classes, hidden}),
+                      value("second.bias", {classes}), value("linear", {batch, hidden}), value("relu", {batch, hidden}), value("linear_1", {batch, classes})}},
+          {"inputs", {{{"value", 0}, {"name", "arg0"}}}}, {"parameters", parameters}, {"buffers", Json::array()}, {"constants", Json::array()},
+          {"nodes", {node("aten.linear.default", "linear", {{"input", tensor(0)}, {"weight", tensor(1)}, {"bias", tensor(2)}}, 5, "first", "Linear"),
+                     node("aten.relu.default", "relu", {{"self", tensor(5)}}, 6, "", "Network"),
+                     node("aten.linear.default", "linear_1", {{"input", tensor(6)}, {"weight", tensor(3)}, {"bias", tensor(4)}}, 7, "second", "Linear")}},
+          {"outputs", {{{"name", "output"}, {"value", 7}}}}, {"updates", Json::array()}};
 }
 
 // The same network with an open batch (docs/bundle.md): the bundle's own files, and inputs and references of each size.
@@ -169,6 +188,7 @@ Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model)
   if (auto written = write_open_part(folder, *timed, model); !written) return written;
   std::ofstream file(folder / "bundle.json");
   file << describe(model).dump(1) << '\n';
+  std::ofstream(folder / "graph.json") << captured().dump(1) << '\n';
   std::ofstream(folder / "graph.txt") << "output = second(relu(first(arg0)))\n";
   file.close();
   if (!file) return fail(fmt::format("cannot write {}", (folder / "bundle.json").string()), "check its permissions and the disk's space");

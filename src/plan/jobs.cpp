@@ -95,9 +95,10 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (!level.start.empty() && level.start.front().rfind("{build}", 0) == 0) {
     const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
     if (!fs::exists(program)) {
-      std::ifstream why(place.level_build / "FAILED");
+      if (const auto why = level::left_out(program)) return Failure{State::unavailable, why->what, why->hint, ""};
+      std::ifstream log(place.level_build / "FAILED");
       std::string reason;
-      std::getline(why, reason);
+      std::getline(log, reason);
       return Failure{State::unavailable, "its program is not built", reason.empty() ? "run ./strata compare again: it builds level programs on first use" : reason, ""};
     }
   }

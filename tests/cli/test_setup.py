@@ -246,6 +246,20 @@ def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_
     assert not (folder / "FAILED").exists()
 
 
+def test_a_level_that_was_left_out_is_built_once_its_library_is_there(tmp_path):
+    (tmp_path / "levels").mkdir()
+    (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\nif(EXISTS ${CMAKE_SOURCE_DIR}/library)\n"
+                                                    "file(REMOVE ${CMAKE_BINARY_DIR}/level_x.missing)\nadd_custom_target(x ALL COMMAND ${CMAKE_COMMAND} -E touch level_x)\n"
+                                                    "else()\nfile(WRITE ${CMAKE_BINARY_DIR}/level_x.missing \"no library\")\nendif()\n")
+    folder = tmp_path / "build/env-1"
+    build = f"build_levels /usr/bin/python3 '{folder}'"
+    assert shell(tmp_path, build).returncode == 0
+    assert (folder / "level_x.missing").exists() and not (folder / "FAILED").exists()
+    (tmp_path / "levels/library").touch()
+    assert shell(tmp_path, build).returncode == 0
+    assert (folder / "level_x").exists()
+
+
 def test_a_build_folder_of_another_place_is_made_anew(tmp_path):
     (tmp_path / "build/x").mkdir(parents=True)
     (tmp_path / "build/x/CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/somewhere/else\n")
@@ -268,6 +282,7 @@ def pins(name: str) -> dict[str, set[str]]:
 def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name):
     text = (ROOT / f"requirements/{name}.txt").read_text()
     assert "://" not in text and "index-url" not in text
+    assert not re.search(r";\s*(and|or)\b|\b(and|or)\s*\\\n", text)  # halves of markers
     entries = re.split(r"\n(?=\S)", re.sub(r"\A(#.*\n)+", "", text.strip()))
     assert entries and all("==" in entry.splitlines()[0] and "--hash=sha256:" in entry for entry in entries)
     assert re.search(rf"^{name} [1-9]\d* [1-9]\d*$", (ROOT / "requirements/sizes").read_text(), re.MULTILINE)
@@ -390,9 +405,12 @@ def test_doctor_says_which_level_is_unavailable_and_why(strata):
     build = strata.folder / "build"
     build.mkdir()
     (build / "FAILED").write_text("torch.h: no such file\n")
+    strata.level("left_out", json_fields={"start": ["{build}/level_left_out"]})
+    (build / "level_left_out.missing").write_text("the library is not in /there\ninstall it\n")
     done = strata.run("doctor", STRATA_LEVEL_BUILD=str(build))
     assert done.returncode == 0, done.stderr
     assert re.search(r"lonely +missing +Python module no_such_module is missing", done.stdout)
+    assert re.search(r"left_out +missing +the library is not in /there", done.stdout) and "install it" in done.stdout
     assert re.search(r"broken_build +missing +it could not be compiled: torch.h: no such file", done.stdout)
 
 

@@ -18,7 +18,6 @@ from safetensors.numpy import load_file, save_file
 from test_python_levels import SETS, envelope, reference, running  # noqa: F401  a fixture
 
 TORCH = ("libtorch", "torchscript", "aoti")
-ALL = ("null_cpp", *TORCH)
 BUFFERS_ONLY_FOR_TRAINING = "num_batches_tracked"
 
 
@@ -29,6 +28,9 @@ def newest_build() -> str:
 
 if not os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build()):
     pytest.skip("no build/env-*: cmake -S levels -B build/env-default -G Ninja && ninja -C build/env-default", allow_module_level=True)
+BUILD = Path(os.environ["STRATA_LEVEL_BUILD"])
+PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)  # left out where there is no package of its library
+ALL = ("null_cpp", *TORCH, *PRIMITIVES)
 
 
 def outputs_of(bundle: Path) -> list[str]:
@@ -54,7 +56,8 @@ def load_fields(worker: Worker, **changed) -> dict:
     return {"case": case, "bundle": str(worker.bundle), "weights": "timed", "cache": str(worker.cache)}
 
 
-@pytest.mark.parametrize(("level", "name"), [("libtorch", "mnist"), ("libtorch", "resnet18"), ("torchscript", "mnist"), ("torchscript", "resnet18"),
+@pytest.mark.parametrize(("level", "name"), [*((level, name) for level in PRIMITIVES for name in ("mnist", "resnet18", "residual", "keywords")),
+                                             ("libtorch", "mnist"), ("libtorch", "resnet18"), ("torchscript", "mnist"), ("torchscript", "resnet18"),
                                              ("torchscript", "keywords"), ("aoti", "mnist"), ("aoti", "residual"), ("aoti", "keywords")])
 def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):  # noqa: F811
     worker, _ = running(level, name)
@@ -65,7 +68,7 @@ def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, 
         assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(bundles(name), weights), weights
 
 
-@pytest.mark.parametrize("level", TORCH)
+@pytest.mark.parametrize("level", [*TORCH, *PRIMITIVES])
 def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles, running):  # noqa: F811
     worker, _ = running(level, "mnist")
     worker.ask("weights", weights="timed")
@@ -144,7 +147,7 @@ def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, 
     assert error(outputs, {f"f64/0/{name}": value.double().numpy() for name, value in expected.items()}) < 1e-4
 
 
-@pytest.mark.parametrize("level", ["torchscript", "aoti"])
+@pytest.mark.parametrize("level", ["torchscript", "aoti", *PRIMITIVES])
 def test_a_network_that_writes_into_its_input_gets_copies(level, bundles, running):  # noqa: F811
     worker, _ = running(level, "in_place")
     first, again = worker.prove([0, 1]), worker.prove([0, 1])
@@ -214,8 +217,9 @@ def test_libtorch_refuses_weights_that_do_not_fit(change, says, bundles, tmp_pat
     assert failed.value.code == "failed" and says in failed.value.what and "timed.safetensors" in failed.value.what
 
 
-def test_memory_that_runs_out_is_said_to_have_run_out(bundles, fresh):
-    worker = fresh("libtorch", bundles("resnet18"))
+@pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
+def test_memory_that_runs_out_is_said_to_have_run_out(level, bundles, fresh):
+    worker = fresh(level, bundles("resnet18"))
     worker.ask("hello")
     used = int(next(line for line in Path(f"/proc/{worker.process.pid}/status").read_text().splitlines() if line.startswith("VmData")).split()[1]) * 1024
     limit = used + 20_000_000  # the network's weights alone need 46
@@ -245,7 +249,7 @@ def test_answers_every_bad_request_and_goes_on(level, fresh):
     assert worker.ask("hello", api=1, unknown_field=[1])["api"] == 1
 
 
-@pytest.mark.parametrize("level", ["null_cpp", "libtorch"])
+@pytest.mark.parametrize("level", ["null_cpp", "libtorch", *PRIMITIVES])
 def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
     worker = fresh(level)
     worker.load()
@@ -289,7 +293,7 @@ def test_ends_when_its_input_closes(level, fresh):
     assert worker.process.wait(5) == 0
 
 
-@pytest.mark.parametrize("level", ["null_cpp", "libtorch"])
+@pytest.mark.parametrize("level", ["null_cpp", "libtorch", *PRIMITIVES])
 def test_loads_again_after_unload_and_says_bye(level, fresh):
     worker = fresh(level)
     worker.load()

@@ -74,6 +74,7 @@ struct About {
   bool serves = false;         // clients() gives callers that may run at once
   bool dynamic = false;        // runs a case with `dynamic`: one network, several batch sizes
   bool reports = false;        // report() gives something
+  std::vector<std::string> operations;  // of a level on the captured graph: those of ATen that it knows
 };
 
 // What a loaded level reports (docs/protocol.md, load). `threads` and `maths` are read back from the library.

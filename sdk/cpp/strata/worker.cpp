@@ -121,17 +121,19 @@ json Worker::hello(const json&) {
     if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve") && (about.reports || name != "report")) names.push_back(name);
   if (trains(about))
     for (const auto& [name, operation] : training_operations()) names.push_back(name);
-  return {{"api", api_version},
-          {"level", about.id},
-          {"language", "c++"},
-          {"versions", about.versions},
-          {"build", {{"type", build_.type}, {"flags", build_.flags}}},
-          {"devices", about.devices},
-          {"modes", about.modes},
-          {"maths", about.maths},
-          {"ops", names},
-          {"dynamic", about.dynamic},
-          {"library_ns", library_ns_}};
+  json answer = {{"api", api_version},
+                 {"level", about.id},
+                 {"language", "c++"},
+                 {"versions", about.versions},
+                 {"build", {{"type", build_.type}, {"flags", build_.flags}}},
+                 {"devices", about.devices},
+                 {"modes", about.modes},
+                 {"maths", about.maths},
+                 {"ops", names},
+                 {"dynamic", about.dynamic},
+                 {"library_ns", library_ns_}};
+  if (!about.operations.empty()) answer["operations"] = about.operations;
+  return answer;
 }
 
 // Refuses what the level does not list in `hello`, then asks the level itself.

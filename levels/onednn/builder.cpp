@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "call.hpp"
+
+namespace strata::onednn {
+
+std::string_view Builder::operation() const {
+  return operation_;
+}
+bool Builder::has(std::string_view argument) const {
+  return node_.find(argument) != nullptr && !node_.is_null(argument);
+}
+bool Builder::is_tensor(std::string_view argument) const {
+  return has(argument) && node_.is_tensor(argument);
+}
+Tensor Builder::tensor(std::string_view argument) const {
+  return library_.tensor(graph_, node_.tensor(argument));
+}
+
+std::optional<Tensor> Builder::optional(std::string_view argument) const {
+  if (!has(argument)) return std::nullopt;
+  return tensor(argument);
+}
+
+std::vector<Tensor> Builder::tensors(std::string_view argument) const {
+  std::vector<Tensor> all;
+  for (const int value : node_.tensors(argument)) {
+    if (value < 0) throw Unsupported(fmt::format("'{}' with a tensor left out", argument));
+    all.push_back(library_.tensor(graph_, value));
+  }
+  return all;
+}
+
+bool Builder::gives_integers() const {
+  return graph_.value(node_.outputs.at(0)).type == graph::Type::int64;
+}
+Tensor Builder::int64_tensor(std::string_view argument) const {
+  return library_.integers(graph_, node_.tensor(argument));
+}
+
+Tensor Builder::rows(std::string_view argument) {
+  int value = -1;
+  if (node_.is_tensor(argument)) {
+    value = node_.tensor(argument);
+  } else {
+    const auto& list = node_.tensors(argument);
+    if (list.size() != 1) throw Unsupported("a lookup by several lists, or not in the first dimension");
+    value = list.front();
+  }
+  const Tensor& given = library_.integers(graph_, value);
+  return in(given, given.desc);
+}
+
+std::int64_t Builder::integer(std::string_view argument) const {
+  return node_.integer(argument);
+}
+double Builder::number(std::string_view argument) const {
+  return node_.number(argument);
+}
+bool Builder::flag(std::string_view argument) const {
+  return node_.flag(argument);
+}
+
+std::string Builder::text(std::string_view argument) const {
+  const auto* found = node_.find(argument);
+  return found != nullptr && found->plain.is_string() ? found->plain.get<std::string>() : std::string();
+}
+
+Dims Builder::integers(std::string_view argument) const {
+  return node_.ints(argument);
+}
+
+Dims Builder::integers(std::string_view argument, std::size_t count) const {
+  Dims all = node_.ints(argument);
+  if (all.size() == 1) all.resize(count, all.front());
+  if (all.size() != count)
+    throw Unsupported(fmt::format("'{}' is [{}], {} numbers are needed", argument, fmt::join(all, ", "), count));
+  return all;
+}
+
+std::size_t Builder::dimension(std::string_view argument, std::size_t rank) const {
+  const auto given = node_.integer(argument);
+  const auto counted = given < 0 ? given + static_cast<std::int64_t>(rank) : given;
+  if (counted < 0 || counted >= static_cast<std::int64_t>(rank))
+    throw Unsupported(fmt::format("'{}' is {}, the tensor has {} dimensions", argument, given, rank));
+  return static_cast<std::size_t>(counted);
+}
+
+Dims Builder::shape(std::size_t i) const {
+  const auto& value = graph_.value(node_.outputs.at(i));
+  if (value.type != graph::Type::float32)
+    throw Unsupported(fmt::format("a result of type {}, calculations here are in float32", name_of(value.type)));
+  return value.shape.empty() ? Dims{1} : value.shape;
+}
+
+std::size_t Builder::outputs() const {
+  return node_.outputs.size();
+}
+
+Tensor Builder::in(const Tensor& tensor, const memory::desc& desc) {
+  if (!tensor.weight && tensor.desc == desc) return tensor;
+  return library_.reordered(tensor, desc, steps_);
+}
+
+Tensor Builder::dense(const Tensor& tensor) {
+  return is_dense(tensor.desc) ? in(tensor, tensor.desc) : plain(tensor);
+}
+
+Tensor Builder::strided(const Tensor& tensor) {
+  return is_strided(tensor.desc) ? tensor : plain(tensor);
+}
+
+Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
+  const Dims wanted = dims.empty() ? Dims{1} : dims;
+  if (tensor.dims() == wanted) return tensor;
+  Tensor view = tensor;
+  view.desc = row_major(wanted);
+  if (is_row_major(tensor.desc)) return view;
+  if (const memory::desc kept = tensor.desc.reshape(wanted, true); kept.get(true) != nullptr) {
+    view.desc = kept;
+    return view;
+  }
+  view = plain(tensor);
+  view.desc = row_major(wanted);
+  return view;
+}
+
+Tensor Builder::part(const Tensor& tensor, const memory::desc& desc, std::int64_t elements) const {
+  Tensor view = tensor;
+  view.desc = desc;
+  view.offset += static_cast<std::size_t>(elements) * memory::data_type_size(tensor.desc.get_data_type());
+  return view;
+}
+
+Tensor Builder::written_out(const Tensor& tensor) {
+  const auto to = row_major(tensor.dims());
+  Tensor made = library_.allocate(to, tensor.weight);
+  primitives::Description what{"copy", "strata", fmt::format("{} -> {}", layout_name(tensor.desc), layout_name(to)),
+                               true, static_cast<std::int64_t>(to.get_size())};
+  (tensor.weight ? steps_.at_load : steps_.in_run)
+      .push_back(std::make_unique<Copy>(library_.handle(tensor), library_.handle(made), std::move(what)));
+  return made;
+}
+
+Tensor Builder::result(const memory::desc& desc, std::size_t i) {
+  Tensor made = library_.allocate(desc);
+  // a call may see fewer dimensions than the network (layer norm over rows), but only in an order that needs no reorder
+  const Dims dims = shape(i);
+  if (made.dims() != dims && !is_row_major(made.desc))
+    throw Unsupported(fmt::format("a result in the layout {}", layout_name(made.desc)));
+  library_.set_tensor(node_.outputs.at(i), reshaped(made, dims));
+  computed_.push_back(i);
+  return made;
+}
+
+Tensor Builder::constant(const Dims& dims, const std::vector<float>& values) {
+  Tensor made = library_.allocate(row_major(dims));
+  std::memcpy(made.storage->data, values.data(), values.size() * sizeof(float));
+  return made;
+}
+
+void Builder::is(const Tensor& tensor, std::size_t i) {
+  library_.set_tensor(node_.outputs.at(i), tensor);
+}
+
+void Builder::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
+                  std::vector<std::pair<int, Tensor>> arguments) {
+  std::vector<std::pair<int, memory>> handles;
+  memory::desc from, to;
+  for (const auto& [which, tensor] : arguments) {
+    handles.emplace_back(which, library_.handle(tensor));
+    if (which == DNNL_ARG_SRC || which == DNNL_ARG_MULTIPLE_SRC) from = tensor.desc;
+    if (which == DNNL_ARG_DST) to = tensor.desc;
+  }
+  if (const auto scratchpad = pd.query_md(dnnl::query::scratchpad_md); scratchpad.get_size() > 0)
+    handles.emplace_back(DNNL_ARG_SCRATCHPAD, library_.scratchpad(scratchpad));
+  steps_.in_run.push_back(std::make_unique<Call>(
+      std::move(primitive), library_.stream(), std::move(handles),
+      primitives::Description{operation_, pd.impl_info_str(),
+                              fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0}));
+}
+
+dnnl::primitive_attr Builder::attr() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return attr;
+}
+
+void Builder::finish() {
+  if (library_.layouts() != Layouts::contiguous) return;
+  for (const auto i : computed_) {
+    const int value = node_.outputs[i];
+    library_.set_tensor(value, plain(library_.tensor(graph_, value)));
+  }
+}
+
+}  // namespace strata::onednn

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a family of operations is given to make the calls of one node: its arguments by ATen's names, tensors in the
+// layouts that a call wants, memory for results. Anything that cannot be done is thrown as Unsupported.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "library.hpp"
+
+namespace strata::onednn {
+
+class Builder {
+ public:
+  Builder(Library& library, const graph::Graph& graph, const graph::Node& node, primitives::Steps& steps)
+      : library_(library), graph_(graph), node_(node), steps_(steps), operation_(node.operation()) {}
+
+  // Arguments. A tensor that is missing or null throws, but for `optional`.
+  std::string_view operation() const;
+  bool has(std::string_view argument) const;        // given and not null
+  bool is_tensor(std::string_view argument) const;  // and not a number
+  Tensor tensor(std::string_view argument) const;
+  std::optional<Tensor> optional(std::string_view argument) const;
+  std::vector<Tensor> tensors(std::string_view argument) const;
+  bool gives_integers() const;  // output 0 is int64
+  Tensor int64_tensor(std::string_view argument) const;
+  // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
+  Tensor rows(std::string_view argument);
+  std::int64_t integer(std::string_view argument) const;
+  double number(std::string_view argument) const;
+  bool flag(std::string_view argument) const;
+  std::string text(std::string_view argument) const;  // empty: it is no text
+  // Exactly `count` integers, or one for all of them.
+  Dims integers(std::string_view argument, std::size_t count) const;
+  Dims integers(std::string_view argument) const;
+  // A dimension, counted from the front.
+  std::size_t dimension(std::string_view argument, std::size_t rank) const;
+  // Shape of output `i`; {1} for a scalar.
+  Dims shape(std::size_t i = 0) const;
+  std::size_t outputs() const;
+
+  // The tensor in exactly this layout; a reorder where it lies otherwise. Weights get memory of their own.
+  Tensor in(const Tensor& tensor, const memory::desc& desc);
+  Tensor plain(const Tensor& tensor) { return in(tensor, row_major(tensor.dims())); }
+  // As it lies, if nothing but its order or blocks differs from row-major; else row-major.
+  Tensor dense(const Tensor& tensor);
+  // As it lies, if strides alone describe it; else row-major.
+  Tensor strided(const Tensor& tensor);
+  // The same elements in row-major order as another shape: a view where the layout allows, else after a reorder.
+  Tensor reshaped(const Tensor& tensor, const Dims& dims);
+  // A part of a strided tensor: `desc` read from `elements` on.
+  Tensor part(const Tensor& tensor, const memory::desc& desc, std::int64_t elements) const;
+  // A tensor whose strides may be 0, written out row-major.
+  Tensor written_out(const Tensor& tensor);
+
+  // A reorder into a part of another tensor, which is row-major otherwise.
+  void move(const Tensor& from, const Tensor& to) { library_.reorder(from, to, steps_); }
+
+  // Memory for output `i` in this layout; for something in between.
+  Tensor result(const memory::desc& desc, std::size_t i = 0);
+  Tensor temporary(const memory::desc& desc) { return library_.allocate(desc); }
+  // A tensor with these values, made now: a mask, an averaging matrix.
+  Tensor constant(const Dims& dims, const std::vector<float>& values);
+  // Output `i` is (a view of) this tensor: nothing is computed.
+  void is(const Tensor& tensor, std::size_t i = 0);
+  // Memory for the result of a primitive whose description is `pd`, viewed as the output's shape.
+  Tensor result_of(const dnnl::primitive_desc_base& pd) { return result(pd.query_md(dnnl::query::dst_md)); }
+
+  // A call. `arguments` are DNNL_ARG_... with their tensors.
+  template <class Primitive>
+  void call(const typename Primitive::primitive_desc& pd, std::initializer_list<std::pair<int, Tensor>> arguments) {
+    add(Primitive(pd), pd, {arguments.begin(), arguments.end()});
+  }
+  void add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
+           std::vector<std::pair<int, Tensor>> arguments);
+  // A call of strata's own.
+  void add(std::unique_ptr<primitives::Primitive> own) { steps_.in_run.push_back(std::move(own)); }
+  memory handle(const Tensor& tensor) const { return library_.handle(tensor); }
+  // Strict float32, and a scratchpad that calls share.
+  static dnnl::primitive_attr attr();
+  const dnnl::engine& engine() const { return library_.engine(); }
+
+  // Brings outputs back to row-major where the layouts are to be PyTorch's.
+  void finish();
+
+ private:
+  Library& library_;
+  const graph::Graph& graph_;
+  const graph::Node& node_;
+  primitives::Steps& steps_;
+  std::string operation_;
+  std::vector<std::size_t> computed_;  // outputs with memory of their own
+};
+
+}  // namespace strata::onednn

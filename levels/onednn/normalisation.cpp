@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm with given statistics as a call of its own, and layer norm.
+#include "operations.hpp"
+
+namespace strata::onednn {
+namespace {
+
+using dnnl::normalization_flags;
+
+void batch_norm(Builder& b) {
+  if (b.has("training") && b.flag("training")) throw Unsupported("batch_norm with the batch's own statistics");
+  const Tensor x = b.dense(b.tensor("input"));
+  const auto scale = b.optional("weight"), shift = b.optional("bias");
+  auto flags = normalization_flags::use_global_stats;
+  if (scale) flags |= normalization_flags::use_scale;
+  if (shift) flags |= normalization_flags::use_shift;
+  const dnnl::batch_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
+                                                             x.desc, static_cast<float>(b.number("eps")), flags,
+                                                             Builder::attr());
+  std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x},
+                                                {DNNL_ARG_MEAN, b.plain(b.tensor("running_mean"))},
+                                                {DNNL_ARG_VARIANCE, b.plain(b.tensor("running_var"))},
+                                                {DNNL_ARG_DST, b.result_of(pd)}};
+  if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(*scale));
+  if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(*shift));
+  b.add(dnnl::batch_normalization_forward(pd), pd, std::move(arguments));
+}
+
+void layer_norm(Builder& b) {
+  const auto over = product(b.integers("normalized_shape"));
+  const Tensor given = b.tensor("input");
+  const Tensor x = b.plain(b.reshaped(given, {over == 0 ? 0 : product(given.dims()) / over, over}));
+  const auto scale = b.optional("weight"), shift = b.optional("bias");
+  auto flags = normalization_flags::none;
+  if (scale) flags |= normalization_flags::use_scale;
+  if (shift) flags |= normalization_flags::use_shift;
+  const dnnl::layer_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
+                                                             x.desc, static_cast<float>(b.number("eps")), flags,
+                                                             Builder::attr());
+  std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, b.result_of(pd)}};
+  if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(b.reshaped(*scale, {over})));
+  if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(b.reshaped(*shift, {over})));
+  b.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
+}
+
+}  // namespace
+
+void add_normalisations(Operations& table) {
+  table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
+  table["layer_norm"] = layer_norm;
+}
+
+}  // namespace strata::onednn

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations that this level knows, each in the file of its family. A family adds its own to the table.
+#pragma once
+
+#include <map>
+#include <string_view>
+
+#include "builder.hpp"
+
+namespace strata::onednn {
+
+using Make = void (*)(Builder&);
+using Operations = std::map<std::string_view, Make>;  // by ATen's name without overload
+
+const Operations& operations();
+
+void add_activations(Operations& table);
+void add_arithmetic(Operations& table);
+void add_attention(Operations& table);
+void add_convolutions(Operations& table);
+void add_einsum(Operations& table);
+void add_moves(Operations& table);
+void add_normalisations(Operations& table);
+void add_poolings(Operations& table);
+void add_products(Operations& table);
+void add_reductions(Operations& table);
+void add_shapes(Operations& table);
+
+// A matrix product of tensors of equal rank, batched over all but the last two dimensions (which may be broadcast),
+// into a temporary of the library's layout, or into output 0 where `into_result`.
+Tensor multiply(Builder& builder, const Tensor& a, const Tensor& b, bool into_result);
+// An element-wise call into a temporary; eltwise_linear is alpha x + beta.
+Tensor applied(Builder& builder, dnnl::algorithm how, const Tensor& x, float alpha = 0, float beta = 0);
+
+}  // namespace strata::onednn

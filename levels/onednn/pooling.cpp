@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling. Windows that oneDNN's call cannot describe (adaptive ones of unequal sizes, a last window that PyTorch
+// counts in part) are one matrix product with a matrix of averages.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operations.hpp"
+
+namespace strata::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::pooling_forward;
+
+constexpr std::int64_t largest_matrix = 16 << 20;  // elements
+
+struct Window {
+  Dims kernel, stride, dilation, before, after;
+  bool exact = true;  // no window begins or ends beyond the padding that was asked for
+};
+
+Window window_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
+  Window window;
+  window.kernel = b.integers("kernel_size", rank);
+  window.stride = b.has("stride") && !b.integers("stride").empty() ? b.integers("stride", rank) : window.kernel;
+  window.dilation = b.has("dilation") ? b.integers("dilation", rank) : Dims(rank, 1);
+  window.before = b.integers("padding", rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto at = in.size() - rank + i;
+    const auto reach = (out[at] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1;
+    const auto needed = reach - in[at] - window.before[i];
+    window.exact = window.exact && needed <= window.before[i];
+    window.after.push_back(std::max(needed, window.before[i]));
+    --window.dilation[i];
+  }
+  return window;
+}
+
+void pool(Builder& b, algorithm how, const Tensor& x, const Window& window) {
+  if (x.dims().size() != window.kernel.size() + 2) throw Unsupported("pooling of an input without a batch");
+  const memory::desc any(b.shape(), memory::data_type::f32, memory::format_tag::any);
+  const pooling_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, how, x.desc, any,
+                                           window.stride, window.kernel, window.dilation, window.before, window.after,
+                                           Builder::attr());
+  b.call<pooling_forward>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, b.result_of(pd)}});
+}
+
+// Range of the input, and the number to divide by, for each place of the output along one dimension.
+struct Span {
+  std::int64_t begin, end, count;
+};
+using Spans = std::vector<Span>;
+
+Spans adaptive_spans(std::int64_t in, std::int64_t out) {
+  Spans spans;
+  for (std::int64_t o = 0; o < out; ++o) {
+    const auto begin = o * in / out, end = ((o + 1) * in + out - 1) / out;
+    spans.push_back({begin, end, end - begin});
+  }
+  return spans;
+}
+
+Spans window_spans(const Window& window, std::size_t i, std::int64_t in, std::int64_t out, bool count_padding) {
+  Spans spans;
+  for (std::int64_t o = 0; o < out; ++o) {
+    const auto begin = o * window.stride[i] - window.before[i];
+    const auto end = std::min(begin + window.kernel[i], in + window.before[i]);
+    const Span inside{std::max<std::int64_t>(begin, 0), std::min(end, in), 0};
+    spans.push_back({inside.begin, inside.end, count_padding ? end - begin : inside.end - inside.begin});
+  }
+  return spans;
+}
+
+// [N, C, inputs] x [inputs, outputs]: each output a mean over its window.
+void average_by_matrix(Builder& b, const Tensor& x, const std::vector<Spans>& spans, double divisor) {
+  const Dims dims = x.dims(), out = b.shape();
+  const auto rank = spans.size();
+  const std::int64_t ins = product(Dims(dims.end() - static_cast<std::ptrdiff_t>(rank), dims.end())),
+                     outs = product(Dims(out.end() - static_cast<std::ptrdiff_t>(rank), out.end()));
+  if (ins * outs > largest_matrix)
+    throw Unsupported(fmt::format("windows that need a matrix of {} x {} averages", ins, outs));
+  std::vector<float> matrix(static_cast<std::size_t>(ins * outs), 0.0F);
+  for (std::int64_t o = 0; o < outs; ++o)
+    for (std::int64_t i = 0; i < ins; ++i) {
+      double count = 1;
+      bool inside = true;
+      for (std::int64_t d = static_cast<std::int64_t>(rank) - 1, o_rest = o, i_rest = i; d >= 0; --d) {
+        const auto at = dims.size() - rank + static_cast<std::size_t>(d);
+        const Span& span = spans[static_cast<std::size_t>(d)][static_cast<std::size_t>(o_rest % out[at])];
+        inside = inside && i_rest % dims[at] >= span.begin && i_rest % dims[at] < span.end;
+        count *= static_cast<double>(span.count);
+        o_rest /= out[at];
+        i_rest /= dims[at];
+      }
+      if (inside)
+        matrix[static_cast<std::size_t>(i * outs + o)] = static_cast<float>(1 / (divisor == 0 ? count : divisor));
+    }
+  const auto rows = product(Dims(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(rank)));
+  multiply(b, b.plain(b.reshaped(x, {rows, ins})), b.constant({ins, outs}, matrix), true);
+}
+
+template <std::size_t rank>
+void max_pool(Builder& b) {
+  const Tensor x = b.dense(b.tensor("self"));
+  pool(b, algorithm::pooling_max, x, window_of(b, x.dims(), b.shape(), rank));
+}
+
+template <std::size_t rank>
+void avg_pool(Builder& b) {
+  const Tensor x = b.dense(b.tensor("self"));
+  const Dims in = x.dims(), out = b.shape();
+  const Window window = window_of(b, in, out, rank);
+  const bool count_padding = b.flag("count_include_pad");
+  const bool divided = b.has("divisor_override");
+  if (!divided && (window.exact || !count_padding))
+    return pool(b, count_padding ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding, x,
+                window);
+  std::vector<Spans> spans;
+  for (std::size_t i = 0; i < rank; ++i)
+    spans.push_back(window_spans(window, i, in[in.size() - rank + i], out[in.size() - rank + i], count_padding));
+  average_by_matrix(b, x, spans, divided ? b.number("divisor_override") : 0);
+}
+
+template <std::size_t rank>
+void adaptive_avg_pool(Builder& b) {
+  const Tensor x = b.dense(b.tensor("self"));
+  const Dims in = x.dims(), out = b.shape();
+  Window window{{}, {}, Dims(rank, 0), Dims(rank, 0), Dims(rank, 0)};
+  std::vector<Spans> spans;
+  for (std::size_t at = in.size() - rank; at < in.size(); ++at) {
+    window.exact = window.exact && out[at] > 0 && in[at] % out[at] == 0;
+    spans.push_back(adaptive_spans(in[at], out[at]));
+    window.kernel.push_back(in[at] / std::max<std::int64_t>(out[at], 1));
+  }
+  window.stride = window.kernel;
+  if (window.exact) return pool(b, algorithm::pooling_avg_exclude_padding, x, window);
+  average_by_matrix(b, x, spans, 0);
+}
+
+}  // namespace
+
+void add_poolings(Operations& table) {
+  table["max_pool1d"] = max_pool<1>;
+  table["max_pool2d"] = max_pool<2>;
+  table["max_pool3d"] = max_pool<3>;
+  table["avg_pool1d"] = avg_pool<1>;
+  table["avg_pool2d"] = avg_pool<2>;
+  table["avg_pool3d"] = avg_pool<3>;
+  table["adaptive_avg_pool1d"] = adaptive_avg_pool<1>;
+  table["adaptive_avg_pool2d"] = adaptive_avg_pool<2>;
+  table["adaptive_avg_pool3d"] = adaptive_avg_pool<3>;
+}
+
+}  // namespace strata::onednn

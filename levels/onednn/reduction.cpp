@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Means, sums and maxima over dimensions. A mean over all places of an image is the pooling call, which reads blocks.
+#include <algorithm>
+
+#include "operations.hpp"
+
+namespace strata::onednn {
+namespace {
+
+using dnnl::algorithm;
+
+// The dimensions to reduce; all of them where none is named.
+std::vector<std::size_t> reduced(Builder& b, std::size_t rank) {
+  std::vector<std::size_t> all;
+  if (b.has("dim"))
+    for (const auto dim : b.integers("dim"))
+      all.push_back(static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim));
+  if (all.empty())
+    for (std::size_t i = 0; i < rank; ++i) all.push_back(i);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// Output 0 is this tensor without its reduced dimensions.
+Tensor squeezed(Builder& b, const Tensor& tensor) {
+  return b.reshaped(tensor, b.shape());
+}
+
+void mean_of_places(Builder& b, const Tensor& given) {
+  const Tensor x = b.dense(given);
+  Dims dims = x.dims();
+  const Dims kernel(dims.begin() + 2, dims.end()), none(kernel.size(), 0);
+  std::fill(dims.begin() + 2, dims.end(), 1);
+  const memory::desc any(dims, memory::data_type::f32, memory::format_tag::any);
+  const dnnl::pooling_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference,
+                                                 algorithm::pooling_avg_exclude_padding, x.desc, any, kernel, kernel,
+                                                 none, none, none, Builder::attr());
+  const Tensor to = b.temporary(pd.dst_desc());
+  b.call<dnnl::pooling_forward>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, to}});
+  b.is(squeezed(b, to));
+}
+
+// Over the dimensions of the node, which stay with one element each.
+Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
+  Dims dims = given.dims();
+  for (const auto i : reduced(b, dims.size())) dims[i] = 1;
+  const Tensor x = b.plain(given);
+  if (x.dims() == dims) return x;  // one element each: oneDNN refuses to reduce nothing
+  const Tensor to = b.temporary(row_major(dims));
+  const dnnl::reduction::primitive_desc pd(b.engine(), how, x.desc, to.desc, 0, 0, Builder::attr());
+  b.call<dnnl::reduction>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, to}});
+  return to;
+}
+
+template <algorithm how>
+void reduce(Builder& b) {
+  const Tensor given = b.tensor("self");
+  const auto over = reduced(b, given.dims().size());
+  const bool of_image =
+      (given.dims().size() == 4 || given.dims().size() == 5) && over.size() == given.dims().size() - 2;
+  if (how == algorithm::reduction_mean && of_image && over.front() == 2) return mean_of_places(b, given);
+  b.is(squeezed(b, reduced_by(b, how, given)));
+}
+
+// Three calls, since oneDNN has but a reference kernel for norms.
+void norm(Builder& b) {
+  if (b.number("ord") != 2) throw Unsupported("a norm that is not Euclidean");
+  const Tensor sum = reduced_by(b, algorithm::reduction_sum, applied(b, algorithm::eltwise_square, b.tensor("self")));
+  b.is(squeezed(b, applied(b, algorithm::eltwise_sqrt, sum)));
+}
+
+}  // namespace
+
+void add_reductions(Operations& table) {
+  table["mean"] = reduce<algorithm::reduction_mean>;
+  table["sum"] = reduce<algorithm::reduction_sum>;
+  table["linalg_vector_norm"] = norm;
+  table["amax"] = reduce<algorithm::reduction_max>;
+}
+
+}  // namespace strata::onednn

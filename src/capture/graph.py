@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes graph.json and graph_constants.safetensors (docs/bundle.md, "The graph"): the exported network as a list of functional ATen operations, for levels without PyTorch."""
+from __future__ import annotations
+
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from capture.functional import Functional, NotFunctional, Value, make_functional, tensors_in
+from strata_sdk.models import last_line
+
+DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+
+
+def write_graph(program: ExportedProgram, module: nn.Module, mode: str, names: list[str], inputs: list[str], folder: Path, write: Callable[[str, dict[str, Tensor]], None]) -> dict:
+    """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the inputs; both in order. A program that has no functional graph writes nothing."""
+    try:
+        found = _functional(program)
+        if mode == "infer" and found.updates:
+            raise NotFunctional(f"the network changes its buffer '{next(iter(found.updates))}' in eval mode")
+        described, constants = _described(found, module, mode, names, inputs)
+    except NotFunctional as error:
+        return {"ok": False, "what": f"no graph: {error}", "where": source_of(error.node) if error.node is not None else ""}
+    except Exception as error:  # operators may raise anything where constants are computed; the bundle is made without a graph
+        traceback.print_exc(file=sys.stderr)
+        return {"ok": False, "what": f"no graph: {last_line(error)}", "where": ""}
+    (folder / "graph.json").write_text(_one_item_a_line(described), encoding="utf-8")
+    if constants:
+        write("graph_constants", constants)
+    return {"ok": True, "what": "", "where": ""}
+
+
+def _functional(program: ExportedProgram) -> Functional:
+    try:
+        return make_functional(program)
+    except NotFunctional as error:
+        if not error.aliased:
+            raise
+        # PyTorch's own pass knows views that are written through, at the price of shattering a few operations.
+        return make_functional(program.run_decompositions({}))
+
+
+def _described(found: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]) -> tuple[dict, dict[str, Tensor]]:
+    numbers: dict[int, int] = {}
+    values: list[dict] = []
+    by_kind: dict[str, list[dict]] = {"input": [], "parameter": [], "buffer": [], "constant": []}
+    constants: dict[str, Tensor] = {}
+
+    def number(value: Value) -> int:
+        if id(value) not in numbers:
+            if value.dtype not in DTYPES:
+                raise NotFunctional(f"the value {value.name} has the type {_plain(value.dtype)}")
+            numbers[id(value)] = len(values)
+            values.append({"name": value.name, "dtype": _plain(value.dtype), "shape": list(value.shape)})
+            if value.kind != "node":
+                by_kind[value.kind].append({"value": numbers[id(value)], "name": value.name})
+            if value.data is not None:
+                constants[value.name] = value.data
+        return numbers[id(value)]
+
+    for value, name in zip(found.inputs, inputs):
+        value.name = name
+        number(value)
+    root = type(module).__name__
+    nodes = []
+    for operation in found.operations:
+        args = {name: _encoded(arg, number) for name, arg in operation.args.items()}
+        path, kind = _module_of(operation.node, root)
+        nodes.append({"op": str(operation.target), "name": operation.name, "args": args, "outputs": [number(v) for v in operation.outputs],
+                      "module": path, "module_type": kind, "source": source_of(operation.node)})
+    outputs = [{"name": name, "value": number(v)} for name, v in zip(names, found.outputs, strict=True)]
+    updates = [{"buffer": name, "value": number(v)} for name, v in found.updates.items()]
+    return {"graph": 1, "mode": mode, "values": values, "inputs": by_kind["input"], "parameters": by_kind["parameter"], "buffers": by_kind["buffer"],
+            "constants": by_kind["constant"], "nodes": nodes, "outputs": outputs, "updates": updates}, constants
+
+
+def _encoded(arg: Any, number: Callable[[Value], int]) -> Any:
+    """{"value":n}, {"values":[...]} (null for a tensor left out), or plain JSON; infinities and NaN as strings, which JSON has no numbers for."""
+    if isinstance(arg, Value):
+        return {"value": number(arg)}
+    if isinstance(arg, (list, tuple)):
+        if any(True for _ in tensors_in(arg)):
+            return {"values": [None if part is None else number(part) for part in arg]}
+        return [_encoded(part, number) for part in arg]
+    if arg is None or isinstance(arg, (bool, int, str)):
+        return arg
+    if isinstance(arg, float):
+        return arg if math.isfinite(arg) else "nan" if math.isnan(arg) else "inf" if arg > 0 else "-inf"
+    return _plain(arg)
+
+
+def _plain(thing: Any) -> str:
+    """`float32` of torch.float32, `cpu` of a device, `contiguous_format` of a memory format."""
+    return str(thing).removeprefix("torch.")
+
+
+def _module_of(node: Node, root: str) -> tuple[str, str]:
+    """Path and type of the innermost module that the node belongs to."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    for path, kind in reversed(stack):
+        if path:
+            return path, (kind if isinstance(kind, str) else kind.__name__).rpartition(".")[2]
+    return "", root
+
+
+def source_of(node: Node) -> str:
+    """file:line of the deepest frame outside PyTorch and strata; empty when it is not known."""
+    own = tuple(f"{folder}/" for folder in (Path(torch.__file__).parent, Path(__file__).resolve().parents[1], Path(__file__).resolve().parents[2] / "sdk"))
+    for line in reversed((node.meta.get("stack_trace") or "").splitlines()):
+        parts = line.strip().split('"')
+        if len(parts) == 3 and parts[0] == "File " and not parts[1].startswith(own):
+            return f"{Path(parts[1]).name}:{parts[2].split(',')[1].strip().removeprefix('line ')}"
+    return ""
+
+
+def _one_item_a_line(described: dict) -> str:
+    parts = []
+    for key, value in described.items():
+        if isinstance(value, list) and value:
+            lines = ",\n".join(json.dumps(item, separators=(",", ":"), allow_nan=False) for item in value)
+            parts.append(f"{json.dumps(key)}:[\n{lines}]")
+        else:
+            parts.append(f"{json.dumps(key)}:{json.dumps(value)}")
+    return "{" + ",\n".join(parts) + "}\n"

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata graph MODEL`: the captured network, node by node.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "common/interrupt.hpp"
+#include "common/nearest.hpp"
+#include "graph/check.hpp"
+#include "graph/load.hpp"
+#include "plan/bundle.hpp"
+#include "plan/options.hpp"
+#include "report/graph.hpp"
+
+namespace strata::cli {
+namespace {
+
+struct Arguments {
+  plan::Options options;
+  std::optional<int> batch;
+  std::string format = "text", python;
+};
+
+Result<nlohmann::json> spec_of(const Arguments& a) {
+  const std::vector<std::string> formats{"text", "json", "dot"};
+  if (std::find(formats.begin(), formats.end(), a.format) == formats.end()) {
+    const auto near = nearest(a.format, formats);
+    return fail(fmt::format("--format {}: allowed: text, json, dot{}", a.format, near ? fmt::format(" (did you mean {}?)", *near) : ""), "", Exit::usage);
+  }
+  auto options = a.options;
+  if (a.batch) options.batches = {*a.batch};
+  auto specs = plan::specs_of(options);
+  if (!specs) return tl::unexpected(specs.error());
+  if (specs->size() != 1) return fail(fmt::format("--mode {}: a graph is of one mode", options.mode), "give infer or train", Exit::usage);
+  return specs->front();
+}
+
+Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
+  auto place = installation();
+  if (!a.python.empty()) place.python = a.python;
+  const auto environments = plan::ask_environments(place, {});
+  if (!environments) return tl::unexpected(environments.error());
+  ProgressLine line;
+  line.status("capturing " + a.options.model, -1);
+  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+}
+
+int show_graph(const Arguments& a) {
+  const auto spec = spec_of(a);
+  if (!spec) return complain(spec.error());
+  const auto bundle = capture(a, *spec);
+  if (interrupted()) return 130;
+  if (!bundle) return complain(bundle.error());
+  const auto graph = graph::load(bundle->folder);
+  if (!graph) return complain(graph.error());
+  const auto checked = graph::check(*graph);
+  if (!checked) return complain(checked.error());
+  const auto title = bundle->info.value("id", a.options.model);
+  if (a.format == "json")
+    fmt::print("{}\n", report::graph_json(*graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else if (a.format == "dot")
+    fmt::print("{}", report::graph_dot(*graph, *checked, title));
+  else
+    fmt::print("{}", report::graph_text(*graph, *checked, title, static_cast<std::size_t>(terminal_style().width)));
+  return 0;
+}
+
+}  // namespace
+
+void add_graph(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("graph", "the captured network: every operation with its place, shapes, FLOPs and bytes");
+  auto a = std::make_shared<Arguments>();
+  auto& o = a->options;
+  verb->add_option("model", o.model, "as in compare")->required();
+  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
+  verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss");
+  verb->add_option("--loss", o.loss, "as in compare");
+  verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
+  verb->add_option("--format", a->format, "text, json or dot (Graphviz)");
+  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
+}
+
+}  // namespace strata::cli

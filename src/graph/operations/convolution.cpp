@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with stride, padding, dilation and groups.
+#include "graph/operations/rules.hpp"
+
+namespace strata::graph {
+namespace {
+
+// Before and after together, for each spatial axis.
+std::vector<std::int64_t> padding_of(const Call& call, const Shape& kernel, const std::vector<std::int64_t>& dilation,
+                                     std::size_t spatial) {
+  const auto* given = call.node().find("padding");
+  std::vector<std::int64_t> both(spatial, 0);
+  if (given != nullptr && given->plain.is_string()) {
+    const auto name = call.node().text("padding");
+    need(name == "same" || name == "valid", "padding is '{}', allowed are same and valid", name);
+    if (name == "same")
+      for (std::size_t i = 0; i < spatial; ++i) both[i] = dilation[i] * (kernel[2 + i] - 1);
+    return both;
+  }
+  const auto each = call.node().ints("padding");
+  need(each.size() == spatial, "padding has {} numbers, wanted are {}", each.size(), spatial);
+  for (std::size_t i = 0; i < spatial; ++i) {
+    need(each[i] >= 0, "padding is {}", each[i]);
+    both[i] = times(2, each[i]);
+  }
+  return both;
+}
+
+// input [N, C, ...], weight [K, C / groups, ...], bias [K] -> [N, K, ...]
+std::vector<Described> convolution(const Call& call) {
+  const auto& input = call.in("input");
+  const auto& weight = call.in("weight");
+  const auto rank = weight.shape.size();
+  need(rank >= 3 && input.shape.size() == rank,
+       "the input is {}, the weight {}: batches of the weight's rank are wanted", to_string(input.shape),
+       to_string(weight.shape));
+  const auto spatial = rank - 2;
+  const auto groups = call.node().integer("groups");
+  need(groups > 0 && weight.shape[0] % groups == 0, "{} output channels in {} groups", weight.shape[0], groups);
+  need(input.shape[1] == times(weight.shape[1], groups),
+       "the input has {} channels, the weight {} wants {} in each of {} groups", input.shape[1],
+       to_string(weight.shape), weight.shape[1], groups);
+  if (const auto* bias = call.maybe_in("bias"))
+    need(bias->shape == Shape{weight.shape[0]} && bias->type == input.type, "the bias is {} for {} output channels",
+         to_string(bias->shape), weight.shape[0]);
+  need(weight.type == input.type, "the input is {}, the weight {}", name_of(input.type), name_of(weight.type));
+  const auto stride = call.node().ints("stride"), dilation = call.node().ints("dilation");
+  need(stride.size() == spatial && dilation.size() == spatial,
+       "stride and dilation have {} and {} numbers, wanted are {}", stride.size(), dilation.size(), spatial);
+  const auto padding = padding_of(call, weight.shape, dilation, spatial);
+  Shape shape{input.shape[0], weight.shape[0]};
+  for (std::size_t i = 0; i < spatial; ++i) {
+    need(stride[i] > 0 && dilation[i] > 0, "stride {} and dilation {} must be positive", stride[i], dilation[i]);
+    const auto room = input.shape[2 + i] + padding[i] - times(dilation[i], weight.shape[2 + i] - 1) - 1;
+    need(room >= 0, "the kernel {} is larger than the padded input {}", to_string(weight.shape),
+         to_string(input.shape));
+    shape.push_back(room / stride[i] + 1);
+  }
+  return {{input.type, shape}};
+}
+
+// every output element takes one multiply-add for each weight of its channel
+std::int64_t flops(const Call& call) {
+  const auto& weight = call.in("weight");
+  const auto channels = weight.shape.at(0);
+  return channels == 0 ? 0 : product({2, call.out().elements(), weight.elements() / channels});
+}
+
+}  // namespace
+
+std::span<const Operation> convolution_operations() {
+  static constexpr Operation all[] = {
+      {"conv1d", convolution, flops}, {"conv2d", convolution, flops}, {"conv3d", convolution, flops}};
+  return all;
+}
+
+}  // namespace strata::graph

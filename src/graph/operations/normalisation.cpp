@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch, layer and group normalisation.
+#include <algorithm>
+
+#include "graph/operations/rules.hpp"
+
+namespace strata::graph {
+namespace {
+
+void need_shape(const Call& call, const char* arg, const Shape& wanted) {
+  if (const auto* found = call.maybe_in(arg))
+    need(found->shape == wanted, "{} is {}, wanted is {}", arg, to_string(found->shape), to_string(wanted));
+}
+
+// In training with running statistics, these follow as second and third output.
+std::vector<Described> batch_norm(const Call& call) {
+  const auto& input = call.in("input");
+  need(input.shape.size() >= 2, "the input is {}, wanted is [N, C, ...]", to_string(input.shape));
+  for (const char* arg : {"weight", "bias", "running_mean", "running_var"}) need_shape(call, arg, {input.shape[1]});
+  std::vector<Described> outputs{{input.type, input.shape}};
+  const bool training = call.node().flag("training");
+  const auto* mean = call.maybe_in("running_mean");
+  const auto* variance = call.maybe_in("running_var");
+  need((mean == nullptr) == (variance == nullptr), "one of the running statistics is given without the other");
+  need(training || mean != nullptr, "not training, and no running statistics are given");
+  if (training && mean != nullptr) {
+    outputs.push_back({mean->type, mean->shape});
+    outputs.push_back({variance->type, variance->shape});
+  }
+  return outputs;
+}
+
+std::vector<Described> layer_norm(const Call& call) {
+  const auto& input = call.in("input");
+  const auto last = call.node().ints("normalized_shape");
+  need(!last.empty() && last.size() <= input.shape.size() &&
+           std::equal(last.rbegin(), last.rend(), input.shape.rbegin()),
+       "the input is {}, normalised over {}", to_string(input.shape), to_string(last));
+  for (const char* arg : {"weight", "bias"}) need_shape(call, arg, last);
+  return {{input.type, input.shape}};
+}
+
+std::vector<Described> group_norm(const Call& call) {
+  const auto& input = call.in("input");
+  const auto groups = call.node().integer("num_groups");
+  need(input.shape.size() >= 2 && groups > 0 && input.shape[1] % groups == 0, "the input is {} in {} groups",
+       to_string(input.shape), groups);
+  for (const char* arg : {"weight", "bias"}) need_shape(call, arg, {input.shape[1]});
+  return {{input.type, input.shape}};
+}
+
+}  // namespace
+
+std::span<const Operation> normalisation_operations() {
+  static constexpr Operation all[] = {
+      {"batch_norm", batch_norm}, {"group_norm", group_norm}, {"layer_norm", layer_norm}};
+  return all;
+}
+
+}  // namespace strata::graph

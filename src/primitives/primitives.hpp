@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between a captured graph and a library of primitives (oneDNN, cuDNN, ...): the library makes calls for nodes
+// and owns all memory and layouts; Runner (runner.hpp) knows values by number and runs the calls in order. A further
+// library is one class that implements Primitives. Nothing here allocates or looks anything up while it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.hpp"
+#include "common/safetensors.hpp"
+#include "graph/graph.hpp"
+
+namespace strata::primitives {
+
+// What a call does, for reports.
+struct Description {
+  std::string operation;         // "conv2d", "reorder", "copy"
+  std::string kernel;            // what the library says it runs, "jit:avx2"; empty: it does not say
+  std::string layouts;           // "nchw -> nChw8c", as the library writes them
+  bool moves_only = false;       // a reorder or copy: it computes nothing
+  std::int64_t bytes_moved = 0;  // written by a call that moves only
+};
+
+// One call of the library with its tensors bound, made once and executed in every run.
+class Primitive {
+ public:
+  virtual ~Primitive() = default;
+  virtual void execute() = 0;  // throws what the library throws
+  virtual Description describe() const = 0;
+};
+
+// Calls in order. `at_load`: after weights have been put in; `in_run`: in every run.
+struct Steps {
+  std::vector<std::unique_ptr<Primitive>> at_load, in_run;
+};
+
+// Bytes that the library holds, for weights in its layouts and for everything else.
+struct Held {
+  std::int64_t weight_bytes = 0, buffer_bytes = 0;
+};
+
+// A library of primitives at work on one graph, whose values it knows by their index.
+class Primitives {
+ public:
+  virtual ~Primitives() = default;
+  // ATen names without overload ("conv2d") that create() knows, sorted.
+  virtual std::vector<std::string> operations() const = 0;
+  // Makes a value known that no node computes: an input, or what weight sets give.
+  virtual Result<void> declare(const graph::Graph& graph, int value) = 0;
+  // Appends the calls that a node takes, reorders of its inputs among them. Errors say what the library lacks, without
+  // the place.
+  virtual Result<void> create(const graph::Graph& graph, const graph::Node& node, Steps& steps) = 0;
+  // Appends what brings a value into a contiguous host tensor, which read() then copies from.
+  virtual Result<void> publish(const graph::Graph& graph, int value, Steps& steps) = 0;
+  // Called once after all of these: memory that calls share is allocated here.
+  virtual void finish() = 0;
+
+  // The bytes of an input (contiguous, until the next run has ended) or of a weight (until at_load has run).
+  virtual void bind(int value, const std::byte* data) = 0;
+  // A published value's bytes, contiguous, into `into`.
+  virtual void read(int value, std::byte* into) const = 0;
+  // Whether the library holds all of a weight, and if so the weight as PyTorch has it, back from the library's layout.
+  virtual bool holds_weight(int value) const = 0;
+  virtual void read_weight(int value, std::byte* into) const = 0;
+  virtual Held held() const = 0;
+};
+
+}  // namespace strata::primitives

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives/runner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/load.hpp"
+
+namespace strata::primitives {
+namespace {
+
+const graph::Named* named(const std::vector<graph::Named>& all, std::string_view name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const graph::Named& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// The nodes whose operation the library lacks: the first of each kind, and how many there are.
+Result<void> know_all(const graph::Graph& graph, const std::vector<std::string>& known) {
+  std::map<std::string, std::pair<const graph::Node*, int>> lacking;
+  for (const auto& node : graph.nodes) {
+    if (node.op.starts_with("aten.") && std::binary_search(known.begin(), known.end(), node.operation())) continue;
+    auto& [first, count] = lacking[node.operation()];
+    if (count++ == 0) first = &node;
+  }
+  if (lacking.empty()) return {};
+  std::vector<std::string> told;
+  for (const auto& [name, found] : lacking)
+    told.push_back(fmt::format("{} ({}{})", name, found.first->where(),
+                               found.second > 1 ? fmt::format(" and {} more", found.second - 1) : ""));
+  return fail(fmt::format("no operation {}", fmt::join(told, "; ")),
+              "`strata graph MODEL` shows all operations of the network; level.json lists those of this level",
+              Exit::environment);
+}
+
+}  // namespace
+
+Result<Runner> Runner::make(graph::Graph graph, std::unique_ptr<Primitives> library) {
+  if (graph.mode != graph::Mode::infer)
+    return fail("the graph is of a training step, calls are made for inference only", "", Exit::environment);
+  Runner runner(std::move(graph), std::move(library));
+  if (auto known = know_all(runner.graph_, runner.library_->operations()); !known) return tl::unexpected(known.error());
+  if (auto created = runner.create(); !created) return tl::unexpected(created.error());
+  return runner;
+}
+
+Result<void> Runner::create() {
+  for (const auto* list : {&graph_.inputs, &graph_.parameters, &graph_.buffers, &graph_.constants})
+    for (const auto& one : *list)
+      if (auto declared = library_->declare(graph_, one.value); !declared)
+        return fail(fmt::format("'{}': {}", one.name, declared.error().what), "", Exit::environment);
+  for (const auto& node : graph_.nodes) {
+    const auto before = steps_.in_run.size();
+    try {
+      if (auto created = library_->create(graph_, node, steps_); !created)
+        return fail(fmt::format("{}: {}", node.where(), created.error().what), created.error().hint, Exit::environment);
+    } catch (const graph::ArgumentError& error) {
+      return fail(error.what(), "the captured graph and this level disagree; a newer strata may know this form",
+                  Exit::environment);
+    }
+    for (std::size_t i = before; i < steps_.in_run.size(); ++i) nodes_of_steps_.push_back(&node - graph_.nodes.data());
+  }
+  for (const auto& output : graph_.outputs)
+    if (auto published = library_->publish(graph_, output.value, steps_); !published)
+      return fail(fmt::format("output '{}': {}", output.name, published.error().what), "", Exit::environment);
+  library_->finish();
+  return {};
+}
+
+Result<void> Runner::load(const SafeTensors& weights, const SafeTensors* constants) {
+  std::vector<std::pair<const graph::Named*, const SafeTensors*>> sources;
+  std::vector<graph::Named> from_set, from_constants;
+  for (const auto* list : {&graph_.parameters, &graph_.buffers, &graph_.constants})
+    for (const auto& one : *list) (list == &graph_.constants ? from_constants : from_set).push_back(one);
+  if (auto fits = graph::check_tensors(graph_, from_set, weights); !fits) return fits;
+  if (!from_constants.empty()) {
+    if (constants == nullptr)
+      return fail(fmt::format("the constant '{}' is in no file", from_constants.front().name),
+                  "capture the network again");
+    if (auto fits = graph::check_tensors(graph_, from_constants, *constants); !fits) return fits;
+  }
+  for (const auto& one : from_set) library_->bind(one.value, weights.find(one.name)->data);
+  for (const auto& one : from_constants) library_->bind(one.value, constants->find(one.name)->data);
+  for (const auto& step : steps_.at_load) step->execute();
+  return {};
+}
+
+std::vector<std::string> Runner::readable_weights() const {
+  std::vector<std::string> names;
+  for (const auto* list : {&graph_.parameters, &graph_.buffers})
+    for (const auto& one : *list)
+      if (library_->holds_weight(one.value)) names.push_back(one.name);
+  return names;
+}
+
+Result<void> Runner::read_weight(const std::string& name, std::byte* into) const {
+  for (const auto* list : {&graph_.parameters, &graph_.buffers})
+    if (const auto* found = named(*list, name); found != nullptr && library_->holds_weight(found->value)) {
+      library_->read_weight(found->value, into);
+      return {};
+    }
+  return fail(fmt::format("the weight '{}' is not held as a whole", name));
+}
+
+nlohmann::json Runner::report() const {
+  std::map<std::string, int> kernels;
+  std::int64_t moved = 0;
+  int moves = 0, slow = 0;
+  for (const auto& step : steps_.in_run) {
+    const auto what = step->describe();
+    ++kernels[fmt::format("{} {}", what.operation, what.kernel)];
+    moves += what.moves_only ? 1 : 0;
+    moved += what.bytes_moved;
+    slow += what.kernel.starts_with("ref") ? 1 : 0;
+  }
+  const Held held = library_->held();
+  return {{"primitives", steps_.in_run.size()},
+          {"reorders", moves},
+          {"reorder_bytes", moved},
+          {"reference_kernels", slow},
+          {"weight_bytes", held.weight_bytes},
+          {"buffer_bytes", held.buffer_bytes},
+          {"kernels", kernels}};
+}
+
+std::vector<std::pair<const graph::Node*, Description>> Runner::describe() const {
+  std::vector<std::pair<const graph::Node*, Description>> all;
+  for (std::size_t i = 0; i < steps_.in_run.size(); ++i)
+    all.emplace_back(i < nodes_of_steps_.size() ? &graph_.nodes[static_cast<std::size_t>(nodes_of_steps_[i])] : nullptr,
+                     steps_.in_run[i]->describe());
+  return all;
+}
+
+}  // namespace strata::primitives

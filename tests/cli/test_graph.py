@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata graph`: the captured network of a real capture as a table, as JSON and as Graphviz; `strata list models --level`."""
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import MODEL, ROOT
+
+RESIDUAL = f"{ROOT / 'tests' / 'levels' / 'networks.py'}:residual_network"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, cache):
+    from conftest import Strata
+
+    return Strata(tmp_path_factory.mktemp("graph") / "place", cache)
+
+
+@pytest.fixture(scope="module")
+def residual(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_lists_every_operation_with_its_place_and_work(residual):
+    operations = [node["operation"] for node in residual["nodes"]]
+    assert operations.count("conv2d") == 3 and operations.count("batch_norm") == 3 and operations[-1] == "linear" and "dropout" not in operations
+    second = next(node for node in residual["nodes"] if node["module"] == "3.conv2")
+    assert second["module_type"] == "Conv2d" and second["source"].startswith("networks.py:")
+    assert second["outputs"] == [{"name": second["name"], "dtype": "float32", "shape": [4, 12, 12, 12]}]
+    assert second["flops"] == 2 * 4 * 12 * 12 * 12 * 12 * 9
+    assert second["bytes_read"] == 4 * (4 * 12 * 12 * 12 + 12 * 12 * 9) and second["bytes_written"] == 4 * 4 * 12 * 12 * 12
+    assert next(node for node in residual["nodes"] if node["operation"] == "flatten")["view"] == "reshape"
+
+
+def test_counts_the_flops_that_pytorchs_counter_counts(residual, cache):
+    bundle = next(path.parent for path in (cache / "bundles").glob("*/bundle.json") if json.loads(path.read_text())["case"]["model"] == RESIDUAL)
+    about = json.loads((bundle / "bundle.json").read_text())
+    assert residual["case"] == about["id"] and residual["total"]["flops"] == about["flops"] > 0
+    assert residual["parameters"] == about["parameters"] and residual["unknown"] == []
+
+
+def test_the_table_fits_eighty_columns_and_ends_with_totals(place):
+    import fcntl
+    import os
+    import pty
+    import struct
+    import subprocess
+    import termios
+
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    from conftest import PROGRAM
+
+    process = subprocess.Popen([str(PROGRAM), "graph", RESIDUAL, "--threads", "1"], env=place.environment, stdout=follower, stderr=subprocess.PIPE)
+    os.close(follower)
+    text = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other side is closed
+            break
+        text += part
+    assert process.wait() == 0, process.stderr.read()
+    lines = text.decode().replace("\r\n", "\n").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.split()[:2] == ["conv2d_1", "3.conv1"] for line in lines)
+    assert any(line.split()[:1] == ["all"] for line in lines)
+
+
+def test_draws_a_graph_for_graphviz(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--format", "dot")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("digraph ") and done.stdout.rstrip().endswith("}")
+    assert done.stdout.count("[label=\"conv2d") == 3 and "->" in done.stdout and "4x12x12x12" in done.stdout
+    assert done.stdout.count("{") == done.stdout.count("}")
+
+
+def test_shows_the_training_graph_with_what_it_updates(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--mode", "train", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    graph = json.loads(done.stdout)
+    assert graph["mode"] == "train" and "1.running_mean" in graph["updates"] and len(graph["updates"]) == 9
+    assert "dropout" in [node["operation"] for node in graph["nodes"]]
+    assert all(len(node["outputs"]) == 3 for node in graph["nodes"] if node["operation"] == "batch_norm")
+
+
+def test_names_unknown_operations_where_they_occur(place, tmp_path):
+    (tmp_path / "net.py").write_text("import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(4, 4)\n\n"
+                                     "    def forward(self, x):\n        return torch.cumsum(self.fc(x), 1)\n\n\ndef build():\n    return Net(), torch.randn(2, 4)\n")
+    done = place.run("graph", f"{tmp_path / 'net.py'}:build", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert "unknown to strata: cumsum (levels that run the captured graph may lack it)\n  node 'cumsum' (cumsum) in the network itself (Net), net.py:11\n" in done.stdout
+
+
+def test_says_why_a_network_has_no_graph(place):
+    done = place.run("graph", f"{ROOT / 'tests' / 'levels' / 'networks.py'}:branching_network", "--threads", "1")
+    assert done.returncode == 1
+    assert "error: the network has no captured graph: " in done.stderr and "networks.py" in done.stderr and "try: " in done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--format", "jsn"), "--format jsn: allowed: text, json, dot (did you mean json?)"),
+    (("--mode", "infer,train"), "--mode infer,train: a graph is of one mode"),
+    (("--batch", "0"), "--batch 0: allowed: 1 to"),
+])
+def test_refuses_wrong_usage_before_anything_is_captured(place, arguments, said):
+    done = place.run("graph", MODEL, *arguments)
+    assert done.returncode == 2 and said in done.stderr and not done.stdout
+
+
+def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):
+    strata.level("plain", json_fields={"operations": ["adaptive_avg_pool2d", "add", "batch_norm", "conv2d", "flatten", "linear", "max_pool2d", "relu"]})
+    done = strata.run("list", "models", "--level", "plain", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["model"]: row for row in json.loads(done.stdout)}
+    assert rows["resnet50"]["infer"] == "yes" and rows["resnet50"]["train"] == "no" and rows["resnet50"]["why not"] == "no mode train"
+    assert rows["mnist_convnet"]["infer"] == "no" and rows["mnist_convnet"]["why not"] == "lacks log_softmax; no mode train"
+    assert "plain runs " in done.stderr and "models in infer, 0 in train; judged by graphs captured with torch " in done.stderr
+    wrong = strata.run("list", "models", "--level", "plane")
+    assert wrong.returncode == 2 and "--level: unknown level 'plane' (did you mean 'plain'?)" in wrong.stderr
