@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata list levels|models|environments|runs`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "cli/say.hpp"
@@ -11,6 +13,7 @@
 #include "level/level.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
+#include "plan/supported.hpp"
 #include "report/table.hpp"
 #include "store/store.hpp"
 #include "worker/worker.hpp"
@@ -20,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Arguments {
-  std::string format = "text", store, python;
+  std::string format = "text", store, python, level;
   int limit = 20;
 };
 using Rows = std::vector<report::Cells>;
@@ -50,9 +53,8 @@ int levels(const Arguments& a) {
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
 }
 
-// The shipped models, from models/*/model.json; torchvision's names only where torchvision is.
-int models(const Arguments& a) {
-  const auto place = installation();
+// Name, kind and what it is: the shipped models, from models/*/model.json; torchvision's names only where torchvision is.
+Rows known_models(const Installation& place) {
   Rows rows;
   std::error_code ec;
   std::vector<fs::path> folders;
@@ -78,7 +80,47 @@ int models(const Arguments& a) {
   } else {
     fmt::print(stderr, "note: torchvision's models are listed once the environment is set up (./strata compare)\n");
   }
-  return print({"model", "kind", "what it is"}, rows, a.format);
+  return rows;
+}
+
+// What one level can run, by mode, and why not; a summary on standard error.
+int models_of_level(const Arguments& a, const Installation& place) {
+  const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), {a.level});
+  if (!chosen) {
+    auto error = chosen.error();
+    if (const std::string other = "--levels:"; error.what.starts_with(other)) error.what.replace(0, other.size(), "--level:");
+    return complain(error);
+  }
+  if (chosen->size() != 1) return complain({fmt::format("--level {}: one level is wanted", a.level), "", Exit::usage});
+  const auto& level = chosen->front();
+  const auto recorded = plan::recorded_operations(place.root);
+  if (!recorded) return complain(recorded.error());
+  static const std::map<plan::Support, std::string> words{{plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
+  Rows rows;
+  std::map<std::string, int> runs;
+  for (const auto& model : known_models(place)) {
+    report::Cells row{model[0], model[1]};
+    std::vector<std::string> reasons;
+    for (const char* mode : {"infer", "train"}) {
+      const auto verdict = plan::supports(level, model[0], mode, *recorded);
+      row.push_back(words.at(verdict.support));
+      runs[mode] += verdict.support == plan::Support::yes;
+      const bool said = std::find(reasons.begin(), reasons.end(), verdict.why) != reasons.end();
+      if (!verdict.why.empty() && !said) reasons.push_back(verdict.why);
+    }
+    row.push_back(fmt::format("{}", fmt::join(reasons, "; ")));
+    rows.push_back(std::move(row));
+  }
+  const int code = print({"model", "kind", "infer", "train", "why not"}, rows, a.format);
+  fmt::print(stderr, "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(), runs["train"],
+             level.operations.empty() ? "" : fmt::format("; judged by graphs captured with torch {} and torchvision {}", recorded->torch, recorded->torchvision));
+  return code;
+}
+
+int models(const Arguments& a) {
+  const auto place = installation();
+  if (!a.level.empty()) return models_of_level(a, place);
+  return print({"model", "kind", "what it is"}, known_models(place), a.format);
 }
 
 int environments(const Arguments& a) {
@@ -123,7 +165,7 @@ void add_list(CLI::App& app, int& exit_code) {
     return one;
   };
   add("levels", "every level found, and whether it is ready", levels);
-  add("models", "models by name", models);
+  add("models", "models by name", models)->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others");
   add("environments", "Python interpreters and their PyTorch", environments);
   auto* stored = add("runs", "runs in the store, the newest first", runs);
   stored->add_option("--store", a->store, "the store's file");

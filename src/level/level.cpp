@@ -25,7 +25,7 @@ constexpr int search_depth = 4;
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
 const std::vector<std::string> known_keys = {"id",      "title",       "rank", "language", "api",     "devices",      "modes",         "maths", "models",  "start",
-                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default", "variants", "dynamic", "to_maintain"};
+                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default", "variants", "dynamic", "to_maintain", "operations"};
 const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights"};
 
 // Reads typed fields and keeps the first complaint, so that read() stays a plain list of fields.
@@ -277,6 +277,7 @@ Result<Level> read(const fs::path& folder) {
   level.bakes_weights = fields.flag("bakes_weights", false);
   level.dynamic = fields.flag("dynamic", false);
   level.to_maintain = fields.list("to_maintain", false);
+  level.operations = fields.list("operations", false);
   level.from = fields.text("from", false);
   level.changes = fields.text("changes", false);
   level.default_text = fields.text("default", false);

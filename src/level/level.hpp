@@ -24,6 +24,7 @@ struct Level {
   int rank = 0;
   int api = 1;
   std::vector<std::string> devices, modes, maths, models, start, prepare, needs, to_maintain;
+  std::vector<std::string> operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false;
   std::string from, changes, default_text;
   std::vector<Variant> variants;     // in the order of level.json's names; empty in a level that is one

@@ -51,7 +51,7 @@ class LevelTest : public testing::Test {
 TEST_F(LevelTest, reads_every_field) {
   Json content = good("libtorch", 4);
   content.update({{"models", {"resnet18"}}, {"prepare", {"{python}", "{level}/prepare.py"}}, {"environment", false}, {"needs", {"torch"}}, {"peer", true}, {"harness", true},
-                  {"reassociates", true}, {"bakes_weights", true}, {"from", "eager"}, {"changes", "Python removed"}, {"default", "as it is"}});
+                  {"reassociates", true}, {"bakes_weights", true}, {"from", "eager"}, {"changes", "Python removed"}, {"default", "as it is"}, {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
   EXPECT_EQ(level->id, "libtorch");
@@ -64,6 +64,7 @@ TEST_F(LevelTest, reads_every_field) {
   EXPECT_EQ(level->from, "eager");
   EXPECT_EQ(level->changes, "Python removed");
   EXPECT_EQ(level->default_text, "as it is");
+  EXPECT_EQ(level->operations, (std::vector<std::string>{"conv2d", "relu", "add"}));
   EXPECT_EQ(level->folder, root_ / "libtorch");
 }
 

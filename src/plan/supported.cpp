@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/supported.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace strata::plan {
+namespace fs = std::filesystem;
+
+Result<RecordedOperations> recorded_operations(const fs::path& root) {
+  const auto path = root / "src/graph/recorded/operations.json";
+  std::ifstream in(path);
+  const auto all = nlohmann::json::parse(in, nullptr, false);
+  RecordedOperations found;
+  try {
+    found.torch = all.at("torch").get<std::string>();
+    found.torchvision = all.at("torchvision").get<std::string>();
+    all.at("models").get_to(found.models);
+  } catch (const nlohmann::json::exception&) {
+    return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()), "PYTHONPATH=src:sdk/python python src/graph/recorded/record.py makes it");
+  }
+  return found;
+}
+
+Verdict supports(const level::Level& level, const std::string& model, const std::string& mode, const RecordedOperations& recorded) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); };
+  if (level.harness) return {Support::no, {}, "runs no network"};
+  if (!has(level.modes, mode)) return {Support::no, {}, fmt::format("no mode {}", mode)};
+  if (!level.models.empty() && !has(level.models, model)) return {Support::no, {}, "runs hand-written models only"};
+  if (level.operations.empty()) {
+    if (!level.models.empty() || level.prepare.empty()) return {Support::yes, {}, ""};
+    return {Support::unknown, {}, "known after its artefact is made"};
+  }
+  const auto known = recorded.models.find(model);
+  const auto graph = known == recorded.models.end() ? std::map<std::string, std::vector<std::string>>::const_iterator() : known->second.find(mode);
+  if (known == recorded.models.end() || graph == known->second.end()) return {Support::unknown, {}, fmt::format("its {} graph is not recorded", mode)};
+  Verdict verdict{Support::yes, {}, ""};
+  for (const auto& operation : graph->second)
+    if (!has(level.operations, operation)) verdict.lacks.push_back(operation);
+  if (!verdict.lacks.empty()) verdict.support = Support::no;
+  if (!verdict.lacks.empty()) verdict.why = fmt::format("lacks {}", fmt::join(verdict.lacks, ", "));
+  return verdict;
+}
+
+}  // namespace strata::plan
