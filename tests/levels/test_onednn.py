@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import Failed, Worker, compare_all, error, level_folder
+from client import ROOT, Failed, Worker, compare_all, error, level_folder
 from safetensors.numpy import load_file, save_file
 from test_cpp_levels import BUILD, PRIMITIVES
 from test_python_levels import FLOOR, SETS, reference, running  # noqa: F401  a fixture
@@ -49,6 +49,14 @@ def test_the_operations_of_level_json_are_those_that_the_code_knows():
     with Worker("onednn") as worker:
         assert worker.ask("hello")["operations"] == written
     assert len(set(written)) == len(written) > 50
+
+
+def test_has_every_operation_that_torchvisions_classifiers_use_in_inference():
+    known = set(json.loads((level_folder("onednn") / "level.json").read_text())["operations"])
+    recorded = json.loads((ROOT / "src" / "graph" / "recorded" / "operations.json").read_text())["models"]
+    used = {name: set(modes["infer"]) for name, modes in recorded.items() if "infer" in modes}
+    assert len(used) > 70 and {"resnet50", "vit_b_16", "swin_v2_t", "maxvit_t"} <= used.keys()
+    assert not {name: sorted(wanted - known) for name, wanted in used.items() if not wanted <= known}
 
 
 def test_an_operation_that_it_lacks_is_unsupported_with_its_place(bundles):
