@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import gzip
 import importlib.util
+import os
 from pathlib import Path
 
 import numpy as np
@@ -127,9 +128,17 @@ def _normalised(pixels: np.ndarray, dtype: torch.dtype) -> Tensor:
 def _package_folder(package: str) -> Path:
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
+        for folder in _of_the_tools(package):  # a user's own Python needs the files, not the package
+            return folder
         raise Problem("unavailable", f"the photographs and digits lie in {package}, which this Python cannot import",
                       "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic")
     return Path(next(iter(found.submodule_search_locations)))
+
+
+def _of_the_tools(package: str) -> list[Path]:
+    """The package's folder in strata's own environment, which the driver names in STRATA_TOOLS_PYTHON."""
+    python = os.environ.get("STRATA_TOOLS_PYTHON", "")
+    return sorted(Path(python).parent.parent.glob(f"lib/python3*/site-packages/{package}")) if python else []
 
 
 def _shipped(package: str, folder: str, names: list[str]) -> list[Path]:

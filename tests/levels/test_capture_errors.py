@@ -227,3 +227,14 @@ def test_outputs_get_the_names_of_their_containers():
 def test_the_same_seed_builds_the_same_weights():
     a, b, c = (build_model("mnist_convnet", s).module.state_dict()["fc1.weight"] for s in (1, 1, 2))
     assert torch.equal(a, b) and not torch.equal(a, c)
+
+
+def test_a_python_without_scikit_learn_gets_its_photographs_from_stratas_own_environment(monkeypatch):
+    from capture import inputs
+
+    monkeypatch.setattr(inputs.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setenv("STRATA_TOOLS_PYTHON", os.environ.get("STRATA_TOOLS_PYTHON", sys.executable))
+    assert (inputs._package_folder("sklearn") / "datasets" / "images" / "china.jpg").is_file()
+    monkeypatch.setenv("STRATA_TOOLS_PYTHON", "/nowhere/bin/python")
+    with pytest.raises(Problem, match="which this Python cannot import"):
+        inputs._package_folder("sklearn")

@@ -17,6 +17,7 @@ from train_bundle import SGD, Eager, load_state, losses, start, state, worst
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
+SAME_DEEP = 5e-5  # after eighteen layers (PyTorch 2.11: 1.3e-5)
 OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"}
 
 
@@ -78,9 +79,10 @@ def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, n
     worker = trained(level, name)
     eager = Eager(worker.bundle)
     before, _, _ = state(worker)
-    assert losses(worker, [1, 0]) == pytest.approx([eager.step(1), eager.step(0)], rel=SAME)
+    same = SAME_DEEP if name == "resnet18" else SAME
+    assert losses(worker, [1, 0]) == pytest.approx([eager.step(1), eager.step(0)], rel=same)
     tensors, step, _ = state(worker)
-    assert worst(tensors, eager.state()) < SAME and step == 2
+    assert worst(tensors, eager.state()) < same and step == 2
     statistics = [n for n in tensors if "running_" in n]
     assert statistics and all(not np.array_equal(before[n], tensors[n]) for n in statistics)
     assert not any("num_batches_tracked" in n for n in tensors)
