@@ -47,7 +47,7 @@ def _reason(error: Exception) -> str:
 def where_of(error: BaseException, module: nn.Module) -> str:
     """file:line of the model's own code where an export failed; empty when no frame of it is known."""
     own = source_files(module)
-    torch_folder = str(Path(torch.__file__).parent)
+    torch_folder = f"{Path(torch.__file__).parent}/"  # not torchvision
     frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
     frames += [(f.filename, f.lineno) for f in getattr(error, "real_stack", None) or []]
     frames += [(name, int(line)) for name, line in _USER_LINE.findall(str(error))]

@@ -164,7 +164,7 @@ def last_line(error: BaseException, *inside: str | Path) -> str:
 def source_files(module: nn.Module) -> set[str]:
     """The files that define the module and its parts, torch's own left out."""
     files = {getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in module.modules()}
-    return {f for f in files if f and not f.startswith(str(Path(torch.__file__).parent))}
+    return {f for f in files if f and not f.startswith(f"{Path(torch.__file__).parent}/")}
 
 
 # ---------------------------------------------------------------------------------------------------- weights
