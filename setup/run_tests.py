@@ -135,7 +135,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "unit":
         return unit(reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
-    together = ["-n", str(processes()), "--dist", "loadscope", "--max-worker-restart=0"]
+    together = ["-n", str(processes()), "--dist", "loadscope", "--no-loadscope-reorder", "--max-worker-restart=0"]  # in the order of conftest.py, not those of many tests first
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)
     return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(folder, reports / "levels-alone.xml", "-m", "alone")
