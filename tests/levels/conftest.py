@@ -36,7 +36,7 @@ SPECS = {
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("python_levels", "sound_levels", "cpp_levels", "train_levels", "maths_levels", "dynamic", "compare_levels", "export", "examples", "serve", "model_files", "cpp_variants", "cpp_train")
+    longest = ("sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "onednn", "cpp_train")
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
