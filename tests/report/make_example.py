@@ -150,6 +150,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
             "process_ms": process, "library_ms": library, "load_ms": load, "build_ms": load * 0.7, "weights_ms": load * 0.2, "first_iteration_ms": first, "again_ms": again,
             "first_ever_ms": ever, "prepare_ms": prepare,
         },
+        "default": "contiguous layout, float32, no freezing, no autotuning", "deep": {"first_difference": "", "worst_ratio": 0.97, "reason": ""} if level == "libtorch" else None,
         "disk_bytes": (artefact + 540) * MB, "artefact_bytes": artefact * MB,
         "shipped": None if harness else {"bytes": (artefact + 431) * MB, "libraries_bytes": 431 * MB, "artefact_bytes": artefact * MB,
                                          "libraries": [{"file": "libtorch_cpu.so", "bytes": 402 * MB}, {"file": "libgomp.so.1", "bytes": 29 * MB}]},
@@ -229,7 +230,7 @@ def failed(spec: tuple) -> Json:
         "level": level, "variant": "default", "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
         "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
         "repeat": f"./strata compare resnet50 --batch 8 --levels eager,{level}", **{name: None for name in empty},
-        "settings": {}, "proof": proven, "blocks": [],
+        "default": "", "deep": None, "settings": {}, "proof": proven, "blocks": [],
     }
 
 
@@ -257,7 +258,7 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
         "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "reference_level": "eager", "headline": headline, "limits": limits,
         "trust": {
             "restarts": 2, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
-            "blocks": 432, "disturbed_blocks": 12, "minimum_effect_percent": 1.0,
+            "blocks": 432, "disturbed_blocks": 12, "minimum_effect_percent": 1.0, "together": True,
         },
         "next_command": "./strata compare resnet50 --preset thorough --levels eager,libtorch" if batch == 1 else "./strata compare resnet50 --batch 8 --levels eager,onnxruntime --deep",
         "ledger": {"edges": edges}, "aa": aa, "rows": rows,
