@@ -48,7 +48,7 @@ def environment(folder: Path, threads: int = 2, cache: Path | None = None, **ext
 def command(folder: Path, key: str) -> list[str]:
     """`start` or `prepare` of level.json with its placeholders filled in."""
     words = json.loads((folder / "level.json").read_text(encoding="utf-8"))[key]
-    for placeholder, value in (("{python}", sys.executable), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT)),
+    for placeholder, value in (("{python}", preloaded.PYTHON), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT)),
                                ("{build}", os.environ.get("STRATA_LEVEL_BUILD", ""))):
         words = [word.replace(placeholder, value) for word in words]
     return words

@@ -97,6 +97,6 @@ def artefacts(shared, bundles):
 
 def capture(spec: Path, bundle: Path, fields: dict) -> None:
     spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
-    done = preloaded.run([sys.executable, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
+    done = preloaded.run([preloaded.PYTHON, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
                          spec.parent, timeout=300)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]

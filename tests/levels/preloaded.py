@@ -20,6 +20,7 @@ import traceback
 from pathlib import Path
 
 READ_ON_LOADING = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}  # by libgomp, where levels set their threads themselves, and by numpy
+PYTHON = os.environ.get("STRATA_PYTHON") or sys.executable  # of the PyTorch that is tested; the tests themselves run in strata's own
 MODULES = ("torch", "torch.export", "torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.codecache", "torch.utils.flop_counter", "torchvision.models", "safetensors.torch", "onnxscript", "torch.onnx",
            "torch.onnx._internal.exporter._core", "sklearn.datasets")
 
@@ -28,7 +29,7 @@ class Process:
     """A forked program: what the tests use of subprocess.Popen. Its input and output are pipes."""
 
     def __init__(self, words: list[str], env: dict[str, str], cwd: str, stderr) -> None:
-        assert words[0] == sys.executable, words
+        assert words[0] == PYTHON, words
         child_input, ours = os.pipe()
         theirs, child_output = os.pipe()
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -87,7 +88,7 @@ def server() -> socket.socket:
     global _server
     if _server is None:
         _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=os.environ | READ_ON_LOADING, stdin=subprocess.DEVNULL, start_new_session=True)
+        subprocess.Popen([PYTHON, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=os.environ | READ_ON_LOADING, stdin=subprocess.DEVNULL, start_new_session=True)
         theirs.close()
         assert _server.recv(16) == b"ready"
     return _server

@@ -17,7 +17,7 @@ from train_bundle import SGD, Eager, load_state, losses, start, state, worst
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
-SAME_DEEP = 5e-5  # after eighteen layers (PyTorch 2.11: 1.3e-5)
+SAME_DEEP = 5e-5  # after eighteen layers, by another version of PyTorch than the tests have (2.11 against 2.15: 1.3e-5)
 OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"}
 
 
