@@ -60,11 +60,16 @@ struct ProbeStep {
   TrainState after;
 };
 
+// Train mode on a weight set, with a fresh optimiser.
+Try<void> begin(Session& session, const std::string& set, bool dropout, const Json& optimiser) {
+  if (auto done = session.weights(set); !done) return done;
+  if (auto done = session.set_mode("train", dropout); !done) return done;
+  return session.set_optimiser(optimiser);
+}
+
 // `weights`, dropout off, the probe's optimiser, one step on input 0.
 Try<ProbeStep> probe_step(Session& session, const std::string& set) {
-  if (auto done = session.weights(set); !done) return tl::unexpected(done.error());
-  if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
-  if (auto done = session.set_optimiser(proof::probe_optimiser()); !done) return tl::unexpected(done.error());
+  if (auto done = begin(session, set, false, proof::probe_optimiser()); !done) return tl::unexpected(done.error());
   auto loss = session.prove({0});
   if (!loss) return tl::unexpected(loss.error());
   auto after = session.state();
@@ -179,9 +184,7 @@ class Rules {
 
 // Losses with dropout as given, then two runs in eval mode.
 Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
-  if (auto done = session.weights("timed"); !done) return done;
-  if (auto done = session.set_mode("train", true); !done) return done;
-  if (auto done = session.set_optimiser(proof::still_optimiser()); !done) return done;
+  if (auto done = begin(session, "timed", true, proof::still_optimiser()); !done) return done;
   std::vector<double> losses;
   for (int i = 0; i < kDropoutSteps && !interrupted(); ++i) {
     const auto loss = session.prove({0});
@@ -209,17 +212,11 @@ Try<void> prove_dropout(Player& player, Session& session, const TrainReference& 
   return {};
 }
 
-Try<void> restore(Session& session, const TrainReference& reference) {
-  if (auto done = session.weights("timed"); !done) return done;
-  if (auto done = session.set_mode("train", true); !done) return done;
-  return session.set_optimiser(reference.optimiser());
-}
+Try<void> restore(Session& session, const TrainReference& reference) { return begin(session, "timed", true, reference.optimiser()); }
 
 // The losses of the whole ring from the same weights: gradients are compared on input 0 alone.
 Try<void> prove_losses(Player& player, Session& session, const TrainReference& reference) {
-  if (auto done = session.weights("probe1"); !done) return done;
-  if (auto done = session.set_mode("train", false); !done) return done;
-  if (auto done = session.set_optimiser(proof::still_optimiser()); !done) return done;
+  if (auto done = begin(session, "probe1", false, proof::still_optimiser()); !done) return done;
   std::vector<int> all(static_cast<std::size_t>(reference.ring()));
   std::iota(all.begin(), all.end(), 0);
   const auto losses = session.prove(all);

@@ -68,7 +68,8 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   for (const auto& [buffer, error] : envelope.at("stat").items()) set.envelope["stat:" + buffer] = error.get<double>();
   for (const auto& [what, error] : set.envelope)
     if (!set.reference.find("0/" + what)) return damaged(file, fmt::format("lacks '0/{}', which train.json lists", what));
-  if (!set.reference.find("0/loss")->elements()) return damaged(file, "holds an empty loss");
+  for (int i = 0; i < (name == "probe1" ? ring() : 1); ++i)
+    if (const auto* loss = set.reference.find(fmt::format("{}/loss", i)); !loss || loss->elements() != 1) return damaged(file, fmt::format("lacks '{}/loss', or it is not one number", i));
   sets_.emplace(name, std::move(set));
   return {};
 }

@@ -85,10 +85,10 @@ def artefacts(shared, bundles):
         folder = shared / "artefacts" / f"{level}-{name}"
 
         def make() -> None:
+            (folder / "cache").mkdir(exist_ok=True)
             answer = prepare(level, bundles(name), folder / "cache")
             assert answer == {"ok": True}, answer
 
-        (folder / "cache").mkdir(parents=True, exist_ok=True)
         once(folder, make)
         return folder / "cache"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import test_cpp_levels  # noqa: F401  finds the level binaries, or skips
+import torch
 import train_bundle
 from client import Failed, Worker, prepare
 from safetensors.numpy import load_file, save_file
@@ -17,7 +18,7 @@ from train_bundle import SGD, Eager, load_state, losses, start, state, worst
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
-SAME_DEEP = 5e-5  # after eighteen layers, by another version of PyTorch than the tests have (2.11 against 2.15: 1.3e-5)
+SAME_ACROSS_VERSIONS = 5e-5  # ./test compat: the level's PyTorch is not the tests' own (2.11 against 2.15 after two steps of ResNet-18: 1.3e-5)
 OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"}
 
 
@@ -79,7 +80,8 @@ def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, n
     worker = trained(level, name)
     eager = Eager(worker.bundle)
     before, _, _ = state(worker)
-    same = SAME_DEEP if name == "resnet18" else SAME
+    versions = {text.partition("+")[0] for text in (torch.__version__, worker.ask("hello")["versions"]["torch"])}
+    same = SAME if len(versions) == 1 else SAME_ACROSS_VERSIONS
     assert losses(worker, [1, 0]) == pytest.approx([eager.step(1), eager.step(0)], rel=same)
     tensors, step, _ = state(worker)
     assert worst(tensors, eager.state()) < same and step == 2
