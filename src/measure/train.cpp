@@ -221,7 +221,7 @@ Try<void> prove_losses(Player& player, Session& session, const TrainReference& r
   std::iota(all.begin(), all.end(), 0);
   const auto losses = session.prove(all);
   if (!losses) return tl::unexpected(losses.error());
-  player.training.losses = proof::check_losses(reference, "probe1", *losses, player.tolerance());
+  player.training.losses = proof::check_losses(reference, *losses, player.tolerance());
   return {};
 }
 

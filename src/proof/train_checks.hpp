@@ -25,9 +25,9 @@ struct Deviation {
 // and w' = w - v' in every element, to 4 units in the last place of |w| + |v'|.
 OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, Tolerance tolerance = {});
 
-// Losses `<i>/loss` of the ring from the weights of `set`, dropout off: that of every entry must be the reference's, since gradients are compared
+// Losses `<i>/loss` of the ring from the weights of `probe1`, dropout off: that of every entry must be the reference's, since gradients are compared
 // on input 0 alone. The envelope is input 0's, so ten times the bound is allowed (80 envelopes); losses of other data part by percents.
-OutputVerdict check_losses(const TrainReference& reference, std::string_view set, const SafeTensors& losses, Tolerance tolerance = {});
+OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& losses, Tolerance tolerance = {});
 
 // Largest gradient_error between repetitions of one probe step and the first: how far a level that is not deterministic parts from itself.
 double gradient_spread(const TrainReference& reference, std::string_view set, const std::vector<SafeTensors>& states);

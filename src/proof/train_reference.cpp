@@ -79,10 +79,7 @@ const TensorView* TrainReference::expected(std::string_view set, std::string_vie
   return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("0/{}", name));
 }
 
-const TensorView* TrainReference::loss(std::string_view set, int index) const {
-  const auto found = sets_.find(set);
-  return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("{}/loss", index));
-}
+const TensorView* TrainReference::loss(int index) const { return sets_.find("probe1")->second.reference.find(fmt::format("{}/loss", index)); }
 
 double TrainReference::envelope(std::string_view set, std::string_view name) const {
   constexpr double least = 8 * 0x1p-24;  // one lucky run would accuse its neighbours

@@ -29,7 +29,7 @@ class TrainReference {
 
   // The reference tensor for input 0: "loss", "grad:<parameter>", "stat:<buffer>"; nullptr: the set has none.
   const TensorView* expected(std::string_view set, std::string_view name) const;
-  const TensorView* loss(std::string_view set, int index) const;       // of an entry of the ring: `probe1` has all, the others input 0
+  const TensorView* loss(int index) const;                             // of an entry of the ring, on `probe1`
   double envelope(std::string_view set, std::string_view name) const;  // E0 of the same names
   double grad_floor(std::string_view set) const;                       // root mean square of all gradients of the set
   double widest_gradient_envelope() const;                             // over the probe sets

@@ -64,7 +64,7 @@ TEST_F(Probe, names_the_failing_gradient_that_is_nearest_to_the_loss) {
 }
 
 TEST_F(Probe, refuses_losses_of_other_data_than_the_rings) {
-  const auto judge = [&](const State& losses) { return check_losses(*reference, "probe1", bundle.file(losses)); };
+  const auto judge = [&](const State& losses) { return check_losses(*reference, bundle.file(losses)); };
   EXPECT_TRUE(judge({{"0/loss", {1.5}}, {"1/loss", {2.5 * (1 + 40 * bundle.envelope)}}}).equal_work());
   const auto stale = judge({{"0/loss", {1.5}}, {"1/loss", {1.5}}});
   EXPECT_FALSE(stale.equal_work());
