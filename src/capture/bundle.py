@@ -137,16 +137,16 @@ class _Capture:
         self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
         self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say).run(module, trained)
         self.say("exporting the training graph")
-        self.info["graph"] = self._training_graph(module)
+        self.info["graph"] = self._training_graph(module, trained)
 
-    def _training_graph(self, module: nn.Module) -> dict:
+    def _training_graph(self, module: nn.Module, trained: list[str]) -> dict:
         """graph.json of the network in train mode; `module` is used up."""
         program, found = export(module, self.ring[0], self.info, training=True)
         if program is None:
             return found
         with torch.no_grad():
             names = list(call(module.train(), {k: v.clone() for k, v in self.ring[0].items()}, self.info))  # auxiliary outputs come in train mode only
-        return write_graph(program, module, "train", names, [i["name"] for i in self.info["inputs"]], self.folder, self.write)
+        return write_graph(program, module, "train", names, [i["name"] for i in self.info["inputs"]], self.folder, self.write, trained)
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""

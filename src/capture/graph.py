@@ -21,13 +21,15 @@ from strata_sdk.models import last_line
 DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
 
 
-def write_graph(program: ExportedProgram, module: nn.Module, mode: str, names: list[str], inputs: list[str], folder: Path, write: Callable[[str, dict[str, Tensor]], None]) -> dict:
-    """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the inputs; both in order. A program that has no functional graph writes nothing."""
+def write_graph(program: ExportedProgram, module: nn.Module, mode: str, names: list[str], inputs: list[str], folder: Path, write: Callable[[str, dict[str, Tensor]], None],
+                trained: list[str] | None = None) -> dict:
+    """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the inputs; both in order; `trained`: the parameters that are (None: all). A program that has no functional graph writes nothing."""
     try:
         found = _functional(program)
         if mode == "infer" and found.updates:
             raise NotFunctional(f"the network changes its buffer '{next(iter(found.updates))}' in eval mode")
         described, constants = _described(found, module, mode, names, inputs)
+        _mark_frozen(described, trained)
     except NotFunctional as error:
         return {"ok": False, "what": f"no graph: {error}", "where": source_of(error.node) if error.node is not None else ""}
     except Exception as error:  # operators may raise anything where constants are computed; the bundle is made without a graph
@@ -81,6 +83,12 @@ def _described(found: Functional, module: nn.Module, mode: str, names: list[str]
     updates = [{"buffer": name, "value": number(v)} for name, v in found.updates.items()]
     return {"graph": 1, "mode": mode, "values": values, "inputs": by_kind["input"], "parameters": by_kind["parameter"], "buffers": by_kind["buffer"],
             "constants": by_kind["constant"], "nodes": nodes, "outputs": outputs, "updates": updates}, constants
+
+
+def _mark_frozen(described: dict, trained: list[str] | None) -> None:
+    for parameter in described["parameters"]:
+        if trained is not None and parameter["name"] not in trained:
+            parameter["frozen"] = True
 
 
 def _encoded(arg: Any, number: Callable[[Value], int]) -> Any:

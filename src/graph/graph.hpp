@@ -95,6 +95,7 @@ struct Node {
 struct Named {
   std::string name;
   int value = -1;
+  bool frozen = false;  // a parameter that is not trained
 };
 
 enum class Mode : std::uint8_t { infer, train };

@@ -121,6 +121,11 @@ std::vector<Named> read_named(const json& all, const char* list, const char* nam
   for (const auto& item : list_field(all, list, "the graph")) {
     const auto where = fmt::format("{}[{}]", list, result.size());
     Named one{text_field(item, name, where), index_of(field(item, "value", where), graph, where)};
+    if (const auto frozen = item.find("frozen"); frozen != item.end()) {
+      if (!frozen->is_boolean())
+        throw Damage{fmt::format("{}: 'frozen' is {}, wanted is a flag", where, frozen->dump())};
+      one.frozen = frozen->get<bool>();
+    }
     if (!seen.insert(one.name).second) throw Damage{fmt::format("{}: '{}' is listed twice", where, one.name)};
     result.push_back(std::move(one));
   }

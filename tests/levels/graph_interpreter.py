@@ -38,7 +38,7 @@ class Interpreter:
                 args["train"] = False
             # A value has no strides, so a view is a reshape.
             result = args["self"].reshape(args["size"]) if node["op"] == "aten.view.default" else target(**args)
-            results = [*(result if isinstance(result, (list, tuple)) else [result]), *statistics]
+            results = [*(part for part in (result if isinstance(result, (list, tuple)) else [result]) if part is not None), *statistics]  # output_mask leaves some out
             assert len(results) == len(node["outputs"]), node
             for index, value in zip(node["outputs"], results):
                 said = self.graph["values"][index]

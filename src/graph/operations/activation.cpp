@@ -17,6 +17,13 @@ std::vector<Described> dropout(const Call& call) {
   return same_as_self(call);
 }
 
+// The result, and which elements are kept.
+std::vector<Described> native_dropout(const Call& call) {
+  auto outputs = dropout(call);
+  outputs.push_back({Type::boolean, call.self().shape});
+  return outputs;
+}
+
 std::vector<Described> clamp(const Call& call) {
   Described output{call.self().type, call.self().shape};
   for (const char* bound : {"min", "max"}) {
@@ -34,7 +41,9 @@ std::vector<Described> clamp(const Call& call) {
 }  // namespace
 
 std::span<const Operation> activation_operations() {
-  static constexpr Operation all[] = {{"abs", same_as_self},
+  static constexpr Operation all[] = {{"_log_softmax", softmax},
+                                      {"_softmax", softmax},
+                                      {"abs", same_as_self},
                                       {"bernoulli", same_as_self},
                                       {"clamp", clamp},
                                       {"clamp_max", clamp},
@@ -51,6 +60,7 @@ std::span<const Operation> activation_operations() {
                                       {"log", float_like_self},
                                       {"log_softmax", softmax},
                                       {"mish", same_as_self},
+                                      {"native_dropout", native_dropout},
                                       {"neg", same_as_self},
                                       {"reciprocal", float_like_self},
                                       {"relu", same_as_self},

@@ -52,28 +52,13 @@ std::vector<Described> cast(const Call& call) {
 }  // namespace
 
 std::span<const Operation> arithmetic_operations() {
-  static constexpr Operation all[] = {{"_to_copy", cast},
-                                      {"add", arithmetic},
-                                      {"copy", same_as_self},
-                                      {"div", division},
-                                      {"eq", comparison},
-                                      {"fill", same_as_self},
-                                      {"ge", comparison},
-                                      {"gt", comparison},
-                                      {"le", comparison},
-                                      {"lt", comparison},
-                                      {"masked_fill", masked_fill},
-                                      {"maximum", arithmetic},
-                                      {"minimum", arithmetic},
-                                      {"mul", arithmetic},
-                                      {"ne", comparison},
-                                      {"pow", power},
-                                      {"rsub", arithmetic},
-                                      {"sub", arithmetic},
-                                      {"to", cast},
-                                      {"type_as", cast},
-                                      {"where", where},
-                                      {"zero", same_as_self}};
+  static constexpr Operation all[] = {
+      {"_to_copy", cast},      {"add", arithmetic},    {"copy", same_as_self},       {"div", division},
+      {"eq", comparison},      {"fill", same_as_self}, {"ge", comparison},           {"gt", comparison},
+      {"le", comparison},      {"lt", comparison},     {"masked_fill", masked_fill}, {"maximum", arithmetic},
+      {"minimum", arithmetic}, {"mul", arithmetic},    {"ne", comparison},           {"ones_like", cast},
+      {"pow", power},          {"rsub", arithmetic},   {"sub", arithmetic},          {"to", cast},
+      {"type_as", cast},       {"where", where},       {"zero", same_as_self},       {"zeros_like", cast}};
   return all;
 }
 

@@ -26,8 +26,8 @@ std::vector<std::int64_t> padding_of(const Call& call, const Shape& kernel, cons
   return both;
 }
 
-// input [N, C, ...], weight [K, C / groups, ...], bias [K] -> [N, K, ...]
-std::vector<Described> convolution(const Call& call) {
+// input [N, C, ...], weight [K, C / groups, ...] -> [N, K, ...]
+Shape convolved(const Call& call) {
   const auto& input = call.in("input");
   const auto& weight = call.in("weight");
   const auto rank = weight.shape.size();
@@ -40,9 +40,6 @@ std::vector<Described> convolution(const Call& call) {
   need(input.shape[1] == times(weight.shape[1], groups),
        "the input has {} channels, the weight {} wants {} in each of {} groups", input.shape[1],
        to_string(weight.shape), weight.shape[1], groups);
-  if (const auto* bias = call.maybe_in("bias"))
-    need(bias->shape == Shape{weight.shape[0]} && bias->type == input.type, "the bias is {} for {} output channels",
-         to_string(bias->shape), weight.shape[0]);
   need(weight.type == input.type, "the input is {}, the weight {}", name_of(input.type), name_of(weight.type));
   const auto stride = call.node().ints("stride"), dilation = call.node().ints("dilation");
   need(stride.size() == spatial && dilation.size() == spatial,
@@ -56,6 +53,16 @@ std::vector<Described> convolution(const Call& call) {
          to_string(input.shape));
     shape.push_back(room / stride[i] + 1);
   }
+  return shape;
+}
+
+// bias [K]
+std::vector<Described> convolution(const Call& call) {
+  const auto& input = call.in("input");
+  const auto shape = convolved(call);
+  if (const auto* bias = call.maybe_in("bias"))
+    need(bias->shape == Shape{shape[1]} && bias->type == input.type, "the bias is {} for {} output channels",
+         to_string(bias->shape), shape[1]);
   return {{input.type, shape}};
 }
 
@@ -66,11 +73,33 @@ std::int64_t flops(const Call& call) {
   return channels == 0 ? 0 : product({2, call.out().elements(), weight.elements() / channels});
 }
 
+// Of input, weight and bias those that output_mask wants.
+std::vector<Described> convolution_backward(const Call& call) {
+  const auto &input = call.in("input"), &weight = call.in("weight"), &gradient = call.in("grad_output");
+  need(!call.node().flag("transposed"), "a transposed convolution");
+  const auto wanted = convolved(call);
+  need(gradient.shape == wanted && gradient.type == input.type, "the gradient is {} {}, the convolution gives {}",
+       name_of(gradient.type), to_string(gradient.shape), to_string(wanted));
+  return masked(call, {{input.type, input.shape}, {weight.type, weight.shape}, {weight.type, {weight.shape[0]}}});
+}
+
+// as many for the gradient of the input, and for that of the weight, as for the result
+std::int64_t backward_flops(const Call& call) {
+  const auto& weight = call.in("weight");
+  const auto channels = weight.shape.at(0);
+  if (channels == 0) return 0;
+  const auto& mask = call.node().find("output_mask")->plain;
+  const std::int64_t products = (mask[0].get<bool>() ? 1 : 0) + (mask[1].get<bool>() ? 1 : 0);
+  return product({2 * products, call.in("grad_output").elements(), weight.elements() / channels});
+}
+
 }  // namespace
 
 std::span<const Operation> convolution_operations() {
-  static constexpr Operation all[] = {
-      {"conv1d", convolution, flops}, {"conv2d", convolution, flops}, {"conv3d", convolution, flops}};
+  static constexpr Operation all[] = {{"conv1d", convolution, flops},
+                                      {"conv2d", convolution, flops},
+                                      {"conv3d", convolution, flops},
+                                      {"convolution_backward", convolution_backward, backward_flops}};
   return all;
 }
 

@@ -23,10 +23,18 @@ std::vector<Described> loss(const Call& call) {
   return {{self.type, reduction == none ? classes : Shape{}}};
 }
 
+// The loss, and the weight that it was divided by.
+std::vector<Described> nll_loss_forward(const Call& call) {
+  auto outputs = loss(call);
+  outputs.push_back({call.self().type, {}});
+  return outputs;
+}
+
 }  // namespace
 
 std::span<const Operation> loss_operations() {
-  static constexpr Operation all[] = {{"cross_entropy_loss", loss}, {"nll_loss", loss}, {"nll_loss_nd", loss}};
+  static constexpr Operation all[] = {
+      {"cross_entropy_loss", loss}, {"nll_loss", loss}, {"nll_loss_forward", nll_loss_forward}, {"nll_loss_nd", loss}};
   return all;
 }
 

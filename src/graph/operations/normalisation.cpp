@@ -30,6 +30,29 @@ std::vector<Described> batch_norm(const Call& call) {
   return outputs;
 }
 
+// The result, the batch's mean and 1 / deviation, and with running statistics these after the step.
+std::vector<Described> batch_norm_for_backward(const Call& call) {
+  const auto& input = call.in("input");
+  need(input.shape.size() >= 2, "the input is {}, wanted is [N, C, ...]", to_string(input.shape));
+  const Described channels{input.type, {input.shape[1]}};
+  for (const char* arg : {"weight", "bias", "running_mean", "running_var"})
+    if (call.node().find(arg) != nullptr) need_shape(call, arg, channels.shape);
+  std::vector<Described> outputs{{input.type, input.shape}, channels, channels};
+  if (call.maybe_in("running_mean") != nullptr) outputs.insert(outputs.end(), 2, channels);
+  return outputs;
+}
+
+// Of input, weight and bias those that output_mask wants.
+std::vector<Described> batch_norm_backward(const Call& call) {
+  const auto &input = call.in("input"), &gradient = call.in("grad_out");
+  need(gradient.shape == input.shape && input.shape.size() >= 2, "the gradient is {}, the input {}",
+       to_string(gradient.shape), to_string(input.shape));
+  const Described channels{input.type, {input.shape[1]}};
+  for (const char* arg : {"weight", "running_mean", "running_var", "save_mean", "save_invstd"})
+    need_shape(call, arg, channels.shape);
+  return masked(call, {{input.type, input.shape}, channels, channels});
+}
+
 std::vector<Described> layer_norm(const Call& call) {
   const auto& input = call.in("input");
   const auto last = call.node().ints("normalized_shape");
@@ -52,8 +75,12 @@ std::vector<Described> group_norm(const Call& call) {
 }  // namespace
 
 std::span<const Operation> normalisation_operations() {
-  static constexpr Operation all[] = {
-      {"batch_norm", batch_norm}, {"group_norm", group_norm}, {"layer_norm", layer_norm}};
+  static constexpr Operation all[] = {{"_native_batch_norm_legit", batch_norm_for_backward},
+                                      {"_native_batch_norm_legit_functional", batch_norm_for_backward},
+                                      {"batch_norm", batch_norm},
+                                      {"group_norm", group_norm},
+                                      {"layer_norm", layer_norm},
+                                      {"native_batch_norm_backward", batch_norm_backward}};
   return all;
 }
 

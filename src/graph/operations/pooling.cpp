@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows, and to a wanted size.
+#include <algorithm>
+
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {
@@ -38,6 +40,28 @@ std::vector<Described> pool(const Call& call) {
   return {{self.type, shape}};
 }
 
+// The maxima, and where each one lies in its image.
+std::vector<Described> pool_with_indices(const Call& call) {
+  auto outputs = pool(call);
+  outputs.push_back({Type::int64, outputs.front().shape});
+  return outputs;
+}
+
+// The gradient must be of the shape that the pooling gives.
+std::vector<Described> pool_backward(const Call& call) {
+  const auto wanted = pool(call).front().shape;
+  need(call.in("grad_output").shape == wanted, "the gradient is {}, the pooling gives {}",
+       to_string(call.in("grad_output").shape), to_string(wanted));
+  return same_as_self(call);
+}
+
+std::vector<Described> adaptive_pool_backward(const Call& call) {
+  const auto &self = call.self().shape, &gradient = call.in("grad_output").shape;
+  need(self.size() == gradient.size() && self.size() >= 3 && std::equal(self.begin(), self.end() - 2, gradient.begin()),
+       "the gradient is {}, the input {}", to_string(gradient), to_string(self));
+  return same_as_self(call);
+}
+
 std::vector<Described> adaptive_pool(const Call& call) {
   const auto& self = call.self();
   const auto wanted = call.node().ints("output_size");
@@ -54,12 +78,16 @@ std::vector<Described> adaptive_pool(const Call& call) {
 }  // namespace
 
 std::span<const Operation> pooling_operations() {
-  static constexpr Operation all[] = {{"adaptive_avg_pool1d", adaptive_pool},
+  static constexpr Operation all[] = {{"_adaptive_avg_pool2d_backward", adaptive_pool_backward},
+                                      {"adaptive_avg_pool1d", adaptive_pool},
                                       {"adaptive_avg_pool2d", adaptive_pool},
                                       {"avg_pool1d", pool},
                                       {"avg_pool2d", pool},
+                                      {"avg_pool2d_backward", pool_backward},
                                       {"max_pool1d", pool},
-                                      {"max_pool2d", pool}};
+                                      {"max_pool2d", pool},
+                                      {"max_pool2d_with_indices", pool_with_indices},
+                                      {"max_pool2d_with_indices_backward", pool_backward}};
   return all;
 }
 

@@ -98,6 +98,19 @@ std::int64_t elements(const Shape& shape) {
   return elements_of(shape).value_or(std::numeric_limits<std::int64_t>::max());
 }
 
+std::vector<Described> masked(const Call& call, const std::vector<Described>& all) {
+  const auto* mask = call.node().find("output_mask");
+  need(mask != nullptr && mask->plain.is_array() && mask->plain.size() == all.size(), "output_mask has not {} flags",
+       all.size());
+  std::vector<Described> wanted;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    need(mask->plain[i].is_boolean(), "output_mask is {}", mask->plain.dump());
+    if (mask->plain[i].get<bool>()) wanted.push_back(all[i]);
+  }
+  need(!wanted.empty(), "output_mask wants nothing");
+  return wanted;
+}
+
 std::vector<Described> same_as_self(const Call& call) {
   return {{call.self().type, call.self().shape}};
 }

@@ -36,6 +36,9 @@ std::int64_t times(std::int64_t a, std::int64_t b);
 std::int64_t product(std::initializer_list<std::int64_t> factors);
 std::int64_t elements(const Shape& shape);
 
+// Of all that a backward operation can give, those whose flag in `output_mask` is set: the others are no outputs.
+std::vector<Described> masked(const Call& call, const std::vector<Described>& all);
+
 // Rules of many.
 std::vector<Described> same_as_self(const Call& call);
 std::vector<Described> float_like_self(const Call& call);
@@ -51,5 +54,6 @@ std::span<const Operation> reduction_operations();
 std::span<const Operation> view_operations();
 std::span<const Operation> shape_operations();
 std::span<const Operation> loss_operations();
+std::span<const Operation> backward_operations();
 
 }  // namespace strata::graph

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums, differences, products and quotients with broadcasting: the gradient of a broadcast operand is summed over the
+// axes along which it was repeated.
+#include "graph/backward/rules.hpp"
+
+namespace strata::graph {
+namespace {
+
+void give_summed(Tape& tape, std::string_view argument, int gradient) {
+  const int value = tape.node().tensor(argument);
+  if (tape.type(value) != tape.type(gradient)) throw NoGradient("it joins tensors of different types");
+  tape.give(value, tape.summed_to(gradient, tape.shape(value)));
+}
+
+int times(Tape& tape, int value, const nlohmann::json& number) {
+  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", number)});
+}
+
+int product(Tape& tape, int value, int other) {
+  return tape.call("mul.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+
+int quotient(Tape& tape, int value, int other) {
+  return tape.call("div.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+
+int negated(Tape& tape, int value) {
+  return tape.call("neg.default", {tensor_argument("self", value)});
+}
+
+double alpha_of(const Tape& tape) {
+  return tape.node().find("alpha") == nullptr ? 1 : tape.node().number("alpha");
+}
+
+// self + factor other
+void give_terms(Tape& tape, double factor) {
+  const int gradient = *tape.gradient();
+  if (tape.wants("self")) give_summed(tape, "self", gradient);
+  if (!tape.wants("other")) return;
+  give_summed(tape, "other",
+              factor == 1    ? gradient
+              : factor == -1 ? negated(tape, gradient)
+                             : times(tape, gradient, factor));
+}
+
+void add(Tape& tape) {
+  give_terms(tape, alpha_of(tape));
+}
+void sub(Tape& tape) {
+  give_terms(tape, -alpha_of(tape));
+}
+void neg(Tape& tape) {
+  tape.give("self", negated(tape, *tape.gradient()));
+}
+
+// other - alpha self, of numbers alone
+void rsub(Tape& tape) {
+  if (tape.node().is_tensor("other")) throw NoGradient("rsub of two tensors");
+  tape.give("self", times(tape, *tape.gradient(), -alpha_of(tape)));
+}
+
+void mul(Tape& tape) {
+  const auto& node = tape.node();
+  const int gradient = *tape.gradient();
+  if (!node.is_tensor("other")) return tape.give("self", times(tape, gradient, node.find("other")->plain));
+  const int self = node.tensor("self"), other = node.tensor("other");
+  if (tape.wants(self)) give_summed(tape, "self", product(tape, gradient, other));
+  if (tape.wants(other)) give_summed(tape, "other", product(tape, gradient, self));
+}
+
+void div(Tape& tape) {
+  const auto& node = tape.node();
+  const int gradient = *tape.gradient();
+  if (node.find("rounding_mode") != nullptr && !node.is_null("rounding_mode")) throw NoGradient("it rounds");
+  if (!node.is_tensor("other"))
+    return tape.give("self", tape.call("div.Scalar", {tensor_argument("self", gradient), tape.same("other")}));
+  const int other = node.tensor("other");
+  const int by_other = quotient(tape, gradient, other);
+  if (tape.wants("self")) give_summed(tape, "self", by_other);
+  // d(a / b) = - (a / b) / b db
+  if (tape.wants(other)) give_summed(tape, "other", negated(tape, product(tape, by_other, tape.output(0))));
+}
+
+}  // namespace
+
+std::span<const BackwardRule> arithmetic_rules() {
+  static constexpr BackwardRule all[] = {{"add", add}, {"div", div},   {"mul", mul},
+                                         {"neg", neg}, {"rsub", rsub}, {"sub", sub}};
+  return all;
+}
+
+}  // namespace strata::graph

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers and matrix products: dX = G W, dW = G^T X, db = the sum of G over rows.
+#include "graph/backward/rules.hpp"
+
+namespace strata::graph {
+namespace {
+
+int transposed(Tape& tape, int value) {
+  return tape.call("t.default", {tensor_argument("self", value)});
+}
+
+int product(Tape& tape, int a, int b) {
+  return tape.call("mm.default", {tensor_argument("self", a), tensor_argument("mat2", b)});
+}
+
+// As rows of its last axis.
+int rows(Tape& tape, int value, std::int64_t width) {
+  const auto all = tape.graph().value(value).elements();
+  return tape.viewed(value, {width == 0 ? 0 : all / width, width});
+}
+
+void linear(Tape& tape) {
+  const auto& node = tape.node();
+  const int input = node.tensor("input"), weight = node.tensor("weight");
+  const auto extents = tape.shape(weight);
+  const int gradient = rows(tape, *tape.gradient(), extents[0]);
+  if (tape.wants(input)) tape.give(input, tape.viewed(product(tape, gradient, weight), tape.shape(input)));
+  if (tape.wants(weight)) tape.give(weight, product(tape, transposed(tape, gradient), rows(tape, input, extents[1])));
+  if (tape.wants("bias")) tape.give("bias", tape.summed_to(gradient, {extents[0]}));
+}
+
+void matrix_product(Tape& tape) {
+  const auto& node = tape.node();
+  const int a = node.tensor("self"), b = node.tensor(node.find("mat2") != nullptr ? "mat2" : "other");
+  if (tape.shape(a).size() != 2 || tape.shape(b).size() != 2) throw NoGradient("a product of more than two matrices");
+  if (tape.wants(a)) tape.give(a, product(tape, *tape.gradient(), transposed(tape, b)));
+  if (tape.wants(b)) tape.give(b, product(tape, transposed(tape, a), *tape.gradient()));
+}
+
+}  // namespace
+
+std::span<const BackwardRule> linear_rules() {
+  static constexpr BackwardRule all[] = {{"linear", linear}, {"matmul", matrix_product}, {"mm", matrix_product}};
+  return all;
+}
+
+}  // namespace strata::graph

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward rules by ATen's name without overload, each in the file of its family.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "graph/backward/tape.hpp"
+
+namespace strata::graph {
+
+// Gives the wanted inputs of tape.node() their gradients. Called only if an output has one and an input wants one.
+using Backward = void (*)(Tape& tape);
+// Changes a copy of a forward node so that it also gives what its backward operation reads; adds the values.
+using Prepare = void (*)(Tape& tape, Node& node);
+
+struct BackwardRule {
+  std::string_view name;
+  Backward backward = nullptr;
+  Prepare prepare = nullptr;  // nullptr: the node stays as it is
+};
+
+const BackwardRule* find_backward(std::string_view operation);  // nullptr: there is none
+
+std::span<const BackwardRule> activation_rules();
+std::span<const BackwardRule> arithmetic_rules();
+std::span<const BackwardRule> convolution_rules();
+std::span<const BackwardRule> dropout_rules();
+std::span<const BackwardRule> join_rules();
+std::span<const BackwardRule> linear_rules();
+std::span<const BackwardRule> loss_rules();
+std::span<const BackwardRule> normalisation_rules();
+std::span<const BackwardRule> pooling_rules();
+std::span<const BackwardRule> reduction_rules();
+std::span<const BackwardRule> softmax_rules();
+std::span<const BackwardRule> view_rules();
+
+}  // namespace strata::graph

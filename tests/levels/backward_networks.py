@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small networks whose gradients take every backward rule through odd shapes; each gives scores (N, classes). NETWORKS has the input's shape of each."""
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Convolutions(nn.Module):
+    """Groups, depthwise, dilation, strides that leave a remainder, 'same', with and without bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, (3, 5), stride=(2, 3), padding=(1, 2))
+        self.grouped = nn.Conv2d(6, 8, 3, padding=2, dilation=2, groups=2, bias=False)
+        self.depthwise = nn.Conv2d(8, 16, 3, stride=2, padding=1, groups=8)
+        self.same = nn.Conv2d(16, 5, 3, padding="same")
+        self.point = nn.Conv2d(5, 4, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.point(self.same(self.depthwise(self.grouped(self.first(x))))).flatten(1)[:, :7]
+
+
+class Poolings(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, padding=1)
+        self.most = nn.MaxPool2d(3, 2, padding=1, ceil_mode=True)
+        self.dilated = nn.MaxPool2d(2, 1, dilation=2)
+        self.padded = nn.AvgPool2d((3, 2), 2, padding=(1, 0), ceil_mode=True)
+        self.inner = nn.AvgPool2d(3, 2, padding=1, count_include_pad=False)
+        self.adaptive = nn.AdaptiveAvgPool2d((2, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.dilated(self.most(self.conv(x)))
+        parts = [self.padded(y), self.inner(y), self.adaptive(y), F.avg_pool2d(y, 2, divisor_override=3)]
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Norms(nn.Module):
+    """In training, without parameters, without running statistics, with given statistics, and over rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, 3)
+        self.whole = nn.BatchNorm2d(5, momentum=0.3, eps=1e-3)
+        self.bare = nn.BatchNorm2d(5, affine=False)
+        self.untracked = nn.BatchNorm2d(5, track_running_stats=False)
+        self.given = nn.BatchNorm2d(5)
+        self.fc = nn.Linear(5, 6)
+        self.rows = nn.BatchNorm1d(6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.untracked(self.bare(self.whole(self.conv(x))))
+        y = F.batch_norm(y, self.given.running_mean, self.given.running_var, self.given.weight, self.given.bias, False)
+        return self.rows(self.fc(y.mean((2, 3))))
+
+
+class Activations(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(7, 9)
+        self.scale = nn.Parameter(torch.full((9,), 3.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.fc(x) * self.scale
+        smooth = torch.sigmoid(y) + torch.tanh(y) + F.silu(y) + F.gelu(y) + F.gelu(y, approximate="tanh") + y.softmax(-1)
+        return smooth + F.relu(y) + F.relu6(y) + F.hardtanh(y, -0.5, 0.7) + F.hardswish(y) + F.hardsigmoid(y) + F.leaky_relu(y, 0.1) + y.log_softmax(0)
+
+
+class Arithmetic(nn.Module):
+    """Broadcast operands, numbers, a value used twice by one operation and by several, operands without a gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Parameter(torch.randn(4, 1, 5)), nn.Parameter(torch.randn(3, 1)), nn.Parameter(torch.rand(1) + 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x + self.a
+        z = y * y - self.b * x
+        z = torch.sub(z, y, alpha=0.5) + torch.add(x, z, alpha=2)
+        z = (1 - z) / self.c + (-z) / 7 + 3 * y
+        return (z * self.b / (y * y + 1)).flatten(1)
+
+
+class Views(nn.Module):
+    """Reshapes, permutations, parts of which some go unused, joins, expansion; every value has several consumers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(12, 24, bias=False)
+        self.token = nn.Parameter(torch.randn(1, 2, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.fc(x).view(-1, 2, 3, 4)
+        a, _ = y.chunk(2, 1)
+        b, c = y.split([1, 3], -1)
+        p = y.permute(0, 3, 1, 2).transpose(1, -1)
+        joined = torch.cat([a.squeeze(1), y.select(1, 1), p.sum(1)], 1)
+        first, *_ = y.unbind(2)
+        stacked = torch.stack([first, y[:, :, 1]], 1).flatten(2)
+        token = self.token.expand(y.shape[0], -1, 4).unsqueeze(-1)
+        parts = [joined, stacked, b.mean(-1), c[:, :, ::2, 1:], y.mean((-1, -2), keepdim=True), y.mean(), token, y.unflatten(3, (2, 2)).sum(-1)]
+        return torch.cat([part.expand(y.shape[0]).unsqueeze(1) if part.ndim == 0 else part.reshape(y.shape[0], -1) for part in parts], 1)
+
+
+class Products(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Linear(4, 6)
+        self.matrix = nn.Parameter(torch.randn(18, 5))
+        self.last = nn.Linear(5, 3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.mm(self.tokens(x).flatten(1) @ self.matrix, self.matrix.t() @ self.matrix))
+
+
+class Frozen(nn.Module):
+    """What comes before the first trained parameter needs no gradient; a frozen one behind it hands it through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2)).requires_grad_(False)
+        self.conv, self.fc = nn.Conv2d(4, 5, 3), nn.Linear(5, 4).requires_grad_(False)
+        self.fc.bias.requires_grad_(True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(F.relu(self.conv(self.stem(x)), inplace=True).mean((2, 3)))
+
+
+class Dense(nn.Module):
+    """Joins of joins, as in DenseNet, and shuffled channels with half of them passed on, as in ShuffleNet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(i), nn.ReLU(inplace=True), nn.Conv2d(i, 2, 3, padding=1, bias=False)) for i in (4, 6, 8))
+        self.last = nn.Conv2d(5, 5, 3, padding=1, groups=5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = torch.cat([x, layer(x)], 1)
+        a, b = x.chunk(2, 1)
+        y = torch.cat([a, self.last(b)], 1)
+        return y.view(y.shape[0], 2, 5, *y.shape[2:]).transpose(1, 2).reshape(y.shape).mean((2, 3))
+
+
+class Dropouts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(F.dropout(torch.tanh(F.dropout(self.a(x), 0.3)), 0.6))
+
+
+NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
+            "Dense": (4, 5, 5)}
