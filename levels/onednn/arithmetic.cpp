@@ -100,7 +100,23 @@ void add_or_subtract(Builder& b, double sign) {
   combine(b, sign > 0 ? algorithm::binary_add : algorithm::binary_sub, x, y);
 }
 
+// The count of batches that a batch norm has seen.
+void add_integers(Builder& b) {
+  if (b.is_tensor("other") || alpha_of(b) != 1) throw Unsupported("a sum of two integer tensors");
+  const Tensor given = b.int64_tensor("self");
+  const Tensor x = b.in(given, given.desc), to = b.temporary(given.desc);
+  const auto from = b.handle(x), into = b.handle(to);
+  const auto count = product(given.dims()) / 2, term = static_cast<std::int64_t>(b.number("other"));
+  b.own("integers", [=] {
+    const auto* source = static_cast<const std::int64_t*>(from.get_data_handle());
+    auto* target = static_cast<std::int64_t*>(into.get_data_handle());
+    for (std::int64_t i = 0; i < count; ++i) target[i] = source[i] + term;
+  });
+  b.is(to);
+}
+
 void add(Builder& b) {
+  if (b.gives_integers()) return add_integers(b);
   add_or_subtract(b, 1);
 }
 void subtract(Builder& b) {
@@ -110,6 +126,10 @@ void subtract(Builder& b) {
 void subtract_from(Builder& b) {
   if (b.is_tensor("other") || alpha_of(b) != 1) throw Unsupported("rsub of two tensors, or with a factor");
   along_line(b, b.tensor("self"), -1, b.number("other"));
+}
+
+void negate(Builder& b) {
+  along_line(b, b.tensor("self"), -1, 0);
 }
 
 void multiply_by(Builder& b) {
@@ -123,21 +143,34 @@ void divide(Builder& b) {
   combine(b, algorithm::binary_div, b.tensor("self"), b.tensor("other"));
 }
 
-void concatenate(Builder& b) {
-  const auto given = b.tensors("tensors");
-  std::vector<Tensor> parts;
+// Of tensors that may lie as they like, along a dimension.
+void join(Builder& b, std::vector<Tensor> parts, std::size_t axis) {
   std::vector<memory::desc> descs;
-  for (const auto& part : given) {
-    parts.push_back(part.weight ? b.plain(part) : part);
-    descs.push_back(parts.back().desc);
+  for (auto& part : parts) {
+    if (part.elsewhere()) part = b.plain(part);
+    descs.push_back(part.desc);
   }
-  const auto axis = b.dimension("dim", parts.front().dims().size());
   const dnnl::concat::primitive_desc pd(b.engine(), static_cast<int>(axis), descs, Builder::attr());
   std::vector<std::pair<int, Tensor>> arguments;
   for (std::size_t i = 0; i < parts.size(); ++i)
     arguments.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), parts[i]);
   arguments.emplace_back(DNNL_ARG_DST, b.result_of(pd));
   b.add(dnnl::concat(pd), pd, std::move(arguments));
+}
+
+void concatenate(Builder& b) {
+  auto parts = b.tensors("tensors");
+  const auto axis = b.dimension("dim", parts.front().dims().size());
+  join(b, std::move(parts), axis);
+}
+
+void stack(Builder& b) {
+  auto parts = b.tensors("tensors");
+  Dims dims = b.shape();
+  const auto axis = b.dimension("dim", dims.size());
+  dims[axis] = 1;
+  for (auto& part : parts) part = b.reshaped(part, dims);
+  join(b, std::move(parts), axis);
 }
 
 }  // namespace
@@ -147,8 +180,10 @@ void add_arithmetic(Operations& table) {
   table["sub"] = subtract;
   table["rsub"] = subtract_from;
   table["mul"] = multiply_by;
+  table["neg"] = negate;
   table["div"] = divide;
   table["cat"] = concatenate;
+  table["stack"] = stack;
 }
 
 }  // namespace strata::onednn

@@ -68,6 +68,13 @@ bool Builder::flag(std::string_view argument) const {
   return node_.flag(argument);
 }
 
+std::vector<bool> Builder::flags(std::string_view argument) const {
+  const auto* found = node_.find(argument);
+  if (found == nullptr || !found->plain.is_array())
+    throw Unsupported(fmt::format("'{}' is no list of flags", argument));
+  return found->plain.get<std::vector<bool>>();
+}
+
 std::string Builder::text(std::string_view argument) const {
   const auto* found = node_.find(argument);
   return found != nullptr && found->plain.is_string() ? found->plain.get<std::string>() : std::string();
@@ -105,7 +112,7 @@ std::size_t Builder::outputs() const {
 }
 
 Tensor Builder::in(const Tensor& tensor, const memory::desc& desc) {
-  if (!tensor.weight && tensor.desc == desc) return tensor;
+  if (!tensor.elsewhere() && tensor.desc == desc) return tensor;
   return library_.reordered(tensor, desc, steps_);
 }
 
@@ -114,7 +121,7 @@ Tensor Builder::dense(const Tensor& tensor) {
 }
 
 Tensor Builder::strided(const Tensor& tensor) {
-  return is_strided(tensor.desc) ? tensor : plain(tensor);
+  return is_strided(tensor.desc) && !tensor.kept ? tensor : plain(tensor);
 }
 
 Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
@@ -185,6 +192,11 @@ void Builder::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd
       std::move(primitive), library_.stream(), std::move(handles),
       primitives::Description{operation_, pd.impl_info_str(),
                               fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0}));
+}
+
+void Builder::own(std::string layouts, std::function<void()> run) {
+  add(std::make_unique<Own>(primitives::Description{operation_, "strata", std::move(layouts), false, 0},
+                            std::move(run)));
 }
 
 dnnl::primitive_attr Builder::attr() {

@@ -3,6 +3,7 @@
 // layouts that a call wants, memory for results. Anything that cannot be done is thrown as Unsupported.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -28,6 +29,15 @@ class Builder {
   std::vector<Tensor> tensors(std::string_view argument) const;
   bool gives_integers() const;  // output 0 is int64
   Tensor int64_tensor(std::string_view argument) const;
+  // What the forward call left for the value that this argument names.
+  const Library::Left& left(std::string_view argument) const { return library_.left(node_.tensor(argument)); }
+  // Leaves something for the backward call that reads output `i`.
+  void leave(std::size_t i, Library::Left left) { library_.leave(node_.outputs.at(i), std::move(left)); }
+  std::shared_ptr<const bool> dropout() const { return library_.dropout(); }
+  bool trains() const { return graph_.mode == graph::Mode::train; }
+  std::vector<bool> flags(std::string_view argument) const;
+  // Whether output `i` is read by another node.
+  bool is_read(std::size_t i) const { return !graph_.value(node_.outputs.at(i)).consumers.empty(); }
   // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
   Tensor rows(std::string_view argument);
   std::int64_t integer(std::string_view argument) const;
@@ -42,6 +52,7 @@ class Builder {
   // Shape of output `i`; {1} for a scalar.
   Dims shape(std::size_t i = 0) const;
   std::size_t outputs() const;
+  int first_output() const { return node_.outputs.at(0); }  // a number that no other node has
 
   // The tensor in exactly this layout; a reorder where it lies otherwise. Weights get memory of their own.
   Tensor in(const Tensor& tensor, const memory::desc& desc);
@@ -79,6 +90,7 @@ class Builder {
            std::vector<std::pair<int, Tensor>> arguments);
   // A call of strata's own.
   void add(std::unique_ptr<primitives::Primitive> own) { steps_.in_run.push_back(std::move(own)); }
+  void own(std::string layouts, std::function<void()> run);
   memory handle(const Tensor& tensor) const { return library_.handle(tensor); }
   // Strict float32, and a scratchpad that calls share.
   static dnnl::primitive_attr attr();

@@ -2,6 +2,8 @@
 // The primitives of this library: a call of oneDNN, and a copy that oneDNN has no call for.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "primitives/primitives.hpp"
@@ -24,6 +26,19 @@ class Call final : public primitives::Primitive {
   std::vector<std::pair<int, memory>> held_;
   std::vector<dnnl_exec_arg_t> arguments_;
   primitives::Description description_;
+};
+
+// Work of strata's own, where oneDNN has no call.
+class Own final : public primitives::Primitive {
+ public:
+  Own(primitives::Description description, std::function<void()> run)
+      : description_(std::move(description)), run_(std::move(run)) {}
+  void execute() override { run_(); }
+  primitives::Description describe() const override { return description_; }
+
+ private:
+  primitives::Description description_;
+  std::function<void()> run_;
 };
 
 // Copies 4-byte elements of a strided tensor, strides of 0 among them (a broadcast), to a row-major one.

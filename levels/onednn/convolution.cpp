@@ -3,16 +3,11 @@
 #include "operations.hpp"
 
 namespace strata::onednn {
-namespace {
 
 using dnnl::convolution_forward;
 
-struct Window {
-  Dims stride, dilation, before, after;  // dilation as oneDNN counts it: 0 is none
-};
-
-Window window_of(Builder& b, const Dims& weight, std::size_t rank) {
-  Window window{b.integers("stride", rank), b.integers("dilation", rank), {}, {}};
+ConvolutionWindow convolution_window(Builder& b, const Dims& weight, std::size_t rank) {
+  ConvolutionWindow window{b.integers("stride", rank), b.integers("dilation", rank), {}, {}};
   for (auto& one : window.dilation) --one;
   const auto name = b.text("padding");
   if (name.empty()) {
@@ -27,13 +22,15 @@ Window window_of(Builder& b, const Dims& weight, std::size_t rank) {
   return window;
 }
 
+namespace {
+
 void convolution(Builder& b) {
   const Tensor source = b.tensor("input");
   Tensor weight = b.tensor("weight");
   const auto bias = b.optional("bias");
   Dims dims = weight.dims();
   if (source.dims().size() != dims.size()) throw Unsupported("a convolution of an input without a batch");
-  const Window window = window_of(b, dims, dims.size() - 2);
+  const auto window = convolution_window(b, dims, dims.size() - 2);
   if (const auto groups = b.integer("groups"); groups != 1) {
     dims[0] /= groups;
     dims.insert(dims.begin(), groups);

@@ -3,22 +3,20 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include "graph/load.hpp"
-#include "library.hpp"
+#include "network.hpp"
 #include "operations.hpp"
-#include "primitives/runner.hpp"
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
+#include "training.hpp"
 
 namespace {
 
 using strata::Failure;
+using strata::onednn::failure_of;
 using strata::onednn::Layouts;
-using strata::primitives::Runner;
+using strata::onednn::Network;
+using strata::onednn::Training;
 
 // The name that oneDNN's documentation has for the instructions that it generates code for.
 std::string instruction_set() {
@@ -50,73 +48,6 @@ std::string instruction_set() {
   }
 }
 
-Failure failure_of(const strata::Error& error) {
-  return {error.exit == strata::Exit::environment ? "unsupported" : "failed", error.what, error.hint};
-}
-
-// oneDNN's ReLU, clip and maximum turn NaN into a number, where PyTorch hands it on: then results that look sound would
-// be wrong.
-void refuse_nan(const strata::SafeTensors& weights) {
-  for (const auto& name : weights.names()) {
-    const auto& tensor = *weights.find(name);
-    if (tensor.dtype != "F32") continue;
-    for (std::size_t at = 0; at + sizeof(float) <= tensor.bytes; at += sizeof(float)) {
-      float value = 0;
-      std::memcpy(&value, tensor.data + at, sizeof value);
-      if (std::isnan(value))
-        throw Failure("unsupported", fmt::format("the weight '{}' holds NaN, which oneDNN's activations drop", name),
-                      "give weights without NaN, or use another level");
-    }
-  }
-}
-
-// The network with memory of its own: what a level or one of several clients runs.
-class Network {
- public:
-  Network(const strata::graph::Graph& graph, Layouts layouts, const std::vector<strata::Declared>& outputs)
-      : runner_(made(graph, layouts)) {
-    for (const auto& wanted : outputs) {
-      const auto& own = runner_.graph().outputs;
-      const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.name == wanted.name; });
-      if (found == own.end())
-        throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
-                      "leave --deep out for this level");
-      outputs_.emplace_back(wanted, static_cast<std::size_t>(found - own.begin()));
-    }
-  }
-
-  Runner& runner() { return runner_; }
-  const Runner& runner() const { return runner_; }
-
-  void load(const strata::SafeTensors& weights, const strata::SafeTensors& constants) {
-    if (auto loaded = runner_.load(weights, &constants); !loaded) throw failure_of(loaded.error());
-  }
-
-  void set_input(std::span<const strata::HostTensor> inputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) runner_.set_input(i, inputs[i].view.data);
-  }
-
-  void run() { runner_.run(); }
-
-  void outputs(std::vector<strata::HostTensor>& results) const {
-    results.clear();
-    for (const auto& [declared, i] : outputs_) {
-      auto& result = results.emplace_back(strata::allocate(declared.dtype, declared.shape));
-      runner_.read(i, strata::writable(result));
-    }
-  }
-
- private:
-  static Runner made(const strata::graph::Graph& graph, Layouts layouts) {
-    auto runner = Runner::make(graph, std::make_unique<strata::onednn::Library>(layouts));
-    if (!runner) throw failure_of(runner.error());
-    return *std::move(runner);
-  }
-
-  Runner runner_;
-  std::vector<std::pair<strata::Declared, std::size_t>> outputs_;  // with their index among the graph's
-};
-
 class OnednnClient final : public strata::Client {
  public:
   OnednnClient(Network network, int threads) : network_(std::move(network)), threads_(threads) {}
@@ -138,6 +69,7 @@ class OnednnLevel final : public strata::Level {
     about.id = "onednn";
     about.versions = {{"onednn", fmt::format("{}.{}.{}", version->major, version->minor, version->patch)},
                       {"onednn_isa", instruction_set()}};
+    about.modes = {"infer", "train"};
     about.variants = {"default", "contiguous"};
     about.reads_weights = true;
     about.reports = true;
@@ -157,7 +89,14 @@ class OnednnLevel final : public strata::Level {
     outputs_ = bundle.outputs;
     folder_ = bundle.folder;
     layouts_ = strata::variant() == "contiguous" ? Layouts::contiguous : Layouts::chosen;
-    network_.emplace(*graph, layouts_, outputs_);
+    if (wanted.mode == "train") {
+      const auto loss = strata::graph::loss_named(wanted.json.value("loss", std::string("cross_entropy")));
+      if (!loss) throw failure_of(loss.error());
+      training_.emplace(*graph, *loss, layouts_, outputs_);
+      facts_.inference_mode = false;
+    } else {
+      network_.emplace(*graph, layouts_, outputs_);
+    }
     facts_.threads = omp_get_max_threads();
     facts_.layout = layouts_ == Layouts::contiguous ? "contiguous" : "any";
     facts_.graph = "exported";
@@ -165,8 +104,11 @@ class OnednnLevel final : public strata::Level {
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
-    refuse_nan(weights);
-    network_->load(weights, constants_);
+    strata::onednn::refuse_nan(weights);
+    if (training_)
+      training_->load(weights, constants_);
+    else
+      network_->load(weights, constants_);
     set_ = set;
     facts_.artefact_bytes = 0;
     for (const auto* file : {"graph.json", "graph_constants.safetensors"}) add_size(folder_ / file);
@@ -174,10 +116,24 @@ class OnednnLevel final : public strata::Level {
   }
 
   strata::Facts facts() const override { return facts_; }
-  void set_input(std::span<const strata::HostTensor> inputs) override { network_->set_input(inputs); }
-  void run() override { network_->run(); }
-  void outputs(std::vector<strata::HostTensor>& results) override { network_->outputs(results); }
-  nlohmann::json report() override { return network_->runner().report(); }
+  void set_input(std::span<const strata::HostTensor> inputs) override {
+    training_ ? training_->set_input(inputs) : network_->set_input(inputs);
+  }
+  void run() override { training_ ? training_->run() : network_->run(); }
+  void outputs(std::vector<strata::HostTensor>& results) override {
+    training_ ? training_->outputs(results) : network_->outputs(results);
+  }
+  nlohmann::json report() override { return training_ ? training_->report() : network_->runner().report(); }
+
+  void set_mode(bool training, bool dropout) override { training_->set_mode(training, dropout); }
+  void set_optimiser(const strata::Sgd& sgd) override { training_->set_optimiser(sgd); }
+  void set_rate(double rate) override { training_->set_rate(rate); }
+  strata::State state() const override { return training_->state(); }
+  void load_state(const strata::SafeTensors& state) override {
+    strata::onednn::refuse_nan(state);
+    training_->load_state(state);
+  }
+  void run_marked(const strata::PhaseEnded& ended) override { training_->run_marked(ended); }
 
   // Each with all memory of its own: calls are bound to their tensors.
   std::vector<std::unique_ptr<strata::Client>> clients(int count, int threads) override {
@@ -193,17 +149,22 @@ class OnednnLevel final : public strata::Level {
     return all;
   }
 
-  std::vector<std::string> readable_weights() const override { return network_->runner().readable_weights(); }
+  std::vector<std::string> readable_weights() const override {
+    return training_ ? training_->weights() : network_->runner().readable_weights();
+  }
 
   strata::HostTensor weight(const std::string& name) const override {
-    const auto& graph = network_->runner().graph();
+    const auto& graph = training_ ? training_->graph() : network_->runner().graph();
     for (const auto* list : {&graph.parameters, &graph.buffers})
       for (const auto& one : *list) {
         if (one.name != name) continue;
         const auto& value = graph.value(one.value);
         auto tensor = strata::allocate(std::string(strata::graph::safetensors_name(value.type)), value.shape);
-        if (auto read = network_->runner().read_weight(name, strata::writable(tensor)); !read)
+        if (training_) {
+          training_->read(one, strata::writable(tensor));
+        } else if (auto read = network_->runner().read_weight(name, strata::writable(tensor)); !read) {
           throw failure_of(read.error());
+        }
         return tensor;
       }
     throw Failure("bad_request", fmt::format("the network has no weight '{}'", name));
@@ -231,7 +192,8 @@ class OnednnLevel final : public strata::Level {
       facts_.artefact_bytes += static_cast<std::int64_t>(bytes);
   }
 
-  std::optional<Network> network_;
+  std::optional<Network> network_;    // in mode infer
+  std::optional<Training> training_;  // in mode train
   strata::SafeTensors constants_;
   std::vector<strata::Declared> outputs_;
   std::filesystem::path folder_;

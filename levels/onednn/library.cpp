@@ -10,25 +10,13 @@
 
 #include "builder.hpp"
 #include "call.hpp"
+#include "guarded.hpp"
 #include "operations.hpp"
 
 namespace strata::onednn {
 namespace {
 
 constexpr std::size_t alignment_bytes = 64;
-
-// Runs `make` and turns what it throws into an error.
-template <class Make>
-Result<void> guarded(const Make& make) {
-  try {
-    make();
-    return {};
-  } catch (const Unsupported& refused) {
-    return fail(refused.what());
-  } catch (const dnnl::error& error) {
-    return fail(fmt::format("oneDNN has no primitive for it ({})", error.what()));
-  }
-}
 
 }  // namespace
 
@@ -72,11 +60,13 @@ Result<void> Library::publish(const graph::Graph& graph, int value, primitives::
   return guarded([&] {
     const Tensor& given = tensor(graph, value);
     const auto wanted = row_major(given.dims(), given.desc.get_data_type());
-    if (given.weight || !is_row_major(given.desc)) set_tensor(value, reordered(given, wanted, steps));
+    if (given.elsewhere() || !is_row_major(given.desc)) set_tensor(value, reordered(given, wanted, steps));
   });
 }
 
 void Library::finish() {
+  for (auto& storage : storages_)
+    if (!storage->row_major_dims.empty() && !storage->owned) settle(*storage, row_major(storage->row_major_dims));
   shared_scratchpad_ = aligned_bytes(scratchpad_bytes_);
   for (auto& one : scratchpads_) one.set_data_handle(shared_scratchpad_.get());
   held_.buffer_bytes += static_cast<std::int64_t>(scratchpad_bytes_);
@@ -143,12 +133,17 @@ Tensor Library::allocate(const memory::desc& desc, bool for_weight) {
 }
 
 memory Library::handle(const Tensor& tensor) const {
+  if (tensor.kept) throw Unsupported("a parameter where its layout is not asked for");
   memory made(tensor.desc, engine_, tensor.storage->data == nullptr ? nullptr : tensor.storage->data + tensor.offset);
   if (!tensor.storage->owned) tensor.storage->followers.emplace_back(made, tensor.offset);
   return made;
 }
 
 Tensor Library::reordered(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
+  return tensor.kept ? fetched(tensor, to, steps) : form_of(tensor, to, steps);
+}
+
+Tensor Library::form_of(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
   for (const auto& form : tensor.storage->forms)
     if (form.offset == tensor.offset && form.from == tensor.desc && form.made.desc == to) return form.made;
   Tensor made = allocate(to, tensor.weight);

@@ -28,6 +28,13 @@ class Library final : public primitives::Primitives {
   bool holds_weight(int value) const override { return whole_form(value) != nullptr; }
   void read_weight(int value, std::byte* into) const override;
   primitives::Held held() const override { return held_; }
+  Result<void> keep(const graph::Graph& graph, int value) override;
+  void write_kept(int value, const std::byte* data) override;
+  void read_kept(int value, std::byte* into) const override;
+  Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;
+  Result<std::unique_ptr<primitives::Update>> update(const graph::Graph& graph, int parameter, int gradient,
+                                                     primitives::Steps& steps) override;
+  void set_dropout(bool on) override { *dropout_ = on; }
 
   // For Builder.
   const dnnl::engine& engine() const { return engine_; }
@@ -46,12 +53,26 @@ class Library final : public primitives::Primitives {
   Tensor reordered(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps);
   // A reorder of a tensor into (a part of) another.
   void reorder(const Tensor& from, const Tensor& to, primitives::Steps& steps);
+  // What a forward call leaves for its backward call beside the graph's tensors, by the value that stands for it there:
+  // the batch's variance for 1 / deviation, a workspace for indices, bytes for a mask.
+  struct Left {
+    Tensor tensor;
+    memory::desc from, to;  // layouts of the forward call
+  };
+  void leave(int value, Left left) { left_.insert_or_assign(value, std::move(left)); }
+  const Left& left(int value) const;
+  std::shared_ptr<const bool> dropout() const { return dropout_; }
   // A handle for a call's scratchpad, which lies in memory that all calls share.
   memory scratchpad(const memory::desc& desc);
 
  private:
   // A form of a weight that has all its elements; null: there is none.
   const Storage::Form* whole_form(int value) const;
+  // Memory for a kept tensor in this layout, unless it has some.
+  void settle(Storage& storage, const memory::desc& desc);
+  // A kept tensor as `to`, which its first reader makes its home.
+  Tensor fetched(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps);
+  Tensor form_of(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps);
 
   Layouts layouts_;
   dnnl::engine engine_;
@@ -62,6 +83,8 @@ class Library final : public primitives::Primitives {
   std::size_t scratchpad_bytes_ = 0;
   std::shared_ptr<std::byte> shared_scratchpad_;
   primitives::Held held_;
+  std::unordered_map<int, Left> left_;
+  std::shared_ptr<bool> dropout_ = std::make_shared<bool>(true);
 };
 
 // 64-byte aligned. Throws std::bad_alloc.

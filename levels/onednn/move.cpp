@@ -29,7 +29,7 @@ void pad(Builder& b) {
   // the frame is written once: no call touches it again
   const Tensor to = b.constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), value));
   const Dims inner = x.dims();
-  b.move(x.weight ? b.plain(x) : x, box(b, to, begin, inner));
+  b.move(x.elsewhere() ? b.plain(x) : x, box(b, to, begin, inner));
   b.is(to);
 }
 
@@ -66,7 +66,7 @@ void zero(Builder& b) {
 // The tensor with a slice of it replaced: both are moved in every run, the slice last.
 void slice_scatter(Builder& b) {
   const Tensor whole = b.plain(b.tensor("self")), given = b.tensor("src");
-  const Tensor part = given.weight ? b.plain(given) : given;
+  const Tensor part = given.elsewhere() ? b.plain(given) : given;
   const Dims dims = whole.dims();
   const auto dim = b.dimension("dim", dims.size());
   auto start = b.has("start") ? b.integer("start") : 0;
@@ -78,6 +78,40 @@ void slice_scatter(Builder& b) {
   b.move(whole, to);
   b.move(part, b.part(to, memory::desc(part.dims(), memory::data_type::f32, strides), offset));
   b.is(to);
+}
+
+// A gradient in its place among zeros, which are written once.
+void part_of_zeros(Builder& b, Tensor part, std::int64_t begin, std::int64_t step) {
+  const Dims dims = b.shape();
+  const Tensor to = b.constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), 0.0F));
+  const auto dim = b.dimension("dim", dims.size());
+  Dims strides = to.desc.get_strides();
+  const auto offset = begin * strides[dim];
+  strides[dim] *= step;
+  part = part.elsewhere() ? b.plain(part) : part;
+  b.move(part, b.part(to, memory::desc(part.dims(), memory::data_type::f32, strides), offset));
+  b.is(to);
+}
+
+void slice_backward(Builder& b) {
+  const Dims dims = b.shape();
+  const auto extent = dims[b.dimension("dim", dims.size())];
+  auto begin = b.integer("start");
+  if (begin < 0) begin += extent;
+  part_of_zeros(b, b.tensor("grad_output"), std::clamp<std::int64_t>(begin, 0, extent), b.integer("step"));
+}
+
+void select_backward(Builder& b) {
+  Dims dims = b.shape();
+  const auto dim = b.dimension("dim", dims.size());
+  auto index = b.integer("index");
+  if (index < 0) index += dims[dim];
+  dims[dim] = 1;
+  part_of_zeros(b, b.reshaped(b.tensor("grad_output"), dims), index, 1);
+}
+
+void one(Builder& b) {
+  b.is(b.constant(b.shape(), std::vector<float>(static_cast<std::size_t>(product(b.shape())), 1.0F)));
 }
 
 void look_up(Builder& b, const Tensor& table, const Tensor& rows) {
@@ -99,6 +133,9 @@ void add_moves(Operations& table) {
   table["roll"] = roll;
   table["slice_scatter"] = slice_scatter;
   table["zero"] = table["zeros_like"] = zero;
+  table["ones_like"] = one;
+  table["slice_backward"] = slice_backward;
+  table["select_backward"] = select_backward;
   table["index"] = index;
   table["embedding"] = embedding;
 }

@@ -25,6 +25,18 @@ void add_poolings(Operations& table);
 void add_products(Operations& table);
 void add_reductions(Operations& table);
 void add_shapes(Operations& table);
+void add_activations_backward(Operations& table);
+void add_convolutions_backward(Operations& table);
+void add_dropouts(Operations& table);
+void add_losses(Operations& table);
+void add_normalisations_training(Operations& table);
+void add_poolings_training(Operations& table);
+
+// Windows of a convolution along its spatial dimensions; dilation as oneDNN counts it: 0 is none.
+struct ConvolutionWindow {
+  Dims stride, dilation, before, after;
+};
+ConvolutionWindow convolution_window(Builder& builder, const Dims& weight, std::size_t rank);
 
 // A matrix product of tensors of equal rank, batched over all but the last two dimensions (which may be broadcast),
 // into a temporary of the library's layout, or into output 0 where `into_result`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling. Windows that oneDNN's call cannot describe (adaptive ones of unequal sizes, a last window that PyTorch
 // counts in part) are one matrix product with a matrix of averages.
+#include "pooling.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +17,10 @@ using dnnl::pooling_forward;
 
 constexpr std::int64_t largest_matrix = 16 << 20;  // elements
 
-struct Window {
-  Dims kernel, stride, dilation, before, after;
-  bool exact = true;  // no window begins or ends beyond the padding that was asked for
-};
+}  // namespace
 
-Window window_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
-  Window window;
+PoolingWindow pooling_window(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
+  PoolingWindow window;
   window.kernel = b.integers("kernel_size", rank);
   window.stride = b.has("stride") && !b.integers("stride").empty() ? b.integers("stride", rank) : window.kernel;
   window.dilation = b.has("dilation") ? b.integers("dilation", rank) : Dims(rank, 1);
@@ -37,7 +36,9 @@ Window window_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) 
   return window;
 }
 
-void pool(Builder& b, algorithm how, const Tensor& x, const Window& window) {
+namespace {
+
+void pool(Builder& b, algorithm how, const Tensor& x, const PoolingWindow& window) {
   if (x.dims().size() != window.kernel.size() + 2) throw Unsupported("pooling of an input without a batch");
   const memory::desc any(b.shape(), memory::data_type::f32, memory::format_tag::any);
   const pooling_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, how, x.desc, any,
@@ -61,7 +62,7 @@ Spans adaptive_spans(std::int64_t in, std::int64_t out) {
   return spans;
 }
 
-Spans window_spans(const Window& window, std::size_t i, std::int64_t in, std::int64_t out, bool count_padding) {
+Spans window_spans(const PoolingWindow& window, std::size_t i, std::int64_t in, std::int64_t out, bool count_padding) {
   Spans spans;
   for (std::int64_t o = 0; o < out; ++o) {
     const auto begin = o * window.stride[i] - window.before[i];
@@ -72,61 +73,78 @@ Spans window_spans(const Window& window, std::size_t i, std::int64_t in, std::in
   return spans;
 }
 
-// [N, C, inputs] x [inputs, outputs]: each output a mean over its window.
-void average_by_matrix(Builder& b, const Tensor& x, const std::vector<Spans>& spans, double divisor) {
-  const Dims dims = x.dims(), out = b.shape();
+// Element (i, o) is the share of input i in output o, a mean over the window of o.
+void fill_matrix(Averaging& found, const Dims& in, const Dims& out, const std::vector<Spans>& spans, double divisor) {
   const auto rank = spans.size();
-  const std::int64_t ins = product(Dims(dims.end() - static_cast<std::ptrdiff_t>(rank), dims.end())),
-                     outs = product(Dims(out.end() - static_cast<std::ptrdiff_t>(rank), out.end()));
-  if (ins * outs > largest_matrix)
-    throw Unsupported(fmt::format("windows that need a matrix of {} x {} averages", ins, outs));
-  std::vector<float> matrix(static_cast<std::size_t>(ins * outs), 0.0F);
-  for (std::int64_t o = 0; o < outs; ++o)
-    for (std::int64_t i = 0; i < ins; ++i) {
+  const auto inner = [&](const Dims& dims) {
+    return product(Dims(dims.end() - static_cast<std::ptrdiff_t>(rank), dims.end()));
+  };
+  found.inputs = inner(in);
+  found.outputs = inner(out);
+  if (found.inputs * found.outputs > largest_matrix)
+    throw Unsupported(fmt::format("windows that need a matrix of {} x {} averages", found.inputs, found.outputs));
+  found.matrix.assign(static_cast<std::size_t>(found.inputs * found.outputs), 0.0F);
+  for (std::int64_t o = 0; o < found.outputs; ++o)
+    for (std::int64_t i = 0; i < found.inputs; ++i) {
       double count = 1;
       bool inside = true;
       for (std::int64_t d = static_cast<std::int64_t>(rank) - 1, o_rest = o, i_rest = i; d >= 0; --d) {
-        const auto at = dims.size() - rank + static_cast<std::size_t>(d);
+        const auto at = in.size() - rank + static_cast<std::size_t>(d);
         const Span& span = spans[static_cast<std::size_t>(d)][static_cast<std::size_t>(o_rest % out[at])];
-        inside = inside && i_rest % dims[at] >= span.begin && i_rest % dims[at] < span.end;
+        inside = inside && i_rest % in[at] >= span.begin && i_rest % in[at] < span.end;
         count *= static_cast<double>(span.count);
         o_rest /= out[at];
-        i_rest /= dims[at];
+        i_rest /= in[at];
       }
       if (inside)
-        matrix[static_cast<std::size_t>(i * outs + o)] = static_cast<float>(1 / (divisor == 0 ? count : divisor));
+        found.matrix[static_cast<std::size_t>(i * found.outputs + o)] =
+            static_cast<float>(1 / (divisor == 0 ? count : divisor));
     }
-  const auto rows = product(Dims(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(rank)));
-  multiply(b, b.plain(b.reshaped(x, {rows, ins})), b.constant({ins, outs}, matrix), true);
+}
+
+void average(Builder& b, const Tensor& x, const Averaging& averaging) {
+  if (averaging.matrix.empty()) return pool(b, averaging.how, x, averaging.window);
+  const auto rows = product(x.dims()) / std::max<std::int64_t>(averaging.inputs, 1);
+  multiply(b, b.plain(b.reshaped(x, {rows, averaging.inputs})),
+           b.constant({averaging.inputs, averaging.outputs}, averaging.matrix), true);
 }
 
 template <std::size_t rank>
 void max_pool(Builder& b) {
   const Tensor x = b.dense(b.tensor("self"));
-  pool(b, algorithm::pooling_max, x, window_of(b, x.dims(), b.shape(), rank));
+  pool(b, algorithm::pooling_max, x, pooling_window(b, x.dims(), b.shape(), rank));
 }
 
 template <std::size_t rank>
 void avg_pool(Builder& b) {
   const Tensor x = b.dense(b.tensor("self"));
-  const Dims in = x.dims(), out = b.shape();
-  const Window window = window_of(b, in, out, rank);
-  const bool count_padding = b.flag("count_include_pad");
-  const bool divided = b.has("divisor_override");
-  if (!divided && (window.exact || !count_padding))
-    return pool(b, count_padding ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding, x,
-                window);
-  std::vector<Spans> spans;
-  for (std::size_t i = 0; i < rank; ++i)
-    spans.push_back(window_spans(window, i, in[in.size() - rank + i], out[in.size() - rank + i], count_padding));
-  average_by_matrix(b, x, spans, divided ? b.number("divisor_override") : 0);
+  average(b, x, averaging_of(b, x.dims(), b.shape(), rank));
 }
 
 template <std::size_t rank>
 void adaptive_avg_pool(Builder& b) {
   const Tensor x = b.dense(b.tensor("self"));
-  const Dims in = x.dims(), out = b.shape();
-  Window window{{}, {}, Dims(rank, 0), Dims(rank, 0), Dims(rank, 0)};
+  average(b, x, adaptive_averaging(x.dims(), b.shape(), rank));
+}
+
+}  // namespace
+
+Averaging averaging_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
+  Averaging found;
+  found.window = pooling_window(b, in, out, rank);
+  const bool count_padding = b.flag("count_include_pad"), divided = b.has("divisor_override");
+  if (count_padding) found.how = algorithm::pooling_avg_include_padding;
+  if (!divided && (found.window.exact || !count_padding)) return found;
+  std::vector<Spans> spans;
+  for (std::size_t i = 0; i < rank; ++i)
+    spans.push_back(window_spans(found.window, i, in[in.size() - rank + i], out[in.size() - rank + i], count_padding));
+  fill_matrix(found, in, out, spans, divided ? b.number("divisor_override") : 0);
+  return found;
+}
+
+Averaging adaptive_averaging(const Dims& in, const Dims& out, std::size_t rank) {
+  Averaging found{.window = {{}, {}, Dims(rank, 0), Dims(rank, 0), Dims(rank, 0)}};
+  auto& window = found.window;
   std::vector<Spans> spans;
   for (std::size_t at = in.size() - rank; at < in.size(); ++at) {
     window.exact = window.exact && out[at] > 0 && in[at] % out[at] == 0;
@@ -134,11 +152,9 @@ void adaptive_avg_pool(Builder& b) {
     window.kernel.push_back(in[at] / std::max<std::int64_t>(out[at], 1));
   }
   window.stride = window.kernel;
-  if (window.exact) return pool(b, algorithm::pooling_avg_exclude_padding, x, window);
-  average_by_matrix(b, x, spans, 0);
+  if (!window.exact) fill_matrix(found, in, out, spans, 0);
+  return found;
 }
-
-}  // namespace
 
 void add_poolings(Operations& table) {
   table["max_pool1d"] = max_pool<1>;

@@ -15,9 +15,11 @@ void linear(Builder& b) {
   const Tensor source = b.reshaped(given, {rows, weight[1]});
   const auto bias = b.optional("bias");
   const auto any = [](const Dims& of) { return memory::desc(of, memory::data_type::f32, memory::format_tag::any); };
+  // in training three products read the weight, so that one of them could have it in blocks only by reorders
+  const auto of_weight = b.tensor("weight").kept ? row_major(weight) : any(weight);
   // the result is row-major, since it is to be read with more dimensions again
   const dnnl::inner_product_forward::primitive_desc pd(
-      b.engine(), dnnl::prop_kind::forward_inference, any({rows, weight[1]}), any(weight),
+      b.engine(), dnnl::prop_kind::forward_inference, any({rows, weight[1]}), of_weight,
       bias ? row_major(bias->dims()) : memory::desc(), row_major({rows, weight[0]}), Builder::attr());
   std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, b.in(source, pd.src_desc())},
                                                 {DNNL_ARG_WEIGHTS, b.in(b.tensor("weight"), pd.weights_desc())}};

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "graph/backward/rules.hpp"
+
 namespace strata::plan {
 namespace fs = std::filesystem;
 
@@ -43,6 +45,12 @@ Verdict supports(const level::Level& level, const std::string& model, const std:
     if (!has(level.operations, operation)) verdict.lacks.push_back(operation);
   if (!verdict.lacks.empty()) verdict.support = Support::no;
   if (!verdict.lacks.empty()) verdict.why = fmt::format("lacks {}", fmt::join(verdict.lacks, ", "));
+  if (mode != "train" || verdict.support == Support::no) return verdict;
+  // what has no gradient (a count) is not told apart here: all of that has a rule
+  for (const auto& operation : graph->second)
+    if (graph::find_backward(operation) == nullptr) verdict.lacks.push_back(operation);
+  if (!verdict.lacks.empty()) verdict.support = Support::no;
+  if (!verdict.lacks.empty()) verdict.why = fmt::format("no backward rule for {}", fmt::join(verdict.lacks, ", "));
   return verdict;
 }
 

@@ -44,6 +44,23 @@ struct Held {
   std::int64_t weight_bytes = 0, buffer_bytes = 0;
 };
 
+// SGD as PyTorch defines it (docs/protocol.md, "Operations for training"), for one step.
+struct Sgd {
+  double rate = 0, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+
+// The update of one parameter by its gradient, with its momentum buffer. Bytes are handed over row-major.
+class Update {
+ public:
+  virtual ~Update() = default;
+  virtual void execute(const Sgd& sgd) = 0;
+  virtual bool has_momentum() const = 0;
+  virtual void drop_momentum() = 0;
+  virtual void read_momentum(std::byte* into) const = 0;
+  virtual void write_momentum(const std::byte* data) = 0;
+};
+
 // A library of primitives at work on one graph, whose values it knows by their index.
 class Primitives {
  public:
@@ -68,6 +85,19 @@ class Primitives {
   virtual bool holds_weight(int value) const = 0;
   virtual void read_weight(int value, std::byte* into) const = 0;
   virtual Held held() const = 0;
+
+  // Training (trainer.hpp); a library for inference alone leaves these out.
+  // Makes a parameter or buffer known that lives here and changes; its layout is what the first call that reads it
+  // likes.
+  virtual Result<void> keep(const graph::Graph& graph, int value);
+  virtual void write_kept(int value, const std::byte* data);  // row-major, as PyTorch has it
+  virtual void read_kept(int value, std::byte* into) const;
+  // Appends what makes the kept `to` hold the value `from`.
+  virtual Result<void> assign(const graph::Graph& graph, int to, int from, Steps& steps);
+  // Appends what brings a gradient into its parameter's layout; the update itself is for the caller to execute.
+  virtual Result<std::unique_ptr<Update>> update(const graph::Graph& graph, int parameter, int gradient, Steps& steps);
+  // Off: dropout hands everything on, as with probability 0.
+  virtual void set_dropout(bool on);
 };
 
 }  // namespace strata::primitives

@@ -18,7 +18,8 @@ const graph::Named* named(const std::vector<graph::Named>& all, std::string_view
   return found == all.end() ? nullptr : &*found;
 }
 
-// The nodes whose operation the library lacks: the first of each kind, and how many there are.
+}  // namespace
+
 Result<void> know_all(const graph::Graph& graph, const std::vector<std::string>& known) {
   std::map<std::string, std::pair<const graph::Node*, int>> lacking;
   for (const auto& node : graph.nodes) {
@@ -36,11 +37,20 @@ Result<void> know_all(const graph::Graph& graph, const std::vector<std::string>&
               Exit::environment);
 }
 
-}  // namespace
+Result<void> create_calls(Primitives& library, const graph::Graph& graph, const graph::Node& node, Steps& steps) {
+  try {
+    if (auto created = library.create(graph, node, steps); !created)
+      return fail(fmt::format("{}: {}", node.where(), created.error().what), created.error().hint, Exit::environment);
+    return {};
+  } catch (const graph::ArgumentError& error) {
+    return fail(error.what(), "the captured graph and this level disagree; a newer strata may know this form",
+                Exit::environment);
+  }
+}
 
 Result<Runner> Runner::make(graph::Graph graph, std::unique_ptr<Primitives> library) {
   if (graph.mode != graph::Mode::infer)
-    return fail("the graph is of a training step, calls are made for inference only", "", Exit::environment);
+    return fail("the graph is of a training step, which Trainer runs", "", Exit::environment);
   Runner runner(std::move(graph), std::move(library));
   if (auto known = know_all(runner.graph_, runner.library_->operations()); !known) return tl::unexpected(known.error());
   if (auto created = runner.create(); !created) return tl::unexpected(created.error());
@@ -54,13 +64,7 @@ Result<void> Runner::create() {
         return fail(fmt::format("'{}': {}", one.name, declared.error().what), "", Exit::environment);
   for (const auto& node : graph_.nodes) {
     const auto before = steps_.in_run.size();
-    try {
-      if (auto created = library_->create(graph_, node, steps_); !created)
-        return fail(fmt::format("{}: {}", node.where(), created.error().what), created.error().hint, Exit::environment);
-    } catch (const graph::ArgumentError& error) {
-      return fail(error.what(), "the captured graph and this level disagree; a newer strata may know this form",
-                  Exit::environment);
-    }
+    if (auto created = create_calls(*library_, graph_, node, steps_); !created) return created;
     for (std::size_t i = before; i < steps_.in_run.size(); ++i) nodes_of_steps_.push_back(&node - graph_.nodes.data());
   }
   for (const auto& output : graph_.outputs)
@@ -71,19 +75,22 @@ Result<void> Runner::create() {
 }
 
 Result<void> Runner::load(const SafeTensors& weights, const SafeTensors* constants) {
-  std::vector<std::pair<const graph::Named*, const SafeTensors*>> sources;
-  std::vector<graph::Named> from_set, from_constants;
-  for (const auto* list : {&graph_.parameters, &graph_.buffers, &graph_.constants})
-    for (const auto& one : *list) (list == &graph_.constants ? from_constants : from_set).push_back(one);
-  if (auto fits = graph::check_tensors(graph_, from_set, weights); !fits) return fits;
-  if (!from_constants.empty()) {
+  for (const auto* list : {&graph_.parameters, &graph_.buffers})
+    if (auto fits = graph::check_tensors(graph_, *list, weights); !fits) return fits;
+  return load([&](const std::string& name) { return weights.find(name)->data; }, constants);
+}
+
+Result<void> Runner::load(const std::function<const std::byte*(const std::string&)>& bytes,
+                          const SafeTensors* constants) {
+  if (!graph_.constants.empty()) {
     if (constants == nullptr)
-      return fail(fmt::format("the constant '{}' is in no file", from_constants.front().name),
+      return fail(fmt::format("the constant '{}' is in no file", graph_.constants.front().name),
                   "capture the network again");
-    if (auto fits = graph::check_tensors(graph_, from_constants, *constants); !fits) return fits;
+    if (auto fits = graph::check_tensors(graph_, graph_.constants, *constants); !fits) return fits;
   }
-  for (const auto& one : from_set) library_->bind(one.value, weights.find(one.name)->data);
-  for (const auto& one : from_constants) library_->bind(one.value, constants->find(one.name)->data);
+  for (const auto* list : {&graph_.parameters, &graph_.buffers})
+    for (const auto& one : *list) library_->bind(one.value, bytes(one.name));
+  for (const auto& one : graph_.constants) library_->bind(one.value, constants->find(one.name)->data);
   for (const auto& step : steps_.at_load) step->execute();
   return {};
 }
@@ -106,18 +113,21 @@ Result<void> Runner::read_weight(const std::string& name, std::byte* into) const
 }
 
 nlohmann::json Runner::report() const {
+  return report_of(steps_, library_->held());
+}
+
+nlohmann::json report_of(const Steps& steps, const Held& held) {
   std::map<std::string, int> kernels;
   std::int64_t moved = 0;
   int moves = 0, slow = 0;
-  for (const auto& step : steps_.in_run) {
+  for (const auto& step : steps.in_run) {
     const auto what = step->describe();
     ++kernels[fmt::format("{} {}", what.operation, what.kernel)];
     moves += what.moves_only ? 1 : 0;
     moved += what.bytes_moved;
     slow += what.kernel.starts_with("ref") ? 1 : 0;
   }
-  const Held held = library_->held();
-  return {{"primitives", steps_.in_run.size()},
+  return {{"primitives", steps.in_run.size()},
           {"reorders", moves},
           {"reorder_bytes", moved},
           {"reference_kernels", slow},

@@ -3,6 +3,7 @@
 // executes the calls in the order of the graph. Shared by all levels of that kind; knows no library.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +22,8 @@ class Runner {
   // Puts a weight set in: parameters and persistent buffers from `weights`, what is not there from `constants` (may be
   // null). Names, types and shapes must fit. The files need not stay open.
   Result<void> load(const SafeTensors& weights, const SafeTensors* constants);
+  // The same from wherever the weights lie: `bytes` gives those of a parameter or buffer by its name, row-major.
+  Result<void> load(const std::function<const std::byte*(const std::string&)>& bytes, const SafeTensors* constants);
   // Input i of the graph, contiguous; the bytes must live until the run has ended.
   void set_input(std::size_t i, const std::byte* data) { library_->bind(graph_.inputs[i].value, data); }
   void run() {
@@ -49,5 +52,12 @@ class Runner {
   Steps steps_;
   std::vector<std::ptrdiff_t> nodes_of_steps_;  // of each call in a run; shorter by those that hand outputs over
 };
+
+// Ok if the library knows all operations of the graph; else names them, with the place of the first of each.
+Result<void> know_all(const graph::Graph& graph, const std::vector<std::string>& known);
+// Makes the calls of one node. Errors have its place.
+Result<void> create_calls(Primitives& library, const graph::Graph& graph, const graph::Node& node, Steps& steps);
+// {"primitives":n,...} as Runner::report() has it.
+nlohmann::json report_of(const Steps& steps, const Held& held);
 
 }  // namespace strata::primitives

@@ -99,7 +99,7 @@ class Views(nn.Module):
         first, *_ = y.unbind(2)
         stacked = torch.stack([first, y[:, :, 1]], 1).flatten(2)
         token = self.token.expand(y.shape[0], -1, 4).unsqueeze(-1)
-        parts = [joined, stacked, b.mean(-1), c[:, :, ::2, 1:], y.mean((-1, -2), keepdim=True), y.mean(), token, y.unflatten(3, (2, 2)).sum(-1)]
+        parts = [joined, stacked, b.mean(-1), y[:, :, 1:, ::2], c, y.mean((-1, -2), keepdim=True), y.mean(), token, y.unflatten(3, (2, 2)).sum(-1)]
         return torch.cat([part.expand(y.shape[0]).unsqueeze(1) if part.ndim == 0 else part.reshape(y.shape[0], -1) for part in parts], 1)
 
 
@@ -154,3 +154,19 @@ class Dropouts(nn.Module):
 
 NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
             "Dense": (4, 5, 5)}
+
+
+def network(name: str) -> nn.Module:
+    torch.manual_seed(3)
+    return globals()[name]()
+
+
+def convolutions(): return network("Convolutions")
+def poolings(): return network("Poolings")
+def norms(): return network("Norms")
+def activations(): return network("Activations")
+def arithmetic(): return network("Arithmetic")
+def views(): return network("Views")
+def products(): return network("Products")
+def frozen(): return network("Frozen")
+def dense(): return network("Dense")

@@ -29,6 +29,17 @@ TEST(supported, a_level_runs_what_it_has_all_operations_of) {
   EXPECT_EQ(supports(with_operations(), "small", "train", record()).why, "lacks dropout");
 }
 
+TEST(supported, training_needs_a_backward_rule_too) {
+  auto level = with_operations();
+  level.operations = {"conv2d", "bernoulli", "dropout", "relu"};
+  auto recorded = record();
+  EXPECT_EQ(supports(level, "small", "train", recorded).support, Support::yes);
+  recorded.models["small"]["train"].push_back("bernoulli");
+  const auto lacking = supports(level, "small", "train", recorded);
+  EXPECT_EQ(lacking.support, Support::no);
+  EXPECT_EQ(lacking.why, "no backward rule for bernoulli");
+}
+
 TEST(supported, says_so_where_no_graph_is_recorded) {
   const auto unknown = supports(with_operations(), "large", "train", record());
   EXPECT_EQ(unknown.support, Support::unknown);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training changes: parameters and buffers in the layout that their first reader likes (a convolution's forward
+// call), the optimiser, and copies of new statistics into their buffers.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "call.hpp"
+#include "guarded.hpp"
+#include "library.hpp"
+
+namespace strata::onednn {
+namespace {
+
+bool is_int64(const Storage& storage) {
+  return storage.home.get_data_type() == memory::data_type::s32;
+}
+
+// A reorder at once, outside of any run.
+void copy(const dnnl::engine& engine, const memory::desc& from, const std::byte* source, const memory::desc& to,
+          std::byte* target) {
+  memory a(from, engine, const_cast<std::byte*>(source)), b(to, engine, target);
+  dnnl::stream stream(engine);
+  dnnl::reorder(a, b).execute(stream, a, b);
+  stream.wait();
+}
+
+// SGD in one pass over the parameter, where calls of oneDNN would take four. Padding of blocks is zero in all tensors
+// and stays so.
+class SgdUpdate final : public primitives::Update {
+ public:
+  SgdUpdate(dnnl::engine engine, Storage& parameter, memory gradient, Tensor momentum)
+      : engine_(std::move(engine)),
+        parameter_(parameter),
+        gradient_(std::move(gradient)),
+        momentum_(std::move(momentum)),
+        count_(static_cast<std::int64_t>(parameter.home.get_size() / sizeof(float))) {}
+
+  void execute(const primitives::Sgd& sgd) override {
+    auto* w = reinterpret_cast<float*>(parameter_.data);
+    auto* v = reinterpret_cast<float*>(momentum_.storage->data);
+    const auto* g = static_cast<const float*>(gradient_.get_data_handle());
+    const auto rate = static_cast<float>(sgd.rate), decay = static_cast<float>(sgd.weight_decay),
+               momentum = static_cast<float>(sgd.momentum),
+               share = has_momentum_ ? static_cast<float>(1 - sgd.dampening) : 1.0F,
+               before = has_momentum_ ? momentum : 0.0F;
+    if (momentum == 0) {
+#pragma omp parallel for simd schedule(static)
+      for (std::int64_t i = 0; i < count_; ++i) w[i] -= rate * (g[i] + decay * w[i]);
+      return;
+    }
+    const float of_v = sgd.nesterov ? momentum : 1.0F, of_d = sgd.nesterov ? 1.0F : 0.0F;
+    if (!has_momentum_) std::memset(v, 0, static_cast<std::size_t>(count_) * sizeof(float));
+#pragma omp parallel for simd schedule(static)
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const float d = g[i] + decay * w[i];
+      v[i] = before * v[i] + share * d;
+      w[i] -= rate * (of_d * d + of_v * v[i]);
+    }
+    has_momentum_ = true;
+  }
+
+  bool has_momentum() const override {
+    return has_momentum_;
+  }
+  void drop_momentum() override {
+    has_momentum_ = false;
+  }
+  void read_momentum(std::byte* into) const override {
+    copy(engine_, parameter_.home, momentum_.storage->data, row_major(parameter_.home.get_dims()), into);
+  }
+  void write_momentum(const std::byte* data) override {
+    copy(engine_, row_major(parameter_.home.get_dims()), data, parameter_.home, momentum_.storage->data);
+    has_momentum_ = true;
+  }
+
+ private:
+  dnnl::engine engine_;
+  Storage& parameter_;
+  memory gradient_;
+  Tensor momentum_;
+  std::int64_t count_;
+  bool has_momentum_ = false;
+};
+
+}  // namespace
+
+Result<void> Library::keep(const graph::Graph& graph, int value) {
+  const auto& described = graph.value(value);
+  const bool integers = described.type == graph::Type::int64;
+  if (described.type != graph::Type::float32 && !integers)
+    return fail(fmt::format("it is of type {}, calculations are in float32", name_of(described.type)));
+  return guarded([&] {
+    Dims dims = described.shape;
+    if (integers) dims.push_back(2);
+    const auto desc = row_major(dims, integers ? memory::data_type::s32 : memory::data_type::f32);
+    auto& storage = storages_.emplace_back(std::make_shared<Storage>());
+    storage->row_major_dims = desc.get_dims();
+    if (integers) settle(*storage, desc);
+    tensors_[value] = {desc, storage, 0, false, true};
+  });
+}
+
+void Library::settle(Storage& storage, const memory::desc& desc) {
+  if (storage.owned) return;
+  storage.owned = aligned_bytes(desc.get_size());
+  storage.data = storage.owned.get();
+  storage.home = desc;
+  std::memset(storage.data, 0, desc.get_size());
+  held_.weight_bytes += static_cast<std::int64_t>(desc.get_size());
+}
+
+Tensor Library::fetched(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
+  Storage& storage = *tensor.storage;
+  const auto& own = storage.row_major_dims;
+  const bool whole = tensor.offset == 0 && is_row_major(tensor.desc) && product(tensor.dims()) == product(own);
+  if (!storage.owned) settle(storage, whole && product(to.get_dims()) == product(own) ? to : row_major(own));
+  if (whole && storage.home == to) return {to, tensor.storage, 0, false, false};
+  Tensor plain{storage.home, tensor.storage, 0, false, false};
+  if (!is_row_major(storage.home)) {
+    if (whole && storage.home.get_dims() == to.get_dims()) return form_of(plain, to, steps);
+    plain = form_of(plain, row_major(storage.home.get_dims()), steps);
+  }
+  plain.desc = tensor.desc;
+  plain.offset += tensor.offset;
+  return plain.desc == to ? plain : form_of(plain, to, steps);
+}
+
+void Library::write_kept(int value, const std::byte* data) {
+  const Storage& storage = *tensors_.at(value).storage;
+  if (is_int64(storage)) {
+    std::memcpy(storage.data, data, storage.home.get_size());
+    return;
+  }
+  copy(engine_, row_major(storage.home.get_dims()), data, storage.home, storage.data);
+}
+
+void Library::read_kept(int value, std::byte* into) const {
+  const Storage& storage = *tensors_.at(value).storage;
+  if (is_int64(storage)) {
+    std::memcpy(into, storage.data, storage.home.get_size());
+    return;
+  }
+  copy(engine_, storage.home, storage.data, row_major(storage.home.get_dims()), into);
+}
+
+Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::Steps& steps) {
+  return guarded([&] {
+    const Tensor& given = tensors_.at(from);
+    auto target = tensors_.at(to).storage;
+    settle(*target, row_major(target->row_major_dims, given.desc.get_data_type()));
+    const Tensor source = given.desc == target->home ? given : reordered(given, target->home, steps);
+    const auto bytes = target->home.get_size();
+    const memory read = handle(source);
+    steps.in_run.push_back(std::make_unique<Own>(
+        primitives::Description{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(bytes)},
+        [=] { std::memcpy(target->data, read.get_data_handle(), bytes); }));
+  });
+}
+
+Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&, int parameter, int gradient,
+                                                            primitives::Steps& steps) {
+  std::unique_ptr<primitives::Update> made;
+  auto done = guarded([&] {
+    Storage& storage = *tensors_.at(parameter).storage;
+    settle(storage, row_major(storage.row_major_dims));
+    Tensor given = tensors_.at(gradient);
+    if (given.dims() != storage.home.get_dims()) {
+      // groups are a dimension of their own in one of them: the row-major order is the same
+      if (!is_row_major(given.desc)) given = reordered(given, row_major(given.dims()), steps);
+      given.desc = row_major(storage.home.get_dims());
+    }
+    if (given.desc != storage.home) given = reordered(given, storage.home, steps);
+    made = std::make_unique<SgdUpdate>(engine_, storage, handle(given), allocate(storage.home));
+  });
+  if (!done) return tl::unexpected(done.error());
+  return made;
+}
+
+const Library::Left& Library::left(int value) const {
+  const auto found = left_.find(value);
+  if (found == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
+  return found->second;
+}
+
+}  // namespace strata::onednn

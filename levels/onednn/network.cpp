@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "strata/bundle.hpp"
+
+namespace strata::onednn {
+
+Failure failure_of(const Error& error) {
+  return {error.exit == Exit::environment ? "unsupported" : "failed", error.what, error.hint};
+}
+
+void refuse_nan(const SafeTensors& weights) {
+  for (const auto& name : weights.names()) {
+    const auto& tensor = *weights.find(name);
+    if (tensor.dtype != "F32") continue;
+    for (std::size_t at = 0; at + sizeof(float) <= tensor.bytes; at += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, tensor.data + at, sizeof value);
+      if (std::isnan(value))
+        throw Failure("unsupported", fmt::format("the weight '{}' holds NaN, which oneDNN's activations drop", name),
+                      "give weights without NaN, or use another level");
+    }
+  }
+}
+
+namespace {
+
+primitives::Runner made(const graph::Graph& graph, Layouts layouts) {
+  auto runner = primitives::Runner::make(graph, std::make_unique<Library>(layouts));
+  if (!runner) throw failure_of(runner.error());
+  return *std::move(runner);
+}
+
+}  // namespace
+
+Network::Network(const graph::Graph& graph, Layouts layouts, const std::vector<Declared>& outputs)
+    : runner_(made(graph, layouts)) {
+  for (const auto& wanted : outputs) {
+    const auto& own = runner_.graph().outputs;
+    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.name == wanted.name; });
+    if (found == own.end())
+      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
+                    "leave --deep out for this level");
+    outputs_.emplace_back(wanted, static_cast<std::size_t>(found - own.begin()));
+  }
+}
+
+void Network::load(const SafeTensors& weights, const SafeTensors& constants) {
+  if (auto loaded = runner_.load(weights, &constants); !loaded) throw failure_of(loaded.error());
+}
+
+void Network::load(const std::function<const std::byte*(const std::string&)>& bytes, const SafeTensors& constants) {
+  if (auto loaded = runner_.load(bytes, &constants); !loaded) throw failure_of(loaded.error());
+}
+
+void Network::set_input(std::span<const HostTensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) runner_.set_input(i, inputs[i].view.data);
+}
+
+void Network::outputs(std::vector<HostTensor>& results) const {
+  results.clear();
+  for (const auto& [declared, i] : outputs_) {
+    auto& result = results.emplace_back(allocate(declared.dtype, declared.shape));
+    runner_.read(i, writable(result));
+  }
+}
+
+}  // namespace strata::onednn

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm in training: the batch's statistics, the running ones after the step (a loop over the channels, since
+// oneDNN has no call for them), and the gradients. oneDNN wants the variance where PyTorch keeps 1 / deviation.
+#include "operations.hpp"
+
+namespace strata::onednn {
+namespace {
+
+using dnnl::normalization_flags;
+
+normalization_flags flags_of(bool scale, bool shift, bool given) {
+  auto flags = given ? normalization_flags::use_global_stats : normalization_flags::none;
+  if (scale) flags |= normalization_flags::use_scale;
+  if (shift) flags |= normalization_flags::use_shift;
+  return flags;
+}
+
+// new = (1 - momentum) old + momentum (factor batch's); the running variance is of an unbiased estimate.
+void run_on(Builder& b, const char* running, const Tensor& of_batch, double factor, std::size_t output) {
+  const Tensor old = b.plain(b.tensor(running)), to = b.temporary(row_major(of_batch.dims()));
+  const auto before = b.handle(old), batch = b.handle(of_batch), after = b.handle(to);
+  const auto momentum = b.number("momentum");
+  const auto count = product(of_batch.dims());
+  b.own("statistics", [=] {
+    const auto *from = static_cast<const float*>(before.get_data_handle()),
+               *now = static_cast<const float*>(batch.get_data_handle());
+    auto* into = static_cast<float*>(after.get_data_handle());
+    const auto keep = static_cast<float>(1 - momentum), take = static_cast<float>(momentum * factor);
+    for (std::int64_t i = 0; i < count; ++i) into[i] = keep * from[i] + take * now[i];
+  });
+  b.is(to, output);
+}
+
+void forward(Builder& b) {
+  if (!b.flag("training")) throw Unsupported("a batch norm for training with given statistics");
+  const Tensor x = b.dense(b.tensor("input"));
+  const auto scale = b.optional("weight"), shift = b.optional("bias");
+  const dnnl::batch_normalization_forward::primitive_desc pd(
+      b.engine(), dnnl::prop_kind::forward_training, x.desc, x.desc, static_cast<float>(b.number("eps")),
+      flags_of(scale.has_value(), shift.has_value(), false), Builder::attr());
+  const Dims channels{x.dims()[1]};
+  const Tensor mean = b.temporary(row_major(channels)), variance = b.temporary(row_major(channels));
+  std::vector<std::pair<int, Tensor>> arguments{
+      {DNNL_ARG_SRC, x}, {DNNL_ARG_MEAN, mean}, {DNNL_ARG_VARIANCE, variance}, {DNNL_ARG_DST, b.result_of(pd)}};
+  if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(*scale));
+  if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(*shift));
+  b.add(dnnl::batch_normalization_forward(pd), pd, std::move(arguments));
+  b.is(mean, 1);
+  b.leave(2, {variance, {}, {}});
+  if (b.outputs() < 5) return;
+  const auto n = static_cast<double>(product(x.dims()) / channels[0]);
+  run_on(b, "running_mean", mean, 1, 3);
+  run_on(b, "running_var", variance, n / (n - 1), 4);
+}
+
+void backward(Builder& b) {
+  const bool given = !b.flag("train");
+  const auto mask = b.flags("output_mask");
+  const Tensor x = b.dense(b.tensor("input"));
+  const Tensor gradient = b.in(b.tensor("grad_out"), x.desc);
+  const auto scale = b.optional("weight");
+  const bool of_parameters = mask.at(1) || mask.at(2);
+  const auto flags = flags_of(scale.has_value(), mask.at(2), given);
+  const auto eps = static_cast<float>(b.number("eps"));
+  const dnnl::batch_normalization_forward::primitive_desc hint(b.engine(), dnnl::prop_kind::forward_training, x.desc,
+                                                               x.desc, eps, flags, Builder::attr());
+  const dnnl::batch_normalization_backward::primitive_desc pd(
+      b.engine(), of_parameters ? dnnl::prop_kind::backward : dnnl::prop_kind::backward_data, x.desc, x.desc, x.desc,
+      eps, flags, hint, Builder::attr());
+  const Tensor mean = b.plain(b.tensor(given ? "running_mean" : "save_mean")),
+               variance = given ? b.plain(b.tensor("running_var")) : b.left("save_invstd").tensor;
+  std::vector<std::pair<int, Tensor>> arguments{
+      {DNNL_ARG_SRC, x}, {DNNL_ARG_MEAN, mean}, {DNNL_ARG_VARIANCE, variance}, {DNNL_ARG_DIFF_DST, gradient}};
+  if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(*scale));
+  const memory::desc channels = row_major({x.dims()[1]});
+  std::size_t output = 0;
+  arguments.emplace_back(DNNL_ARG_DIFF_SRC, mask.at(0) ? b.result(x.desc, output++) : b.temporary(x.desc));
+  if (of_parameters && scale)
+    arguments.emplace_back(DNNL_ARG_DIFF_SCALE, mask.at(1) ? b.result(channels, output++) : b.temporary(channels));
+  if (mask.at(2)) arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, b.result(channels, output));
+  b.add(dnnl::batch_normalization_backward(pd), pd, std::move(arguments));
+}
+
+}  // namespace
+
+void add_normalisations_training(Operations& table) {
+  table["_native_batch_norm_legit"] = table["_native_batch_norm_legit_functional"] = forward;
+  table["native_batch_norm_backward"] = backward;
+}
+
+}  // namespace strata::onednn

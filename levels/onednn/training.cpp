@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+
+#include "strata/bundle.hpp"
+
+namespace strata::onednn {
+namespace {
+
+constexpr const char* weight_prefix = "weight:";
+constexpr const char* momentum_prefix = "momentum:";
+
+primitives::Trainer made(const graph::Graph& network, graph::Loss loss, Layouts layouts) {
+  auto training = graph::differentiate(network, loss);
+  if (!training) throw failure_of(training.error());
+  auto trainer = primitives::Trainer::make(*std::move(training), std::make_unique<Library>(layouts));
+  if (!trainer) throw failure_of(trainer.error());
+  return *std::move(trainer);
+}
+
+HostTensor host_tensor(const graph::Value& value) {
+  return allocate(std::string(graph::safetensors_name(value.type)), value.shape);
+}
+
+HostTensor copy_of(const TensorView& view) {
+  HostTensor copy = allocate(view.dtype, view.shape);
+  std::memcpy(writable(copy), view.data, view.bytes);
+  return copy;
+}
+
+}  // namespace
+
+Training::Training(graph::Graph network, graph::Loss loss, Layouts layouts, std::vector<Declared> outputs)
+    : network_(std::move(network)),
+      layouts_(layouts),
+      outputs_(std::move(outputs)),
+      trainer_(made(network_, loss, layouts)) {}
+
+std::vector<std::string> Training::weights() const {
+  std::vector<std::string> names;
+  for (const auto* list : {&graph().parameters, &graph().buffers})
+    for (const auto& one : *list) names.push_back(one.name);
+  return names;
+}
+
+void Training::load(const SafeTensors& weights, const SafeTensors& constants) {
+  constants_ = &constants;
+  if (auto loaded = trainer_.load(weights, constants_); !loaded) throw failure_of(loaded.error());
+  trainer_.drop_momentum();
+  unread_.clear();
+  const auto known = this->weights();
+  const std::set<std::string> read(known.begin(), known.end());
+  for (const auto& name : weights.names())
+    if (const auto& view = *weights.find(name); is_floating(view.dtype) && !read.contains(name))
+      unread_.emplace(name, copy_of(view));
+  if (!training_) evaluate_with_present_weights();
+}
+
+State Training::state() const {
+  State result;
+  for (const auto* list : {&graph().parameters, &graph().buffers})
+    for (const auto& one : *list) {
+      if (!graph::is_floating(graph().value(one.value).type)) continue;
+      auto& [name, tensor] = result.emplace_back(weight_prefix + one.name, host_tensor(graph().value(one.value)));
+      trainer_.read(one, writable(tensor));
+    }
+  for (const auto& [name, tensor] : unread_) result.emplace_back(weight_prefix + name, copy_of(tensor.view));
+  for (const auto& one : trainer_.with_momentum()) {
+    auto& [name, tensor] = result.emplace_back(momentum_prefix + one.name, host_tensor(graph().value(one.value)));
+    trainer_.read_momentum(one.name, writable(tensor));
+  }
+  return result;
+}
+
+void Training::load_state(const SafeTensors& state) {
+  for (const auto& [name, tensor] : unread_) {
+    const auto* found = state.find(weight_prefix + name);
+    if (found == nullptr || found->dtype != tensor.view.dtype || found->shape != tensor.view.shape)
+      throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
+                                          weight_prefix, name));
+  }
+  if (auto loaded = trainer_.load(state, constants_, weight_prefix); !loaded) throw failure_of(loaded.error());
+  if (auto loaded = trainer_.load_momentum(state, momentum_prefix); !loaded) throw failure_of(loaded.error());
+  for (auto& [name, tensor] : unread_) tensor = copy_of(*state.find(weight_prefix + name));
+  if (!training_) evaluate_with_present_weights();
+}
+
+void Training::set_mode(bool training, bool dropout) {
+  trainer_.set_dropout(dropout);
+  training_ = training;
+  if (!training && constants_ != nullptr) evaluate_with_present_weights();
+}
+
+void Training::evaluate_with_present_weights() {
+  if (!evaluation_) evaluation_.emplace(graph::evaluation_of(network_), layouts_, outputs_);
+  std::map<std::string, HostTensor> present;
+  for (const auto* list : {&graph().parameters, &graph().buffers})
+    for (const auto& one : *list) {
+      auto& tensor = present.emplace(one.name, host_tensor(graph().value(one.value))).first->second;
+      trainer_.read(one, writable(tensor));
+    }
+  evaluation_->load([&](const std::string& name) { return present.at(name).view.data; }, *constants_);
+}
+
+void Training::set_optimiser(const Sgd& sgd) {
+  sgd_ = {sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov};
+  trainer_.drop_momentum();
+}
+
+void Training::set_input(std::span<const HostTensor> inputs) {
+  const auto own = network_.inputs.size();
+  if (!training_) return evaluation_->set_input(inputs.first(own));
+  for (std::size_t i = 0; i < own; ++i) trainer_.set_input(i, inputs[i].view.data);
+  trainer_.set_labels(inputs[own].view.data);
+}
+
+void Training::run() {
+  if (!training_) return evaluation_->run();
+  run_marked([](std::string_view) {});
+}
+
+void Training::run_marked(const PhaseEnded& ended) {
+  trainer_.forward();
+  ended("forward");
+  trainer_.loss();
+  ended("loss");
+  trainer_.backward();
+  ended("backward");
+  trainer_.update(sgd_);
+  ended("update");
+}
+
+void Training::outputs(std::vector<HostTensor>& results) const {
+  if (!training_) return evaluation_->outputs(results);
+  results.assign(1, allocate("F32", {}));
+  trainer_.read_loss(writable(results.front()));
+}
+
+}  // namespace strata::onednn

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case of mode train: training steps, their state, and the forward pass in eval mode, which is a network of its own
+// that gets the trained weights when the mode changes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "network.hpp"
+#include "primitives/trainer.hpp"
+#include "strata/level.hpp"
+
+namespace strata::onednn {
+
+// Functions as in strata::Level; all throw Failure.
+class Training {
+ public:
+  Training(graph::Graph network, graph::Loss loss, Layouts layouts, std::vector<Declared> outputs);
+
+  void load(const SafeTensors& weights, const SafeTensors& constants);  // `constants` must stay
+  State state() const;
+  void load_state(const SafeTensors& state);
+  void set_mode(bool training, bool dropout);
+  void set_optimiser(const Sgd& sgd);
+  void set_rate(double rate) { sgd_.rate = rate; }
+
+  // Inputs of the network, and in training mode the labels.
+  void set_input(std::span<const HostTensor> inputs);
+  void run();
+  void run_marked(const PhaseEnded& ended);
+  void outputs(std::vector<HostTensor>& results) const;
+
+  const graph::Graph& graph() const { return trainer_.graph(); }
+  std::vector<std::string> weights() const;  // names
+  void read(const graph::Named& one, std::byte* into) const { trainer_.read(one, into); }
+  nlohmann::json report() const { return trainer_.report(); }
+
+ private:
+  void evaluate_with_present_weights();
+
+  graph::Graph network_;
+  Layouts layouts_;
+  std::vector<Declared> outputs_;
+  primitives::Trainer trainer_;
+  primitives::Sgd sgd_;
+  bool training_ = true;
+  std::optional<Network> evaluation_;  // once the mode was eval
+  const SafeTensors* constants_ = nullptr;
+  std::map<std::string, HostTensor> unread_;  // floating-point tensors of the weight set that no operation reads
+};
+
+}  // namespace strata::onednn

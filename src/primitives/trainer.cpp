@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitives/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/nearest.hpp"
+#include "graph/load.hpp"
+#include "primitives/runner.hpp"
+
+namespace strata::primitives {
+
+Result<Trainer> Trainer::make(graph::TrainingGraph training, std::unique_ptr<Primitives> library) {
+  Trainer trainer(std::move(training), std::move(library));
+  if (auto known = know_all(trainer.graph(), trainer.library_->operations()); !known)
+    return tl::unexpected(known.error());
+  if (auto created = trainer.create(); !created) return tl::unexpected(created.error());
+  return trainer;
+}
+
+Result<void> Trainer::create() {
+  const auto with_name = [](const graph::Named& one, const Result<void>& done) -> Result<void> {
+    if (done) return {};
+    return fail(fmt::format("'{}': {}", one.name, done.error().what), "", Exit::environment);
+  };
+  for (const auto* list : {&graph().inputs, &graph().constants})
+    for (const auto& one : *list)
+      if (auto declared = with_name(one, library_->declare(graph(), one.value)); !declared) return declared;
+  for (const auto* list : {&graph().parameters, &graph().buffers})
+    for (const auto& one : *list)
+      if (auto kept = with_name(one, library_->keep(graph(), one.value)); !kept) return kept;
+  const auto& nodes = graph().nodes;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (auto created = create_calls(*library_, graph(), nodes[n], steps_); !created) return created;
+    if (n + 1 == training_.forward_nodes) forward_end_ = steps_.in_run.size();
+    if (n + 1 == training_.loss_nodes) loss_end_ = steps_.in_run.size();
+  }
+  backward_end_ = steps_.in_run.size();
+  if (auto published = library_->publish(graph(), training_.loss, steps_); !published) return published;
+  if (auto created = create_updates(); !created) return created;
+  library_->finish();
+  return {};
+}
+
+Result<void> Trainer::create_updates() {
+  for (const auto& updated : graph().updates)
+    for (const auto& buffer : graph().buffers)
+      if (buffer.name == updated.name)
+        if (auto assigned = library_->assign(graph(), buffer.value, updated.value, steps_); !assigned)
+          return fail(fmt::format("buffer '{}': {}", buffer.name, assigned.error().what), "", Exit::environment);
+  for (const auto& gradient : training_.gradients)
+    for (const auto& parameter : graph().parameters) {
+      if (parameter.name != gradient.name) continue;
+      auto made = library_->update(graph(), parameter.value, gradient.value, steps_);
+      if (!made)
+        return fail(fmt::format("parameter '{}': {}", parameter.name, made.error().what), "", Exit::environment);
+      trained_.push_back({parameter, *std::move(made)});
+    }
+  return {};
+}
+
+Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* constants, const std::string& prefix) {
+  for (const auto* list : {&graph().parameters, &graph().buffers}) {
+    auto wanted = *list;
+    // counts are no part of a state (docs/protocol.md), of a weight set they are
+    std::erase_if(wanted,
+                  [&](const auto& one) { return !prefix.empty() && !is_floating(graph().value(one.value).type); });
+    for (auto& one : wanted) one.name = prefix + one.name;
+    if (auto fits = graph::check_tensors(graph(), wanted, weights); !fits) return fits;
+  }
+  if (!graph().constants.empty()) {
+    if (constants == nullptr) return fail("the graph has constants, and no file of them is given");
+    if (auto fits = graph::check_tensors(graph(), graph().constants, *constants); !fits) return fits;
+    for (const auto& one : graph().constants) library_->bind(one.value, constants->find(one.name)->data);
+  }
+  for (const auto* list : {&graph().parameters, &graph().buffers})
+    for (const auto& one : *list)
+      if (const auto* found = weights.find(prefix + one.name)) library_->write_kept(one.value, found->data);
+  for (const auto& step : steps_.at_load) step->execute();
+  return {};
+}
+
+Result<void> Trainer::load_momentum(const SafeTensors& state, const std::string& prefix) {
+  std::vector<graph::Named> found;
+  for (const auto& name : state.names()) {
+    if (!name.starts_with(prefix)) continue;
+    const auto own = std::find_if(trained_.begin(), trained_.end(),
+                                  [&](const Trained& one) { return prefix + one.parameter.name == name; });
+    if (own == trained_.end()) {
+      std::vector<std::string> known;
+      for (const auto& one : trained_) known.push_back(prefix + one.parameter.name);
+      const auto near = nearest(name, known);
+      return fail(fmt::format("{}: '{}' is of no parameter that is trained", state.where(), name),
+                  near ? fmt::format("the nearest name is '{}'", *near) : "");
+    }
+    found.push_back({name, own->parameter.value});
+  }
+  if (auto fits = graph::check_tensors(graph(), found, state); !fits) return fits;
+  for (const auto& one : trained_) {
+    const auto* tensor = state.find(prefix + one.parameter.name);
+    if (tensor == nullptr)
+      one.update->drop_momentum();
+    else
+      one.update->write_momentum(tensor->data);
+  }
+  return {};
+}
+
+void Trainer::drop_momentum() {
+  for (const auto& one : trained_) one.update->drop_momentum();
+}
+
+void Trainer::update(const Sgd& sgd) {
+  execute(backward_end_, steps_.in_run.size());
+  for (const auto& one : trained_) one.update->execute(sgd);
+}
+
+std::vector<graph::Named> Trainer::with_momentum() const {
+  std::vector<graph::Named> all;
+  for (const auto& one : trained_)
+    if (one.update->has_momentum()) all.push_back(one.parameter);
+  return all;
+}
+
+void Trainer::read_momentum(const std::string& parameter, std::byte* into) const {
+  for (const auto& one : trained_)
+    if (one.parameter.name == parameter) one.update->read_momentum(into);
+}
+
+nlohmann::json Trainer::report() const {
+  auto report = report_of(steps_, library_->held());
+  report["updates"] = trained_.size();
+  return report;
+}
+
+}  // namespace strata::primitives

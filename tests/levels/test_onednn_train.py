@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The level onednn in mode train, against eager in this process: losses, gradients, optimiser, statistics, dropout, state, phases; every backward rule on odd shapes."""
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from pathlib import Path
+
+import backward_networks
+import numpy as np
+import pytest
+import torch
+import train_bundle
+from backward_networks import NETWORKS
+from client import ROOT, Failed, Worker, level_folder
+from safetensors.numpy import load_file
+from test_cpp_levels import BUILD, PRIMITIVES
+from train_bundle import SGD, Eager, load_state, losses, start, state
+
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
+
+from capture.export import export  # noqa: E402
+from capture.graph import write_graph  # noqa: E402
+from strata_sdk import models  # noqa: E402
+
+if not PRIMITIVES:
+    pytest.skip((BUILD / "level_onednn.missing").read_text(), allow_module_level=True)
+
+NEAR = 2e-5  # of float32 against float32: other kernels, other orders of summing
+NEAR_OF = {"norms": 1e-3}  # batch norms behind each other, before which whole gradients cancel, so that rounding grows
+BATCH = 3
+CHANGES = [{}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3}, {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+           {"schedule": {"name": "cosine", "steps": 3}}]
+
+
+def classes_of(name: str) -> int:
+    return backward_networks.network(name).train()(torch.randn(BATCH, *NETWORKS[name])).shape[1]
+
+
+for _name, _shape in NETWORKS.items():
+    train_bundle.SPECS[_name.lower()] = (f"{ROOT / 'tests' / 'levels' / 'backward_networks.py'}:{_name.lower()}", [("arg0", (BATCH, *_shape), False)], classes_of(_name), "cross_entropy")
+
+
+def make(folder: Path, name: str) -> Path:
+    """The bundle `name` of train_bundle.SPECS with its graph."""
+    bundle = train_bundle.make(folder, name)
+    about = json.loads((bundle / "bundle.json").read_text())
+    module = models.build_model(about["case"]["model"], 0).module
+    trained = [key for key, p in module.named_parameters() if p.requires_grad]
+    module = copy.deepcopy(module).requires_grad_(False)
+    entry = {i["name"]: torch.from_numpy(load_file(bundle / "inputs.safetensors")[f"0/{i['name']}"]) for i in about["inputs"]}
+    program, said = export(module, entry, about, training=True)
+    assert program is not None, said
+    save = lambda key, tensors: __import__("safetensors.torch").torch.save_file(tensors, bundle / f"{key}.safetensors")  # noqa: E731
+    said = write_graph(program, module, "train", [o["name"] for o in about["outputs"]], list(entry), bundle, save, trained)
+    assert said["ok"], said
+    return bundle
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """trained(bundle name) -> a worker with the network, dropout off, started afresh by `weights` and the case's optimiser."""
+    bundles: dict[str, Path] = {}
+    workers: dict[str, Worker] = {}
+
+    def get(name: str) -> Worker:
+        if name not in bundles:
+            bundles[name] = make(tmp_path_factory.mktemp(name) / "bundle", name)
+        if name not in workers:
+            workers[name] = Worker("onednn", bundles[name], threads=1)
+            start(workers[name])
+        worker = workers[name]
+        worker.ask("set_optimiser", optimiser=SGD)
+        worker.ask("set_mode", mode="train", dropout=False)
+        worker.ask("weights", weights="timed")
+        return worker
+
+    yield get
+    for worker in workers.values():
+        worker.__exit__()
+
+
+def worst(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+    """The greatest error of a tensor; of momentum relative to its norm and to that of all, since a gradient may be nothing but rounding."""
+    assert set(got) == set(wanted), set(got) ^ set(wanted)
+    momenta = [v.astype(np.float64).ravel() for k, v in wanted.items() if k.startswith("momentum:")]
+    level = 0.1 * np.sqrt(np.mean(np.concatenate(momenta) ** 2)) if momenta else 0.0
+    errors = {}
+    for name, truth in wanted.items():
+        assert got[name].shape == truth.shape and got[name].dtype == truth.dtype, name
+        size = np.linalg.norm(truth) + (level * truth.size**0.5 if name.startswith("momentum:") else 1e-3)
+        errors[name] = float(np.linalg.norm(got[name].astype(np.float64) - truth) / size)
+    return max(v if v == v else float("inf") for v in errors.values())
+
+
+@pytest.mark.parametrize("name", [name.lower() for name in NETWORKS])
+def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, trained):
+    worker = trained(name)
+    eager = Eager(worker.bundle)
+    assert losses(worker, [0, 1]) == pytest.approx([eager.step(0), eager.step(1)], rel=NEAR)
+    tensors, step, _ = state(worker)
+    assert step == 2 and worst(tensors, eager.state()) < NEAR_OF.get(name, 2 * NEAR)
+
+
+@pytest.mark.parametrize("changed", CHANGES, ids=str)
+def test_four_steps_of_the_optimiser_are_those_of_eager(changed, trained):
+    worker = trained("mnist")
+    optimiser = SGD | changed
+    worker.ask("set_optimiser", optimiser=optimiser)
+    eager = Eager(worker.bundle, optimiser)
+    assert losses(worker, [0, 1, 2, 3]) == pytest.approx([eager.step(i) for i in range(4)], rel=NEAR)
+    tensors, step, rate = state(worker)
+    assert worst(tensors, eager.state()) < NEAR and step == 4
+    assert any(name.startswith("momentum:") for name in tensors) == (optimiser["momentum"] != 0)
+    assert rate == pytest.approx(eager.sgd.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+
+
+def test_trains_a_residual_network_with_its_statistics(trained):
+    worker = trained("resnet18")
+    eager = Eager(worker.bundle)
+    before, _, _ = state(worker)
+    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=NEAR)  # the next loss, of a batch of 2, shows rounding a thousandfold
+    tensors, step, _ = state(worker)
+    assert step == 1 and worst(tensors, eager.state()) < 1e-4
+    assert all(not np.array_equal(before[n], tensors[n]) for n in tensors if "running_" in n) and not any("num_batches" in n for n in tensors)
+
+
+def test_the_first_momentum_without_decay_is_the_gradient(trained):
+    worker = trained("mnist")
+    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
+    before, _, _ = state(worker)
+    losses(worker, [2])
+    after, _, _ = state(worker)
+    eager = Eager(worker.bundle)
+    eager.step(2)
+    gradients = {f"momentum:{n}": p.grad.numpy() for n, p in eager.module.named_parameters()}
+    assert worst({n: v for n, v in after.items() if n.startswith("momentum:")}, gradients) < NEAR
+    assert all(np.array_equal(value, after[name]) for name, value in before.items())
+
+
+def test_a_frozen_parameter_stays_and_has_no_momentum(trained):
+    worker = trained("frozen")
+    before, _, _ = state(worker)
+    losses(worker, [0, 1])
+    after, _, _ = state(worker)
+    assert {n for n in after if n.startswith("momentum:")} == {"momentum:conv.weight", "momentum:conv.bias", "momentum:fc.bias"}
+    assert all(np.array_equal(before[n], after[n]) for n in ("weight:fc.weight", "weight:stem.0.weight", "weight:stem.1.weight"))
+    assert not np.array_equal(before["weight:stem.1.running_mean"], after["weight:stem.1.running_mean"])
+
+
+def test_a_state_that_is_put_back_gives_the_same_steps(trained):
+    worker = trained("mnist")
+    losses(worker, [0, 1, 2])
+    kept, step, _ = state(worker)
+    first, after = losses(worker, [3, 0]), state(worker)
+    load_state(worker, kept, step)
+    again, step_again, _ = state(worker)
+    assert step_again == 3 and all(np.array_equal(again[n], kept[n]) for n in kept)
+    assert losses(worker, [3, 0]) == first and all(np.array_equal(v, after[0][n]) for n, v in state(worker)[0].items())
+    without = {n: v for n, v in kept.items() if n != "momentum:fc1.bias"}
+    load_state(worker, without, 0)
+    assert set(state(worker)[0]) == set(without)
+
+
+def test_other_weights_start_afresh(trained):
+    worker = trained("mnist")
+    losses(worker, [0, 1])
+    worker.ask("weights", weights="other")
+    tensors, step, _ = state(worker)
+    eager = Eager(worker.bundle, weights="other")
+    wanted = eager.state()
+    assert step == 0 and set(tensors) == set(wanted) and all(np.array_equal(v, wanted[n]) for n, v in tensors.items())
+    assert losses(worker, [3]) == pytest.approx([eager.step(3)], rel=NEAR)
+
+
+def test_dropout_acts_as_given_and_can_be_switched(trained):
+    worker = trained("mnist")
+    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
+    off = losses(worker, [0] * 4)
+    worker.ask("set_mode", mode="train", dropout=True)
+    on = losses(worker, [0] * 24)
+    worker.ask("set_mode", mode="train", dropout=False)
+    assert losses(worker, [0] * 4) == off and len(set(off)) == 1
+    assert len(set(on)) == 24 and off[0] not in on
+    worker.ask("unload")
+    worker.load()  # without set_mode: as the network has it
+    assert len(set(losses(worker, [0] * 2))) == 2
+
+
+@pytest.mark.parametrize("name", ["mnist", "resnet18"])
+def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained):
+    worker = trained(name)
+    eager = Eager(worker.bundle)
+    losses(worker, [0])
+    tensors, _, _ = state(worker)
+    eager.module.load_state_dict({k.removeprefix("weight:"): torch.from_numpy(v) for k, v in tensors.items() if k.startswith("weight:")}, strict=False)
+    worker.ask("set_mode", mode="eval", dropout=True)
+    eager.module.eval()
+    outputs = worker.prove([0, 1])
+    for index in (0, 1):
+        truth = eager.forward(index)[0].detach().numpy()
+        assert np.linalg.norm(outputs[f"{index}/output"] - truth) < NEAR * np.linalg.norm(truth)
+    after, step, _ = state(worker)
+    assert step == 1 and all(np.array_equal(v, after[n]) for n, v in tensors.items())
+    worker.ask("weights", weights="other")  # while in eval mode
+    eager.module.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in load_file(worker.bundle / "weights" / "other.safetensors").items()})
+    truth = eager.forward(1)[0].detach().numpy()
+    assert np.linalg.norm(worker.prove([1])["1/output"] - truth) < NEAR * np.linalg.norm(truth)
+
+
+def test_profile_splits_steps_into_phases_and_they_count(trained):
+    worker = trained("mnist")
+    answer = worker.ask("profile", iterations=3, indices=[1, 0, 2])
+    assert set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"} and "joined" not in answer
+    assert all(len(times) == 3 and min(times) > 0 for times in answer["phases"].values())
+    expected = Eager(worker.bundle)
+    for index in (1, 0, 2):
+        expected.step(index)
+    tensors, step, _ = state(worker)
+    assert step == 3 and worst(tensors, expected.state()) < NEAR
+
+
+def test_refuses_states_that_do_not_fit(trained):
+    worker = trained("mnist")
+    losses(worker, [0])
+    kept, step, _ = state(worker)
+    lacking = {n: v for n, v in kept.items() if n != "weight:fc2.bias"}
+    for wrong, says in ((lacking, "weight:fc2.bias"), (kept | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
+                        (kept | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
+                        (kept | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"), (kept | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias")):
+        with pytest.raises(Failed) as failed:
+            load_state(worker, wrong, step)
+        assert failed.value.code == "failed" and says in failed.value.what
+    load_state(worker, kept, step)
+    assert all(np.array_equal(v, kept[n]) for n, v in state(worker)[0].items())
+
+
+def test_an_operation_without_a_backward_rule_is_unsupported_with_its_place(tmp_path):
+    bundle = make(tmp_path / "bundle", "small")  # Dropout2d
+    with Worker("onednn", bundle, threads=1) as worker, pytest.raises(Failed) as failed:
+        worker.load()
+    assert failed.value.code == "unsupported" and "feature_dropout" in failed.value.what and "train_networks.py:" in failed.value.what
+
+
+def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_path):
+    bundle = make(tmp_path / "bundle", "resnet18")
+    facts = {}
+    for variant in ("default", "contiguous"):
+        with Worker("onednn", bundle, threads=1, STRATA_VARIANT=variant) as worker:
+            start(worker)
+            eager = Eager(bundle)
+            assert losses(worker, [0]) == pytest.approx([eager.step(0)], rel=1e-4)
+            facts[variant] = worker.ask("report")["facts"]
+    assert facts["default"]["updates"] == facts["contiguous"]["updates"] == 62
+    assert facts["contiguous"]["reorders"] > facts["default"]["reorders"] > 0
+
+
+def test_says_that_it_trains():
+    written = json.loads((level_folder("onednn") / "level.json").read_text())
+    with Worker("onednn") as worker:
+        assert worker.ask("hello")["modes"] == written["modes"] == ["infer", "train"]
