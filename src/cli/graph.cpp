@@ -9,6 +9,7 @@
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "graph/backward/backward.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
@@ -22,6 +23,7 @@ struct Arguments {
   plan::Options options;
   std::optional<int> batch;
   std::string format = "text", python;
+  bool backward = false;
 };
 
 Result<nlohmann::json> spec_of(const Arguments& a) {
@@ -34,6 +36,7 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
+  if (a.backward && options.mode != "train") return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode), "add --mode train", Exit::usage);
   if (specs->size() != 1) return fail(fmt::format("--mode {}: a graph is of one mode", options.mode), "give infer or train", Exit::usage);
   return specs->front();
 }
@@ -48,13 +51,24 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
 }
 
+// With --backward the training step that strata makes of the network.
+Result<graph::Graph> wanted_graph(const Arguments& a, const plan::Bundle& bundle) {
+  auto network = graph::load(bundle.folder);
+  if (!network || !a.backward) return network;
+  const auto loss = graph::loss_named(bundle.info.at("case").value("loss", "cross_entropy"));
+  if (!loss) return tl::unexpected(loss.error());
+  auto training = graph::differentiate(*network, *loss);
+  if (!training) return tl::unexpected(training.error());
+  return std::move(training->graph);
+}
+
 int show_graph(const Arguments& a) {
   const auto spec = spec_of(a);
   if (!spec) return complain(spec.error());
   const auto bundle = capture(a, *spec);
   if (interrupted()) return 130;
   if (!bundle) return complain(bundle.error());
-  const auto graph = graph::load(bundle->folder);
+  const auto graph = wanted_graph(a, *bundle);
   if (!graph) return complain(graph.error());
   const auto checked = graph::check(*graph);
   if (!checked) return complain(checked.error());
@@ -78,6 +92,7 @@ void add_graph(CLI::App& app, int& exit_code) {
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss");
+  verb->add_flag("--backward", a->backward, "with --mode train: the training step, with loss and gradients by strata's own rules");
   verb->add_option("--loss", o.loss, "as in compare");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--format", a->format, "text, json or dot (Graphviz)");

@@ -120,7 +120,7 @@ def test_trains_a_residual_network_with_its_statistics(trained):
     worker = trained("resnet18")
     eager = Eager(worker.bundle)
     before, _, _ = state(worker)
-    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=NEAR)  # the next loss, of a batch of 2, shows rounding a thousandfold
+    assert losses(worker, [0]) == pytest.approx([eager.step(0)], rel=NEAR)  # in the batches after it rounding moves elements over the kinks of ReLUs, eager's too
     tensors, step, _ = state(worker)
     assert step == 1 and worst(tensors, eager.state()) < 1e-4
     assert all(not np.array_equal(before[n], tensors[n]) for n in tensors if "running_" in n) and not any("num_batches" in n for n in tensors)
