@@ -44,10 +44,10 @@ def test_the_reason_names_the_cause(faulty_rows, fault, word):
 
 def test_deep_names_the_layer_where_a_fault_sits(tmp_path):
     levels = plant(tmp_path / "levels", ["one_bn_eps"])
-    rows = compare(tmp_path, "resnet18", "--input", "1x3x64x64", "--levels", "eager,one_bn_eps", "--deep", "--restarts", "1", "--budget", "1s", levels=levels)
+    rows = compare(tmp_path, f"{ROOT / 'tests/levels/networks.py'}:strided_network", "--levels", "eager,one_bn_eps", "--deep", "--restarts", "1", "--budget", "1s", levels=levels)
     assert rows["eager"]["deep"]["first_difference"] == ""
     faulty = rows["one_bn_eps"]
-    assert "bn" in faulty["proof"]["first_difference"] and faulty["proof"]["first_difference"] in faulty["reason"]
+    assert faulty["proof"]["first_difference"] == "4.downsample.1" and "4.downsample.1" in faulty["reason"]
 
 
 TIMER = """
