@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import train_bundle
+import training
 from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder
 from safetensors.numpy import load_file
@@ -124,6 +125,15 @@ def test_trains_a_residual_network_with_its_statistics(trained):
     tensors, step, _ = state(worker)
     assert step == 1 and worst(tensors, eager.state()) < 1e-4
     assert all(not np.array_equal(before[n], tensors[n]) for n in tensors if "running_" in n) and not any("num_batches" in n for n in tensors)
+
+
+@pytest.mark.parametrize("name", ["train_tiny", "train_mnist"])
+def test_gradients_statistics_and_loss_lie_within_the_proofs_bound(name, bundles):
+    with Worker("onednn", bundles(name)) as worker:
+        worker.load()
+        for weights in ("timed", "probe1", "probe2"):
+            times = training.times_bound(training.probe(worker, weights), bundles(name), weights)
+            assert max(times.values()) < 1, (weights, max(times, key=times.get), max(times.values()))
 
 
 def test_the_first_momentum_without_decay_is_the_gradient(trained):
