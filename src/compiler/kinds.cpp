@@ -59,14 +59,15 @@ bool is_linear(const Step& step) {
 
 bool is_elementwise(const Step& step) {
   static const std::set<std::string_view> names{
-      "abs",         "add",       "clamp",    "clamp_max",  "clamp_min",  "copy",
-      "div",         "elu",       "erf",      "exp",        "gelu",       "log",
-      "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "maximum",    "minimum",
-      "mish",        "mul",       "neg",      "pow",        "reciprocal", "relu",
-      "relu6",       "rsqrt",     "rsub",     "sigmoid",    "silu",       "softplus",
-      "sqrt",        "square",    "sub",      "tanh",       "batch_norm", "strata.scale_shift",
+      "abs",        "add",        "clamp",   "clamp_max", "clamp_min", "copy",        "div",
+      "elu",        "erf",        "exp",     "gelu",      "log",       "hardsigmoid", "hardswish",
+      "hardtanh",   "leaky_relu", "maximum", "minimum",   "mish",      "mul",         "neg",
+      "pow",        "reciprocal", "relu",    "relu6",     "rsqrt",     "rsub",        "sigmoid",
+      "silu",       "softplus",   "sqrt",    "square",    "sub",       "tanh",        "strata.scale_shift",
       "strata.copy"};
-  return names.contains(step.node.operation());
+  const auto& node = step.node;
+  if (node.operation() == "batch_norm") return !node.flag("training");
+  return names.contains(node.operation());
 }
 
 bool takes_posts(const Step& step) {
@@ -75,11 +76,21 @@ bool takes_posts(const Step& step) {
           among(step, {"matmul", "mm", "bmm", "addmm", "add", "mul", "sub", "div", "strata.scale_shift"}));
 }
 
+bool only_renames_axes(const Step& step, Layout from, Layout to) {
+  if (step.node.operation() != "permute") return false;
+  auto dims = step.node.ints("dims");
+  for (auto& dim : dims) dim += dim < 0 ? 4 : 0;
+  using Dims = std::vector<std::int64_t>;
+  return (from == Layout::channels_last && to == Layout::plain && dims == Dims{0, 2, 3, 1}) ||
+         (from == Layout::plain && to == Layout::channels_last && dims == Dims{0, 3, 1, 2});
+}
+
 bool view_keeps_order(const Program& program, const Step& step) {
   const int source = operands_of(step).front(), output = step.node.outputs.front();
   const auto &from = program.value(source), &to = program.value(output);
   const auto a = program.place(source).layout, b = program.place(output).layout;
-  if (from.shape == to.shape && step.node.operation() != "permute") return same_bytes(from, a, b, program.block);
+  if (step.node.operation() == "permute") return only_renames_axes(step, a, b);
+  if (from.shape == to.shape) return same_bytes(from, a, b, program.block);
   return same_bytes(from, a, Layout::plain, program.block) && same_bytes(to, Layout::plain, b, program.block);
 }
 

@@ -20,6 +20,9 @@ bool takes_posts(const Step& step);
 bool is_convolution(const Step& step);
 bool is_linear(const Step& step);
 
+// A permutation that does nothing but call N H W C, which is how channels_last lies, a plain tensor, or the reverse.
+bool only_renames_axes(const Step& step, Layout from, Layout to);
+
 // The elements of a view lie, in the layout of its result, in the order of its operand's bytes.
 bool view_keeps_order(const Program& program, const Step& step);
 

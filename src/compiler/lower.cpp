@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/made.hpp"
 #include "compiler/passes/passes.hpp"
 #include "compiler/uses.hpp"
 #include "graph/operations.hpp"
@@ -15,26 +16,35 @@ namespace {
 
 // Operations whose result is their first operand where shape and type stay: values have no strides, and nothing is
 // written into a value that is still read.
-constexpr std::array<std::string_view, 14> same{
-    "alias",    "clone",  "contiguous", "detach",       "lift_fresh",    "lift_fresh_copy", "to",
-    "_to_copy", "expand", "expand_as",  "_unsafe_view", "alpha_dropout", "dropout",         "feature_dropout"};
+constexpr std::array<std::string_view, 13> same{"alias",           "clone",   "contiguous",     "detach", "lift_fresh",
+                                                "lift_fresh_copy", "to",      "_to_copy",       "expand", "expand_as",
+                                                "alpha_dropout",   "dropout", "feature_dropout"};
 
 bool drops(const graph::Node& node) {
   return node.find("train") != nullptr && node.flag("train") && node.number("p") > 0;
 }
 
+bool is_self(const graph::Argument& one) {
+  return one.kind == graph::Argument::Kind::tensor && (one.name == "self" || one.name == "input");
+}
+
 bool is_view(const graph::Graph& graph, const graph::Node& node) {
   const auto* operation = graph::find_operation(node.operation());
   if (operation != nullptr && operation->aliasing == graph::Aliasing::reshape) return true;
+  if (node.operation() == "_unsafe_view") return true;
   if (std::find(same.begin(), same.end(), node.operation()) == same.end() || drops(node)) return false;
-  const auto& first = node.args;
-  const auto self = std::find_if(first.begin(), first.end(), [](const graph::Argument& one) {
-    return one.kind == graph::Argument::Kind::tensor && (one.name == "self" || one.name == "input");
-  });
-  if (self == first.end() || node.outputs.size() != 1) return false;
-  const auto &from = graph.value(self->values.front()), &to = graph.value(node.outputs.front());
-  const bool reshapes = node.operation() == "_unsafe_view";
-  return from.type == to.type && (from.shape == to.shape || reshapes);
+  if (node.args.empty() || !is_self(node.args.front()) || node.outputs.size() != 1) return false;
+  const auto &from = graph.value(node.args.front().values.front()), &to = graph.value(node.outputs.front());
+  return from.type == to.type && from.shape == to.shape;
+}
+
+// Views that change nothing at all give way to their operands.
+void remove_identities(Program& program) {
+  for (const auto& step : program.steps) {
+    if (!step.view) continue;
+    const int from = operands_of(step).front(), to = step.node.outputs.front();
+    if (program.value(from).shape == program.value(to).shape) replace_uses(program, to, from);
+  }
 }
 
 }  // namespace
@@ -47,13 +57,10 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
   try {
     for (auto& node : graph.nodes) {
       Step step;
+      // JSON sorts arguments by name; operands_of() shall give the operand proper first
+      std::stable_partition(node.args.begin(), node.args.end(), is_self);
       step.view = is_view(graph, node);
       step.covers = {node.name};
-      // operands_of() gives a step's arguments in order; a view is of the first
-      if (step.view)
-        std::stable_partition(node.args.begin(), node.args.end(), [](const graph::Argument& one) {
-          return one.kind == graph::Argument::Kind::tensor && (one.name == "self" || one.name == "input");
-        });
       step.node = std::move(node);
       program.steps.push_back(std::move(step));
     }
@@ -66,6 +73,7 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
     value.consumers.clear();
   }
   program.graph = std::move(graph);
+  remove_identities(program);
   if (auto done = settle(program); !done) return tl::unexpected(done.error());
   own_outputs(program);
   if (auto done = remove_dead(program); !done) return tl::unexpected(done.error());

@@ -2,6 +2,7 @@
 #include "compiler/made.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace strata::compiler {
 
@@ -40,6 +41,17 @@ Step made_step(const Program& program, const std::string& op, std::vector<graph:
   // its first result was just made, and values are never removed
   step.node.name = program.value(step.node.outputs.front()).name;
   return step;
+}
+
+void set_place(Step& step, const Step& like) {
+  step.node.module = like.node.module;
+  step.node.module_type = like.node.module_type;
+  step.node.source = like.node.source;
+}
+
+void absorb(Step& into, Step& from) {
+  into.node.outputs = std::exchange(from.node.outputs, {});
+  into.covers.insert(into.covers.end(), from.covers.begin(), from.covers.end());
 }
 
 void replace_uses(Program& program, int from, int to) {

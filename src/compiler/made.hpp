@@ -21,6 +21,13 @@ graph::Argument plain_argument(const std::string& name, nlohmann::json plain);
 Step made_step(const Program& program, const std::string& op, std::vector<graph::Argument> args,
                std::vector<int> outputs);
 
+// The step serves the place in the model where `like` stands.
+void set_place(Step& step, const Step& like);
+
+// `into` takes over the result of `from`, and with it the nodes that it covers; `from` is left without outputs, for the
+// pass to erase.
+void absorb(Step& into, Step& from);
+
 // Makes every reader of `from` (steps, posts, outputs, updates) read `to`.
 void replace_uses(Program& program, int from, int to);
 

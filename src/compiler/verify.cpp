@@ -99,10 +99,7 @@ class Verifier {
            "{} is of load and reads '{}', which is no weight", where(step), name(value));
     }
     for (const auto& post : step.posts)
-      need(post.value < 0 || !has_layouts(p_.value(post.value)) ||
-               p_.place(post.value).layout == p_.place(step.node.outputs.front()).layout ||
-               p_.value(post.value).elements() == 0 || p_.place(post.value).in == Place::In::weights,
-           "{} takes '{}' as a post, which lies in another layout", where(step), name(post.value));
+      if (post.value >= 0) reads_alike(step, post.value);
     if (step.view) return view(step, operands.front());
     std::set<int> written;
     for (const int output : step.node.outputs) {
@@ -116,6 +113,14 @@ class Verifier {
              "{} writes '{}' over '{}', which it still reads", where(step), name(output), name(operand));
     }
     for (const int output : step.node.outputs) hold(output);
+  }
+
+  // A post is read in the layout of the result; weights and what has no elements lie in any.
+  void reads_alike(const Step& step, int value) const {
+    const auto& place = p_.place(value);
+    need(!has_layouts(p_.value(value)) || place.in == Place::In::weights || place.bytes == 0 ||
+             place.layout == p_.place(step.node.outputs.front()).layout,
+         "{} takes '{}' as a post, which lies in another layout", where(step), name(value));
   }
 
   void view(const Step& step, int source) {
@@ -164,8 +169,10 @@ bool may_write_over(const Program& program, const Step& step, int operand) {
   for (std::size_t i = 0; i < step.posts.size(); ++i)
     if (step.posts[i].value == operand && (i > 0 || by_operation || step.posts[i].kind != Post::Kind::add))
       return false;
-  // an element-wise operation reads each element where it writes, another may read it anywhere
-  return by_operation ? is_elementwise(step) : true;
+  if (!by_operation) return true;
+  // an element-wise operation reads each element where it writes; libraries want the first operand there
+  const auto operation = step.node.operation();
+  return is_elementwise(step) && (operand == operands_of(step).front() || operation == "add" || operation == "mul");
 }
 
 Result<void> verify(const Program& program, bool planned) {
@@ -176,6 +183,8 @@ Result<void> verify(const Program& program, bool planned) {
     if (planned) verifier.arena();
   } catch (const Breach& breach) {
     return fail("the program is wrong: " + breach.what, "this is a fault of strata's compiler; please report it");
+  } catch (const graph::ArgumentError& error) {
+    return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   return {};
 }

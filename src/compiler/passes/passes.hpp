@@ -8,7 +8,13 @@
 
 namespace strata::compiler {
 
+Result<void> fold_constants(Program& program);
+Result<void> fold_batch_norm(Program& program);
+Result<void> fuse_activations(Program& program);
+Result<void> fuse_residual_sums(Program& program);
 Result<void> remove_dead(Program& program);
+Result<void> propagate_layouts(Program& program);
+Result<void> in_place(Program& program);
 Result<void> plan_memory(Program& program);
 
 }  // namespace strata::compiler
