@@ -15,6 +15,14 @@
 
 namespace strata::compiler {
 
+std::int64_t native_block() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512f") != 0 ? 16 : 8;
+#else
+  return 8;
+#endif
+}
+
 Result<void> check_pass_name(const std::string& name) {
   std::vector<std::string> known{"lower"};
   for (const auto& pass : passes()) known.emplace_back(pass.name);

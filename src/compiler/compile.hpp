@@ -9,6 +9,9 @@
 
 namespace strata::compiler {
 
+// Channels in a block that suit this machine: 16 with AVX-512, else 8.
+std::int64_t native_block();
+
 struct Options {
   std::int64_t block = 16;  // channels in a block: 16 for AVX-512, else 8
   std::string stop_after;   // a pass's name, or "lower"; empty: all passes

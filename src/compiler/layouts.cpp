@@ -28,7 +28,6 @@ class Rules {
     if (name == "conv2d") return convolution();
     if (name == "mean") return mean();
     if (name == "cat") return joined();
-    if (name == "chunk" || name == "split" || name == "split_with_sizes") return parts();
     if (name == "max_pool2d" || name == "avg_pool2d" || (name == "adaptive_avg_pool2d" && even_windows()))
       return alike(true);
     if (is_elementwise(step_)) return elementwise();
@@ -89,14 +88,6 @@ class Rules {
       blocks = blocks && (dim != 1 || whole(p_.value(value)));
     }
     return alike(blocks);
-  }
-
-  Options parts() const {
-    auto dim = node_.integer("dim");
-    dim += dim < 0 ? 4 : 0;
-    const bool blocks =
-        std::all_of(node_.outputs.begin(), node_.outputs.end(), [&](int v) { return whole(p_.value(v)); });
-    return dim == 1 ? alike(blocks) : Options{{Layout::plain, Layout::plain}};
   }
 
   // What is broadcast by channel reads alike beside any layout; what is broadcast along channels only where these are
