@@ -12,15 +12,6 @@
 namespace strata::generate {
 namespace {
 
-// Channels in a block that oneDNN's kernels for this processor like.
-std::int64_t native_block() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512f") != 0 ? 16 : 8;
-#else
-  return 8;
-#endif
-}
-
 tl::unexpected<Error> no_graph(const std::filesystem::path& bundle) {
   std::ifstream in(bundle / "bundle.json");
   const auto info = nlohmann::json::parse(in, nullptr, false);
@@ -36,7 +27,7 @@ Result<compiler::Program> program_of(const std::filesystem::path& bundle) {
   if (!std::filesystem::exists(bundle / "graph.json")) return no_graph(bundle);
   auto graph = graph::load(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  return compiler::compile(*std::move(graph), {native_block(), ""});
+  return compiler::compile(*std::move(graph), {compiler::native_block(), ""});
 }
 
 }  // namespace strata::generate

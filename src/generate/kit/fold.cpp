@@ -31,18 +31,18 @@ double at(const Internals& in, Weight weight, Extent i, double none) {
 Weight scale_weight(Program& program, const ScaleWeight& how) {
   Internals& in = program.internals();
   const Weight made = add_computed(in, how.weight ? how.weight.shape : how.variance.shape);
-  in.add_load_step({given({how.weight, how.scale, how.variance}), made.number, [&in, how, made] {
-                      const Extent channels = made.shape[0],
-                                   each = channels == 0 ? 0 : made.shape.elements() / channels;
-                      float* to = in.made(made.number);
+  in.add_load_step(
+      {given({how.weight, how.scale, how.variance}), made.number, [&in, how, made] {
+         const Extent channels = made.shape[0], each = channels == 0 ? 0 : made.shape.elements() / channels;
+         float* to = in.made(made.number);
+         const float* from = how.weight ? in.weights[static_cast<std::size_t>(how.weight.number)].data : nullptr;
 #pragma omp parallel for schedule(static)
-                      for (Extent c = 0; c < channels; ++c) {
-                        const double factor =
-                            at(in, how.scale, c, 1) / std::sqrt(at(in, how.variance, c, 0) + how.epsilon);
-                        for (Extent i = c * each; i < (c + 1) * each; ++i)
-                          to[i] = static_cast<float>(at(in, how.weight, i, 1) * factor);
-                      }
-                    }});
+         for (Extent c = 0; c < channels; ++c) {
+           const double factor = at(in, how.scale, c, 1) / std::sqrt(at(in, how.variance, c, 0) + how.epsilon);
+           for (Extent i = c * each; i < (c + 1) * each; ++i)
+             to[i] = static_cast<float>((from == nullptr ? 1.0 : static_cast<double>(from[i])) * factor);
+         }
+       }});
   return made;
 }
 
