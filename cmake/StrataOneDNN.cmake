@@ -2,7 +2,7 @@
 # strata::onednn: oneDNN from the packages onednn-cpu-gomp and onednn-devel-cpu-gomp of strata's own environment,
 # whichever Python the other levels are built for.
 # In:  STRATA_ONEDNN_ROOT  folder with include/oneapi/dnnl and lib/libdnnl.so (default: <strata>/.venv)
-# Out: the target, if there is a oneDNN 3; else STRATA_ONEDNN_MISSING says what is missing, STRATA_ONEDNN_ADVICE what to do
+# Out: the target and STRATA_ONEDNN_VERSION, if there is a oneDNN 3; else STRATA_ONEDNN_MISSING says what is missing, STRATA_ONEDNN_ADVICE what to do
 include_guard(GLOBAL)
 
 get_filename_component(_default "${CMAKE_CURRENT_LIST_DIR}/../.venv" ABSOLUTE)
@@ -35,5 +35,6 @@ else()
   target_link_options(strata_onednn INTERFACE "LINKER:-rpath,${STRATA_ONEDNN_ROOT}/lib")
   # OpenMP after it: the library's libgomp.so.1 is then the system's, one for both
   target_link_libraries(strata_onednn INTERFACE "${_library}" OpenMP::OpenMP_CXX)
+  set(STRATA_ONEDNN_VERSION "${_version}")
   message(STATUS "oneDNN ${_version} at ${STRATA_ONEDNN_ROOT}")
 endif()

@@ -9,12 +9,14 @@
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "compiler/compile.hpp"
 #include "graph/backward/backward.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
 #include "plan/options.hpp"
 #include "report/graph.hpp"
+#include "report/program.hpp"
 
 namespace strata::cli {
 namespace {
@@ -22,9 +24,30 @@ namespace {
 struct Arguments {
   plan::Options options;
   std::optional<int> batch;
-  std::string format = "text", python;
+  std::string format = "text", python, dump_after;
+  std::int64_t block = compiler::native_block();
   bool backward = false;
 };
+
+Result<void> check_dump(const Arguments& a) {
+  if (a.dump_after.empty()) return {};
+  if (a.format == "dot") return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
+  if (a.options.mode == "train") return fail("--dump-after with --mode train: the passes are for inference", "", Exit::usage);
+  if (a.block != 8 && a.block != 16) return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
+  auto known = compiler::check_pass_name(a.dump_after);
+  if (!known) known.error().what = "--dump-after: " + known.error().what;
+  return known;
+}
+
+int show_program(const Arguments& a, const graph::Graph& graph, const std::string& title) {
+  const auto program = compiler::compile(graph, {a.block, a.dump_after});
+  if (!program) return complain(program.error());
+  if (a.format == "json")
+    fmt::print("{}\n", report::program_json(*program, title, a.dump_after).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print("{}", report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width)));
+  return 0;
+}
 
 Result<nlohmann::json> spec_of(const Arguments& a) {
   const std::vector<std::string> formats{"text", "json", "dot"};
@@ -63,6 +86,7 @@ Result<graph::Graph> wanted_graph(const Arguments& a, const plan::Bundle& bundle
 }
 
 int show_graph(const Arguments& a) {
+  if (const auto dump = check_dump(a); !dump) return complain(dump.error());
   const auto spec = spec_of(a);
   if (!spec) return complain(spec.error());
   const auto bundle = capture(a, *spec);
@@ -73,6 +97,7 @@ int show_graph(const Arguments& a) {
   const auto checked = graph::check(*graph);
   if (!checked) return complain(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
+  if (!a.dump_after.empty()) return show_program(a, *graph, title);
   if (a.format == "json")
     fmt::print("{}\n", report::graph_json(*graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   else if (a.format == "dot")
@@ -96,6 +121,8 @@ void add_graph(CLI::App& app, int& exit_code) {
   verb->add_option("--loss", o.loss, "as in compare");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--format", a->format, "text, json or dot (Graphviz)");
+  verb->add_option("--dump-after", a->dump_after, "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name lists them)");
+  verb->add_option("--block", a->block, "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
 }

@@ -13,5 +13,6 @@ void add_report(CLI::App& app, int& exit_code);
 void add_export_data(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_graph(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
 
 }  // namespace strata::cli

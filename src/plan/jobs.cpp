@@ -110,11 +110,14 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   measure::Job job;
   job.level = level;
   job.bundle = &bundle;
-  const auto versions = sha256_hex(environment.python + environment.torch_version).substr(0, 8);
+  const auto places = places_of(place);
+  // a prepare program that is built is the level's own as its files are
+  std::string maker;
+  if (!level.prepare.empty() && level.prepare.front().rfind("{build}", 0) == 0) maker = sha256_of_file(level::expand({level.prepare.front()}, level, places).front()).value_or("");
+  const auto versions = sha256_hex(environment.python + environment.torch_version + maker).substr(0, 8);
   job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", file_name_of(level), level.bakes_weights ? bundle.key : bundle.structure, hash_folder(level.folder), versions);
   job.scratch = log_folder;
   const int threads = bundle.info["case"].value("threads", 1);
-  const auto places = places_of(place);
   job.launch.argv = level::expand(level.start, level, places);
   job.launch.env = level::environment(level, places, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;

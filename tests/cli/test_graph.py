@@ -101,7 +101,23 @@ def test_says_why_a_network_has_no_graph(place):
     assert "error: the network has no captured graph: " in done.stderr and "networks.py" in done.stderr and "try: " in done.stderr
 
 
+def test_dumps_the_program_after_a_pass(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "fuse_residual_sums", "--block", "8", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout)["steps"]
+    assert [step["operation"] for step in steps].count("conv2d") == 3 and not [step for step in steps if step["operation"] in ("batch_norm", "add")]
+    layer = next(step for step in steps if "add" in [post["operation"] for post in step["posts"]])
+    assert layer["operation"] == "conv2d" and layer["covers"][0] == layer["name"] and any(name.startswith("batch_norm") for name in layer["covers"])
+    planned = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory")
+    assert planned.returncode == 0, planned.stderr
+    assert "after plan_memory: " in planned.stdout and "above the least possible" in planned.stdout and "conv2d + add" in planned.stdout
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
+    (("--dump-after", "fold_batchnorm"), "--dump-after: there is no pass 'fold_batchnorm'; passes, in their order: lower, fold_constants, fold_batch_norm, "),
+    (("--dump-after", "lower", "--format", "dot"), "--dump-after with --format dot: a program is shown as text or json"),
+    (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference"),
+    (("--dump-after", "lower", "--block", "12"), "--block 12: allowed are 8 and 16"),
     (("--format", "jsn"), "--format jsn: allowed: text, json, dot (did you mean json?)"),
     (("--mode", "infer,train"), "--mode infer,train: a graph is of one mode"),
     (("--batch", "0"), "--batch 0: allowed: 1 to"),

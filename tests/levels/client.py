@@ -64,7 +64,11 @@ def prepare(name: str, bundle: Path, cache: Path, **extra: str) -> dict:
     folder = level_folder(name)
     if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
         return {"ok": True}
-    done = preloaded.run([*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], environment(folder, cache=cache, **extra), os.getcwd(), WAIT_S)
+    words, variables = [*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], environment(folder, cache=cache, **extra)
+    if words[0] == preloaded.PYTHON:
+        done = preloaded.run(words, variables, os.getcwd(), WAIT_S)
+    else:
+        done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=WAIT_S)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, f"prepare wrote {lines!r} to stdout; stderr ends: {done.stderr[-2000:]}"
     answer = json.loads(lines[0])

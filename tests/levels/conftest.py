@@ -30,13 +30,14 @@ SPECS = {
     **{f"tiny_{maths.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "maths": maths} for maths in ("fp32", "bf16", "amp-bf16")},
     **{f"mnist_{maths}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "maths": maths} for maths in ("bf16", "amp-bf16")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"} for name in ("image_operations", "token_operations", "unknown_operation")},
+    **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "block_operations")},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "onednn", "cpp_train")
+    longest = ("sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 

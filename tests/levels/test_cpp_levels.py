@@ -30,7 +30,8 @@ if not os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build()):
     pytest.skip("no build/env-*: cmake -S levels -B build/env-default -G Ninja && ninja -C build/env-default", allow_module_level=True)
 BUILD = Path(os.environ["STRATA_LEVEL_BUILD"])
 PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)  # left out where there is no package of its library
-ALL = ("null_cpp", *TORCH, *PRIMITIVES)
+STATIC = () if (BUILD / "level_static.missing").exists() else ("static",)
+ALL = ("null_cpp", *TORCH, *PRIMITIVES, *STATIC)
 
 
 def outputs_of(bundle: Path) -> list[str]:
@@ -56,7 +57,7 @@ def load_fields(worker: Worker, **changed) -> dict:
     return {"case": case, "bundle": str(worker.bundle), "weights": "timed", "cache": str(worker.cache)}
 
 
-@pytest.mark.parametrize(("level", "name"), [*((level, name) for level in PRIMITIVES for name in ("mnist", "resnet18", "residual", "keywords")),
+@pytest.mark.parametrize(("level", "name"), [*((level, name) for level in (*PRIMITIVES, *STATIC) for name in ("mnist", "resnet18", "residual", "keywords")),
                                              ("libtorch", "mnist"), ("libtorch", "resnet18"), ("torchscript", "mnist"), ("torchscript", "resnet18"),
                                              ("torchscript", "keywords"), ("aoti", "mnist"), ("aoti", "residual"), ("aoti", "keywords")])
 def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):  # noqa: F811
@@ -68,7 +69,7 @@ def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, 
         assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(bundles(name), weights), weights
 
 
-@pytest.mark.parametrize("level", [*TORCH, *PRIMITIVES])
+@pytest.mark.parametrize("level", [*TORCH, *PRIMITIVES, *STATIC])
 def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles, running):  # noqa: F811
     worker, _ = running(level, "mnist")
     worker.ask("weights", weights="timed")
@@ -147,7 +148,7 @@ def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, 
     assert error(outputs, {f"f64/0/{name}": value.double().numpy() for name, value in expected.items()}) < 1e-4
 
 
-@pytest.mark.parametrize("level", ["torchscript", "aoti", *PRIMITIVES])
+@pytest.mark.parametrize("level", ["torchscript", "aoti", *PRIMITIVES, *STATIC])
 def test_a_network_that_writes_into_its_input_gets_copies(level, bundles, running):  # noqa: F811
     worker, _ = running(level, "in_place")
     first, again = worker.prove([0, 1]), worker.prove([0, 1])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from client import Failed, Worker, compare, error, prepare
 from safetensors.numpy import load_file
-from test_cpp_levels import PRIMITIVES, TORCH
+from test_cpp_levels import PRIMITIVES, STATIC, TORCH
 from test_python_levels import LEVELS, envelope, reference, running  # noqa: F401  a fixture
 
 REQUEST = {"threads": 1, "min_ns": 60_000_000, "max_requests": 100_000, "samples": 200, "checks": 8, "seed": 3, "begin_ns": None}
@@ -22,7 +22,7 @@ def served(worker: Worker, out: Path, **changed) -> tuple[dict, list[tuple[int, 
     return answer, [(index, load_file(f"{out}-{client}-{i}.safetensors")) for client, one in enumerate(answer["clients"]) for i, index in enumerate(one["checked"])]
 
 
-@pytest.mark.parametrize("level", [*LEVELS, *TORCH, *PRIMITIVES])
+@pytest.mark.parametrize("level", [*LEVELS, *TORCH, *PRIMITIVES, *STATIC])
 def test_no_client_gets_the_results_of_another(level, bundles, running, tmp_path):  # noqa: F811
     truth, bound = reference(bundles("mnist"), "timed"), 8 * envelope(bundles("mnist"), "timed")
     worker, _ = running(level, "mnist")

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata generate MODEL -o DIR`: the network as a C++ program that builds and runs without PyTorch, Python and strata.
+#include "generate/generate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "common/interrupt.hpp"
+#include "common/nearest.hpp"
+#include "generate/program_of.hpp"
+#include "plan/bundle.hpp"
+#include "plan/command.hpp"
+#include "plan/options.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Arguments {
+  plan::Options options;
+  std::optional<int> batch;
+  std::string output, target = "onednn", python;
+};
+
+Result<nlohmann::json> spec_of(const Arguments& a) {
+  const auto targets = generate::targets();
+  if (std::find(targets.begin(), targets.end(), a.target) == targets.end()) {
+    const auto near = nearest(a.target, targets);
+    return fail(fmt::format("--target {}: allowed: {}{}", a.target, fmt::join(targets, ", "), near ? fmt::format(" (did you mean {}?)", *near) : ""), "", Exit::usage);
+  }
+  auto options = a.options;
+  if (a.batch) options.batches = {*a.batch};
+  auto specs = plan::specs_of(options);
+  if (!specs) return tl::unexpected(specs.error());
+  return specs->front();
+}
+
+// A folder that is made, or is empty, so that nothing of the user's is ever replaced.
+Result<fs::path> output_folder(const std::string& given) {
+  std::error_code error;
+  const auto folder = fs::absolute(given, error);
+  if (fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
+    return fail(fmt::format("-o {}: {}", given, fs::is_directory(folder, error) ? "the folder is not empty" : "this is a file"), "name a folder that is not there yet, or an empty one", Exit::usage);
+  const auto parent = folder.parent_path();
+  if (!fs::is_directory(parent, error)) return fail(fmt::format("-o {}: the folder {} is not there", given, parent.string()), "make it first", Exit::usage);
+  if (::access(parent.c_str(), W_OK) != 0) return fail(fmt::format("-o {}: cannot write to {}", given, parent.string()), "name another place", Exit::usage);
+  return folder;
+}
+
+Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec, const Installation& place, ProgressLine& line) {
+  const auto environments = plan::ask_environments(place, {});
+  if (!environments) return tl::unexpected(environments.error());
+  line.status("capturing " + a.options.model, -1);
+  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+}
+
+// Where strata's own oneDNN lies, as a proposal to the folder's CMakeLists.txt.
+fs::path own_onednn(const Installation& place) {
+  const auto folder = place.root / ".venv";
+  return fs::exists(folder / "include/oneapi/dnnl/dnnl.hpp") ? folder : fs::path();
+}
+
+// All of the folder appears, or nothing: it is written beside its place and renamed.
+Result<compiler::Program> write_program(const Arguments& a, const plan::Bundle& bundle, const Installation& place, const fs::path& folder) {
+  auto program = generate::program_of(bundle.folder);
+  if (!program) return program;
+  generate::Options options;
+  options.target = a.target;
+  options.sources = place.root / "src" / "generate";
+  options.onednn = own_onednn(place);
+  const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
+  std::error_code error;
+  if (auto done = generate::generate_into(partial, *program, bundle.folder, options); !done) {
+    fs::remove_all(partial, error);
+    return tl::unexpected(done.error());
+  }
+  fs::rename(partial, folder, error);  // replaces an empty folder
+  if (error) {
+    fs::remove_all(partial, error);
+    return fail(fmt::format("cannot write {}", folder.string()), "is there space, and may you write there?");
+  }
+  return program;
+}
+
+int generate_program(const Arguments& a) {
+  const auto spec = spec_of(a);
+  if (!spec) return complain(spec.error());
+  const auto folder = output_folder(a.output);
+  if (!folder) return complain(folder.error());
+  auto place = installation();
+  if (!a.python.empty()) place.python = a.python;
+  ProgressLine line;
+  const auto bundle = capture(a, *spec, place, line);
+  line.clear();
+  if (interrupted()) return 130;
+  if (!bundle) return complain(bundle.error());
+  const auto program = write_program(a, *bundle, place, *folder);
+  if (!program) return complain(program.error());
+  const auto calls = std::count_if(program->steps.begin(), program->steps.end(), [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  const auto quoted = plan::quoted(folder->string());
+  fmt::print("{}\n  {} steps a run, {} bytes for activations (no plan can go below {})\n", folder->string(), calls, program->arena_bytes, program->least_arena_bytes);
+  fmt::print("  build it: cmake -S {0} -B {0}/build && cmake --build {0}/build\n  test it:  {0}/build/network --check\n", quoted);
+  return 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
+  auto a = std::make_shared<Arguments>();
+  auto& o = a->options;
+  verb->add_option("model", o.model, "as in compare")->required();
+  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
+  verb->add_option("--target", a->target, "the library that the program calls: onednn");
+  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
+  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");
+  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
+  verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
+  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  verb->callback([a, &exit_code] { exit_code = generate_program(*a); });
+}
+
+}  // namespace strata::cli

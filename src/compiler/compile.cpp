@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/compile.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/nearest.hpp"
+#include "compiler/lower.hpp"
+#include "compiler/pass.hpp"
+#include "compiler/passes/passes.hpp"
+#include "compiler/verify.hpp"
+
+namespace strata::compiler {
+
+std::int64_t native_block() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512f") != 0 ? 16 : 8;
+#else
+  return 8;
+#endif
+}
+
+Result<void> check_pass_name(const std::string& name) {
+  std::vector<std::string> known{"lower"};
+  for (const auto& pass : passes()) known.emplace_back(pass.name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  const auto near = nearest(name, known);
+  return fail(fmt::format("there is no pass '{}'; passes, in their order: {}", name, fmt::join(known, ", ")),
+              near ? fmt::format("did you mean {}?", *near) : "", Exit::usage);
+}
+
+Result<Program> compile(graph::Graph graph, const Options& options) {
+  if (!options.stop_after.empty())
+    if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
+  auto program = lower(std::move(graph), options.block);
+  if (!program) return program;
+  std::string last = "lower";
+  for (const auto& pass : passes()) {
+    if (options.stop_after == last) break;
+    if (auto done = pass.apply(*program); !done)
+      return fail(fmt::format("{}: {}", pass.name, done.error().what), done.error().hint, done.error().exit);
+    last = pass.name;
+  }
+  if (auto planned = plan_memory(*program); !planned) return tl::unexpected(planned.error());
+  if (auto right = verify(*program); !right)
+    return fail(fmt::format("after {}: {}", last, right.error().what), right.error().hint);
+  return program;
+}
+
+}  // namespace strata::compiler

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a captured graph to the program that the generator writes: lower(), then the passes in their order.
+#pragma once
+
+#include <string>
+
+#include "common/result.hpp"
+#include "compiler/program.hpp"
+
+namespace strata::compiler {
+
+// Channels in a block that suit this machine: 16 with AVX-512, else 8.
+std::int64_t native_block();
+
+struct Options {
+  std::int64_t block = 16;  // channels in a block: 16 for AVX-512, else 8
+  std::string stop_after;   // a pass's name, or "lower"; empty: all passes
+};
+
+// The program is verified, and has offsets wherever it stops. Errors: an unknown pass (all are listed); what lower()
+// and the passes say, with the node and its place in the model.
+Result<Program> compile(graph::Graph graph, const Options& options = {});
+
+// The error for a name that is neither "lower" nor a pass's; compile() checks it first.
+Result<void> check_pass_name(const std::string& name);
+
+}  // namespace strata::compiler

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes need to know of operations: which compute each element by itself, which can take posts, what a view may
+// be made of. Shapes and FLOPs are in graph/operations.hpp.
+#pragma once
+
+#include "compiler/program.hpp"
+
+namespace strata::compiler {
+
+// Each element of the result depends on the operands' element in the same place alone, or on what is broadcast there.
+bool is_elementwise(const Step& step);
+
+// The step's operation as a post on the result of what produces `input`; nullopt: it is none. Activations alone.
+std::optional<Post> as_activation(const Step& step);
+
+// The call that computes the step can apply posts before it stores (convolutions, products of matrices, arithmetic).
+bool takes_posts(const Step& step);
+
+// Convolutions and linear layers: where the result is accumulated, so that a sum may be their first post.
+bool is_convolution(const Step& step);
+bool is_linear(const Step& step);
+
+// A permutation that does nothing but call N H W C, which is how channels_last lies, a plain tensor, or the reverse.
+bool only_renames_axes(const Step& step, Layout from, Layout to);
+
+// The elements of a view lie, in the layout of its result, in the order of its operand's bytes.
+bool view_keeps_order(const Program& program, const Step& step);
+
+}  // namespace strata::compiler

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/layouts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "compiler/kinds.hpp"
+
+namespace strata::compiler {
+namespace {
+
+using Options = std::vector<LayoutOption>;
+constexpr std::array all_layouts{Layout::blocked, Layout::channels_last, Layout::plain};
+
+class Rules {
+ public:
+  Rules(const Program& program, const Step& step) : p_(program), step_(step), node_(step.node) {}
+
+  Options options() const {
+    const Options plain{{Layout::plain, Layout::plain}};
+    const auto name = node_.operation();
+    const auto& out = p_.value(node_.outputs.front());
+    if (step_.when == When::load) return plain;
+    if (step_.view) return has_layouts(first()) || has_layouts(out) ? view() : plain;
+    if (name == "permute") return permute();
+    if (!has_layouts(first())) return plain;
+    if (name == "conv2d") return convolution();
+    if (name == "mean") return mean();
+    if (name == "cat") return joined();
+    if (name == "max_pool2d" || name == "avg_pool2d" || (name == "adaptive_avg_pool2d" && even_windows()))
+      return alike(true);
+    if (is_elementwise(step_)) return elementwise();
+    return plain;
+  }
+
+ private:
+  bool is_weight(int value) const { return p_.place(value).in == Place::In::weights; }
+  const graph::Value& first() const { return p_.value(operands_of(step_).front()); }
+  bool whole(const graph::Value& value) const { return value.shape[1] % p_.block == 0; }
+
+  // The same layout for operands and results; blocks only if `blocks`.
+  static Options alike(bool blocks) {
+    Options found;
+    for (const auto layout : all_layouts)
+      if (blocks || layout != Layout::blocked) found.push_back({layout, layout});
+    return found;
+  }
+
+  // Direct convolutions read and write blocks, padded ones too; one with few input channels reads them plain. Groups of
+  // other sizes than blocks would straddle them, and are left in NHWC.
+  Options convolution() const {
+    const auto groups = node_.integer("groups");
+    const auto in = first().shape[1], out = p_.value(node_.outputs.front()).shape[1];
+    if (groups == 1 && in <= 3) return {{Layout::plain, Layout::blocked}};
+    const bool depthwise = groups == in && groups == out;
+    const bool blocks = groups == 1 || depthwise || (in / groups % p_.block == 0 && out / groups % p_.block == 0);
+    if (blocks) return {{Layout::blocked, Layout::blocked}};
+    return {{Layout::channels_last, Layout::channels_last}};
+  }
+
+  bool even_windows() const {
+    const auto& in = first().shape;
+    const auto& out = p_.value(node_.outputs.front()).shape;
+    return out[2] > 0 && out[3] > 0 && in[2] % out[2] == 0 && in[3] % out[3] == 0;
+  }
+
+  // Over both axes of an image: a global average pooling, with or without the axes of one pixel left.
+  Options mean() const {
+    auto dims = node_.maybe_ints("dim").value_or(std::vector<std::int64_t>{});
+    for (auto& dim : dims) dim += dim < 0 ? 4 : 0;
+    std::sort(dims.begin(), dims.end());
+    if (dims != std::vector<std::int64_t>{2, 3}) return {{Layout::plain, Layout::plain}};
+    if (node_.flag("keepdim")) return alike(true);
+    Options found;
+    for (const auto layout : all_layouts)
+      if (layout != Layout::blocked || whole(first())) found.push_back({layout, Layout::plain});
+    return found;
+  }
+
+  // Blocks can be joined along the channels only whole.
+  Options joined() const {
+    auto dim = node_.integer("dim");
+    dim += dim < 0 ? 4 : 0;
+    bool blocks = true;
+    for (const int value : operands_of(step_)) {
+      if (is_weight(value)) return {{Layout::plain, Layout::plain}};
+      blocks = blocks && (dim != 1 || whole(p_.value(value)));
+    }
+    return alike(blocks);
+  }
+
+  // What is broadcast by channel reads alike beside any layout; what is broadcast along channels only where these are
+  // not in blocks; another shape only plain.
+  Options elementwise() const {
+    const auto& out = p_.value(node_.outputs.front());
+    if (!has_layouts(out)) return {{Layout::plain, Layout::plain}};
+    bool blocks = true, others = true;
+    const bool by_channel = node_.operation() == "strata.scale_shift" || node_.operation() == "batch_norm";
+    for (const int index : operands_of(step_)) {
+      const auto& value = p_.value(index);
+      if (value.elements() == 1 || (by_channel && is_weight(index))) continue;
+      const auto& shape = value.shape;
+      const bool channels = shape.size() >= 3 && shape[shape.size() - 3] == out.shape[1];
+      if (is_weight(index) || !has_layouts(value))
+        others = others && channels && value.elements() == out.shape[1];
+      else
+        blocks = blocks && channels;
+    }
+    if (!others) return {{Layout::plain, Layout::plain}};
+    return alike(blocks);
+  }
+
+  // A reshape is free between layouts that are as good as plain: an image of one pixel, whole blocks.
+  Options view() const {
+    const auto& to = p_.value(node_.outputs.front());
+    Options found{{Layout::plain, Layout::plain, 0, true}};
+    for (const auto in : all_layouts)
+      for (const auto out : all_layouts) {
+        if (in == Layout::plain && out == Layout::plain) continue;
+        if (same_bytes(first(), in, Layout::plain, p_.block) && same_bytes(to, Layout::plain, out, p_.block))
+          found.push_back({in, out, 0, true});
+      }
+    return found;
+  }
+
+  // A copy, unless it only gives the axes other names.
+  Options permute() const {
+    const auto& to = p_.value(node_.outputs.front());
+    Options found;
+    for (const auto& [in, out] :
+         {std::pair(Layout::channels_last, Layout::plain), std::pair(Layout::plain, Layout::channels_last)})
+      if (has_layouts(first()) && has_layouts(to) && !is_weight(operands_of(step_).front()) &&
+          only_renames_axes(step_, in, out))
+        found.push_back({in, out, 0, true});
+    found.push_back({Layout::plain, Layout::plain, 2 * to.bytes()});
+    return found;
+  }
+
+  const Program& p_;
+  const Step& step_;
+  const graph::Node& node_;
+};
+
+bool fits(const Program& program, const Step& step, const LayoutOption& option) {
+  const auto can = [&](int value, Layout layout) {
+    const auto& one = program.value(value);
+    return !has_layouts(one) || bytes_in(one, layout, program.block).has_value();
+  };
+  const auto operands = operands_of(step);
+  return std::all_of(operands.begin(), operands.end(), [&](int v) { return can(v, option.in); }) &&
+         std::all_of(step.node.outputs.begin(), step.node.outputs.end(), [&](int v) { return can(v, option.out); });
+}
+
+}  // namespace
+
+std::vector<LayoutOption> layout_options(const Program& program, const Step& step) {
+  auto all = Rules(program, step).options();
+  std::erase_if(all, [&](const LayoutOption& option) { return !fits(program, step, option); });
+  if (all.empty()) all.push_back({});
+  return all;
+}
+
+std::int64_t reorder_bytes(const Program& program) {
+  std::int64_t total = 0;
+  for (const auto& step : program.steps)
+    if (step.node.operation() == "strata.reorder" && !step.view)
+      total += program.place(operands_of(step).front()).bytes + program.place(step.node.outputs.front()).bytes;
+  return total;
+}
+
+}  // namespace strata::compiler

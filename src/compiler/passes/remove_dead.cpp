@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps none of whose results reaches an output or an update are taken out. Steps of `load` then come first.
+#include <algorithm>
+
+#include "compiler/passes/passes.hpp"
+#include "compiler/uses.hpp"
+
+namespace strata::compiler {
+
+Result<void> remove_dead(Program& program) {
+  std::vector<bool> wanted = uses_of(program).kept;
+  std::vector<Step> left;
+  for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step) {
+    const auto& outputs = step->node.outputs;
+    if (std::none_of(outputs.begin(), outputs.end(), [&](int v) { return wanted[static_cast<std::size_t>(v)]; }))
+      continue;
+    for (const int value : operands_of(*step)) wanted[static_cast<std::size_t>(value)] = true;
+    left.push_back(std::move(*step));
+  }
+  std::reverse(left.begin(), left.end());
+  std::stable_partition(left.begin(), left.end(), [](const Step& step) { return step.when == When::load; });
+  program.steps = std::move(left);
+  return settle(program);
+}
+
+}  // namespace strata::compiler

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/emitter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace strata::generate {
+namespace {
+
+using compiler::Place;
+
+std::string as_shape(const std::string& text, const graph::Shape& own, const graph::Shape& wanted) {
+  return own == wanted ? text : fmt::format("{}.as({})", text, braces(wanted));
+}
+
+// Fields joined into lines of at most 112 columns.
+std::vector<std::string> wrapped(const std::string& head, const Fields& fields, const std::string& tail) {
+  constexpr std::size_t width = 112;
+  std::vector<std::string> lines{head};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const bool last = i + 1 == fields.size();
+    const auto text = fmt::format(".{} = {}{}", fields[i].first, fields[i].second, last ? tail : ",");
+    const bool first = i == 0;
+    if (!first && lines.back().size() + 1 + text.size() > width)
+      lines.push_back("    " + text);
+    else
+      lines.back() += (first ? "" : " ") + text;
+  }
+  if (fields.empty()) lines.back() += tail;
+  return lines;
+}
+
+void leave_out_empty(Fields& fields) {
+  std::erase_if(fields, [](const auto& field) { return field.second.empty(); });
+}
+
+}  // namespace
+
+std::string layout_literal(compiler::Layout layout, std::int64_t block) {
+  if (layout == compiler::Layout::plain) return "Layout::plain";
+  return layout == compiler::Layout::channels_last ? "Layout::channels_last" : fmt::format("Layout::blocked{}", block);
+}
+
+ValueNames::ValueNames(const compiler::Program& program, const std::set<std::string>& in_constants)
+    : program_(program) {
+  Names names;
+  std::set<int> generic;  // what load steps compute by operations of a run, whose name may be the operation's
+  for (const auto& step : program.steps)
+    if (step.when == compiler::When::load && !step.node.op.starts_with("strata.s"))
+      generic.insert(step.node.outputs.begin(), step.node.outputs.end());
+  for (std::size_t i = 0; i < program.graph.values.size(); ++i)
+    names_.push_back(
+        names.unique(program.graph.values[i].name + (generic.contains(static_cast<int>(i)) ? "_at_load" : "")));
+  const auto add_file = [&](const graph::Named& one, bool constant) {
+    files_[one.value] = fmt::format("p.{}({}, {})", constant ? "constant" : "weight", string_literal(one.name),
+                                    braces(program.value(one.value).shape));
+  };
+  for (const auto& one : program.graph.parameters) add_file(one, false);
+  for (const auto& one : program.graph.buffers) add_file(one, in_constants.contains(one.name));
+  for (const auto& one : program.graph.constants) add_file(one, true);
+  int number = 0;
+  for (const auto& one : program.graph.inputs) inputs_.emplace(program.place(one.value).storage, number++);
+  number = 0;
+  for (const auto& one : program.graph.outputs) outputs_.emplace(program.place(one.value).storage, number++);
+}
+
+bool ValueNames::is_weight(int value) const {
+  return program_.place(value).in == Place::In::weights;
+}
+
+std::string ValueNames::tensor(int value) const {
+  return "v::" + name(value);
+}
+
+std::string ValueNames::weight(int value) const {
+  const int storage = program_.place(value).storage;
+  const auto file = files_.find(storage);
+  return as_shape(file == files_.end() ? name(storage) : file->second, program_.value(storage).shape,
+                  program_.value(value).shape);
+}
+
+std::vector<std::string> ValueNames::plan() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto& place = program_.places[i];
+    const auto& value = program_.graph.values[i];
+    if ((place.in != Place::In::arena && place.in != Place::In::caller) || value.type != graph::Type::float32) continue;
+    const auto layout =
+        place.layout == compiler::Layout::plain ? "" : ", " + layout_literal(place.layout, program_.block);
+    std::string where;
+    if (place.in == Place::In::arena) {
+      const auto offset = program_.place(place.storage).offset;
+      where = fmt::format("arena({}, {}{})", offset, braces(value.shape), layout);
+    } else if (const auto input = inputs_.find(place.storage); input != inputs_.end()) {
+      where = fmt::format("input({}, {})", input->second, braces(value.shape));
+    } else if (const auto output = outputs_.find(place.storage); output != outputs_.end()) {
+      where = fmt::format("output({}, {}{})", output->second, braces(value.shape), layout);
+    } else {
+      continue;
+    }
+    lines.push_back(
+        fmt::format("inline constexpr Tensor {} = {};  // {} bytes", names_[i], where, grouped(place.bytes)));
+  }
+  return lines;
+}
+
+int Emitter::self() const {
+  for (const auto& argument : node().args)
+    if (argument.kind == graph::Argument::Kind::tensor) return argument.values.front();
+  throw Unsupported("no tensor to read");
+}
+
+std::vector<std::int64_t> Emitter::integers(std::string_view argument, std::size_t count) const {
+  auto all = node().ints(argument);
+  if (all.size() == 1) all.resize(count, all.front());
+  if (all.size() != count)
+    throw Unsupported(fmt::format("'{}' is {}, {} numbers are needed", argument, brackets(all), count));
+  return all;
+}
+
+std::int64_t Emitter::dimension(std::string_view argument, std::size_t rank) const {
+  const auto given = node().integer(argument);
+  const auto counted = given < 0 ? given + static_cast<std::int64_t>(rank) : given;
+  if (counted < 0 || counted >= static_cast<std::int64_t>(rank))
+    throw Unsupported(fmt::format("'{}' is {}, the tensor has {} dimensions", argument, given, rank));
+  return counted;
+}
+
+std::string Emitter::tensor(int value) const {
+  const auto& described = program_.value(value);
+  if (described.type != graph::Type::float32)
+    throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in float32", described.name,
+                                  graph::name_of(described.type)));
+  if (described.shape.size() > 8)
+    throw Unsupported(
+        fmt::format("the tensor '{}' of {} dimensions, at most 8 are known", described.name, described.shape.size()));
+  return names_.is_weight(value) ? fmt::format("p.stored({})", names_.weight(value)) : names_.tensor(value);
+}
+
+std::string Emitter::weight(int value) const {
+  if (!names_.is_weight(value))
+    throw Unsupported(
+        fmt::format("'{}' where a weight is needed: it is computed in every run", program_.value(value).name));
+  static_cast<void>(tensor(value));  // float32
+  return names_.weight(value);
+}
+
+std::string function_of(const compiler::Post& post) {
+  const auto alpha = float_literal(post.alpha), beta = float_literal(post.beta);
+  const auto& name = post.operation;
+  if (name == "relu" || name == "hardswish" || name == "hardsigmoid" || name == "silu" || name == "sigmoid" ||
+      name == "gelu" || name == "gelu_tanh")
+    return name + "()";
+  if (name == "tanh") return "tangent()";
+  if (name == "leaky_relu") return fmt::format("relu({})", alpha);
+  if (name == "elu") return fmt::format("elu({})", alpha);
+  if (name == "clamp") return fmt::format("clip({}, {})", alpha, beta);
+  throw Unsupported(fmt::format("the activation {}", name));
+}
+
+std::string Emitter::posts() const {
+  std::string text;
+  for (const auto& post : step_.posts) {
+    text += text.empty() ? "" : ", ";
+    if (post.kind == compiler::Post::Kind::activation)
+      text += function_of(post);
+    else
+      text += fmt::format("{}({})", post.kind == compiler::Post::Kind::add ? "plus" : "times", tensor(post.value));
+  }
+  return text.empty() ? text : "{" + text + "}";
+}
+
+void Emitter::call(const std::string& function, Fields fields) {
+  leave_out_empty(fields);
+  for (auto& one : wrapped(function + "(p, {", fields, "});")) lines_.push_back(std::move(one));
+}
+
+void Emitter::weight_call(const std::string& function, const Fields& given) {
+  Fields fields = given;
+  leave_out_empty(fields);
+  for (auto& one : wrapped(fmt::format("const Weight {} = {}(p, {{", names_.name(output()), function), fields, "});"))
+    lines_.push_back(std::move(one));
+}
+
+}  // namespace strata::generate

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/generate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "common/safetensors.hpp"
+#include "generate/reference.hpp"
+#include "generate/stages.hpp"
+
+namespace strata::generate {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+Result<std::string> read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(fmt::format("cannot read {}", path.string()), "strata's own tree is damaged: get it again");
+  return std::string{std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string fill_in(std::string text, const std::map<std::string, std::string>& values) {
+  for (const auto& [name, value] : values)
+    for (std::size_t at = 0; (at = text.find("@" + name + "@", at)) != std::string::npos; at += value.size())
+      text.replace(at, name.size() + 2, value);
+  return text;
+}
+
+// Normalisation of images as capture's photographs and digits have it (src/capture/inputs.py).
+std::map<std::string, std::string> normalisation(const compiler::Program& program) {
+  const auto& inputs = program.graph.inputs;
+  const bool grey = !inputs.empty() && program.value(inputs.front().value).shape.size() == 4 &&
+                    program.value(inputs.front().value).shape[1] == 1;
+  if (grey) return {{"mean", "0.1307F"}, {"deviation", "0.3081F"}};
+  return {{"mean", "0.485F, 0.456F, 0.406F"}, {"deviation", "0.229F, 0.224F, 0.225F"}};
+}
+
+std::string ports(const compiler::Program& program, const std::vector<graph::Named>& list) {
+  std::string text;
+  for (const auto& one : list)
+    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", string_literal(one.name),
+                        braces(program.value(one.value).shape));
+  return "{" + text + "}";
+}
+
+std::string listed(const compiler::Program& program, const std::vector<graph::Named>& list) {
+  std::vector<std::string> all;
+  for (const auto& one : list)
+    all.push_back(fmt::format("`{}` {}", one.name, brackets(program.value(one.value).shape)));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::int64_t parameters_of(const compiler::Program& program) {
+  std::int64_t elements = 0;
+  for (const auto& one : program.graph.parameters) elements += program.value(one.value).elements();
+  return elements;
+}
+
+// What one program's files have in common.
+struct Subject {
+  const compiler::Program& program;
+  Json info;  // bundle.json
+  std::string name, space;
+  ValueNames names;
+  std::vector<Stage> stages;
+};
+
+std::string head(const Subject& subject, const std::string& what) {
+  return fmt::format("// Written by strata from {}. {}\n", subject.info.value("id", subject.name), what);
+}
+
+std::string plan_hpp(const Subject& subject) {
+  const auto& program = subject.program;
+  std::string text = head(subject, "Where every tensor of the network lies, and the functions of its stages.");
+  text += fmt::format(
+      "#pragma once\n\n#include \"kit/operations.hpp\"\n\nnamespace {} {{\n\ninline constexpr char name[] = "
+      "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n}};\n",
+      subject.space, string_literal(subject.name));
+  text += fmt::format("inline constexpr Port inputs[] = {};\ninline constexpr Port outputs[] = {};\n\n",
+                      ports(program, program.graph.inputs), ports(program, program.graph.outputs));
+  text += fmt::format(
+      "inline constexpr std::int64_t arena_bytes = {}, least_arena_bytes = {};  // no plan can go below the "
+      "second\ninline constexpr std::int64_t parameters = {};\n\n",
+      program.arena_bytes, program.least_arena_bytes, parameters_of(program));
+  text +=
+      "// Each tensor by its name in the captured graph: its place in bytes, its shape. Tensors whose lives do not "
+      "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::input, kit::output, kit::Layout, kit::Tensor;\n\n";
+  for (const auto& line : subject.names.plan()) text += line + "\n";
+  text += "\n}  // namespace v\n\n";
+  for (const auto& stage : subject.stages) text += fmt::format("void {}(kit::Program& p);\n", stage.name);
+  text += fmt::format("\nvoid build(kit::Program& p);  // all stages in order\n\n}}  // namespace {}\n", subject.space);
+  return text;
+}
+
+std::string program_cpp(const Subject& subject) {
+  std::string text = head(subject, "The stages in the order in which they run.");
+  text += fmt::format("#include \"plan.hpp\"\n\nnamespace {} {{\n\nvoid build(kit::Program& p) {{\n", subject.space);
+  for (const auto& stage : subject.stages) text += fmt::format("  {}(p);\n", stage.name);
+  text += fmt::format("}}\n\n}}  // namespace {}\n", subject.space);
+  return text;
+}
+
+std::string stage_cpp(const Subject& subject, const Stage& stage, const std::vector<std::string>& lines) {
+  const auto what =
+      stage.module.empty() ? std::string("The network's own operations.") : fmt::format("The stage {}.", stage.module);
+  std::string text = head(subject, what);
+  text += "#include <limits>\n\n#include \"plan.hpp\"\n\n";
+  text += fmt::format("namespace {} {{\n\nusing namespace kit;\n\nvoid {}(Program& p) {{\n", subject.space, stage.name);
+  for (const auto& line : lines) text += line.empty() ? "\n" : "  " + line + "\n";
+  text += fmt::format("}}\n\n}}  // namespace {}\n", subject.space);
+  return text;
+}
+
+// Names of buffers that the file of weights lacks: those that are not persistent.
+Result<std::set<std::string>> buffers_in_constants(const compiler::Program& program, const fs::path& bundle) {
+  std::set<std::string> names;
+  if (program.graph.buffers.empty()) return names;
+  const auto weights = SafeTensors::open(bundle / "weights" / "timed.safetensors");
+  if (!weights) return tl::unexpected(weights.error());
+  for (const auto& one : program.graph.buffers)
+    if (weights->find(one.name) == nullptr) names.insert(one.name);
+  return names;
+}
+
+// All operations that cannot be written: the first of each kind, and how many there are.
+Result<void> know_all(const compiler::Program& program) {
+  std::map<std::string, std::pair<int, int>> lacking;
+  for (const int i : unknown_steps(program)) {
+    auto& [first, count] = lacking[program.steps[static_cast<std::size_t>(i)].node.operation()];
+    if (count++ == 0) first = i;
+  }
+  if (lacking.empty()) return {};
+  std::vector<std::string> told;
+  for (const auto& [name, found] : lacking)
+    told.push_back(fmt::format("{} ({}{})", name, compiler::where(program.steps[static_cast<std::size_t>(found.first)]),
+                               found.second > 1 ? fmt::format(" and {} more", found.second - 1) : ""));
+  return fail(fmt::format("no operation {}", fmt::join(told, "; ")),
+              "`strata list models` says which levels can run the model", Exit::environment);
+}
+
+Result<void> check_ports(const compiler::Program& program) {
+  for (const auto* list : {&program.graph.inputs, &program.graph.outputs})
+    for (const auto& one : *list)
+      if (const auto& value = program.value(one.value); value.type != graph::Type::float32 || value.shape.size() > 8)
+        return fail(fmt::format("'{}' is {} {}: inputs and outputs must be float32 of at most 8 dimensions", one.name,
+                                graph::name_of(value.type), graph::to_string(value.shape)),
+                    "use another level", Exit::environment);
+  return {};
+}
+
+Result<Json> read_info(const fs::path& bundle) {
+  const auto text = read_text(bundle / "bundle.json");
+  if (!text) return tl::unexpected(text.error());
+  auto info = Json::parse(*text, nullptr, false);
+  if (!info.is_object())
+    return fail(fmt::format("{} is no JSON object", (bundle / "bundle.json").string()),
+                "remove the bundle's folder; it is made again");
+  return info;
+}
+
+std::map<std::string, std::string> values_of(const Subject& subject, const Options& options) {
+  const auto& program = subject.program;
+  const auto runs = std::count_if(program.steps.begin(), program.steps.end(),
+                                  [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  auto values = normalisation(program);
+  values.merge(std::map<std::string, std::string>{{"model", subject.name},
+                                                  {"project", subject.space},
+                                                  {"namespace", subject.space},
+                                                  {"case", subject.info.value("id", "")},
+                                                  {"source", subject.info["model"].value("source", "")},
+                                                  {"weights", subject.info.value("weight_source", "")},
+                                                  {"inputs", listed(program, program.graph.inputs)},
+                                                  {"outputs", listed(program, program.graph.outputs)},
+                                                  {"parameters", grouped(parameters_of(program))},
+                                                  {"steps", std::to_string(runs)},
+                                                  {"arena", grouped(program.arena_bytes)},
+                                                  {"least", grouped(program.least_arena_bytes)},
+                                                  {"onednn", options.onednn.generic_string()}});
+  return values;
+}
+
+Result<void> add_fixed(Files& files, const Subject& subject, const Options& options) {
+  const auto values = values_of(subject, options);
+  for (const char* folder : {"kit", "template"}) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
+      const auto text = read_text(entry.path());
+      if (!text) return tl::unexpected(text.error());
+      const bool is_kit = std::string_view(folder) == "kit";
+      const auto name = entry.path().filename().string();
+      files[is_kit ? "kit/" + name : name] = is_kit ? *text : fill_in(*text, values);
+    }
+    if (error)
+      return fail(fmt::format("cannot read {}: {}", (options.sources / folder).string(), error.message()),
+                  "strata's own tree is damaged: get it again");
+  }
+  return {};
+}
+
+Result<void> write_text(const fs::path& path, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out.flush())
+    return fail(fmt::format("cannot write {}", path.string()), "is there space, and may you write there?");
+  return {};
+}
+
+Result<void> copy_to(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (error) return fail(fmt::format("cannot copy {} to {}: {}", from.string(), to.string(), error.message()));
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> targets() {
+  return {"onednn"};
+}
+
+Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
+  if (auto done = check_ports(program); !done) return tl::unexpected(done.error());
+  if (auto done = know_all(program); !done) return tl::unexpected(done.error());
+  auto info = read_info(bundle);
+  if (!info) return tl::unexpected(info.error());
+  const auto constants = buffers_in_constants(program, bundle);
+  if (!constants) return tl::unexpected(constants.error());
+  const std::string name = (*info)["model"].value("name", "network");
+  const Subject subject{program, *info, name, identifier(name), ValueNames(program, *constants), stages_of(program)};
+  const auto statements = statements_of(program, subject.names, subject.stages);
+  if (!statements) return tl::unexpected(statements.error());
+  Files files;
+  if (auto done = add_fixed(files, subject, options); !done) return tl::unexpected(done.error());
+  files["plan.hpp"] = plan_hpp(subject);
+  files["program.cpp"] = program_cpp(subject);
+  for (std::size_t i = 0; i < subject.stages.size(); ++i)
+    files[fmt::format("stages/{:02}_{}.cpp", i + 1, subject.stages[i].name)] =
+        stage_cpp(subject, subject.stages[i], (*statements)[i]);
+  return files;
+}
+
+Result<void> generate_into(const fs::path& folder, const compiler::Program& program, const fs::path& bundle,
+                           const Options& options) {
+  const auto files = generate(program, bundle, options);
+  if (!files) return tl::unexpected(files.error());
+  for (const auto& [path, text] : *files)
+    if (auto done = write_text(folder / path, text); !done) return done;
+  if (fs::exists(bundle / "graph_constants.safetensors"))
+    if (auto done = copy_to(bundle / "graph_constants.safetensors", folder / "constants.safetensors"); !done)
+      return done;
+  if (!options.weights_and_reference) return {};
+  if (auto done = copy_to(bundle / "weights" / "timed.safetensors", folder / "weights.safetensors"); !done) return done;
+  return write_reference(folder / "reference.safetensors", program, bundle);
+}
+
+}  // namespace strata::generate

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a static program (src/compiler) as a folder of C++ that builds and runs with oneDNN alone: no PyTorch, no
+// Python, no strata. What lies in kit/ and template/ goes along as it is; stages and the memory plan are written.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/result.hpp"
+#include "compiler/program.hpp"
+
+namespace strata::generate {
+
+struct Options {
+  std::string target = "onednn";      // of targets()
+  std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
+  std::filesystem::path onednn;       // proposed to the folder's CMakeLists.txt; may be empty
+  bool weights_and_reference = true;  // false: code alone
+};
+
+std::vector<std::string> targets();
+
+// A file by its path in the folder.
+using Files = std::map<std::string, std::string>;
+
+// All files of text. `bundle`: the folder that the program was captured into (docs/bundle.md). Errors: operations that
+// the target lacks, with their places; a file of strata's own that cannot be read.
+Result<Files> generate(const compiler::Program& program, const std::filesystem::path& bundle, const Options& options);
+
+// generate(), written into an empty or new folder, with weights, constants and reference.
+Result<void> generate_into(const std::filesystem::path& folder, const compiler::Program& program,
+                           const std::filesystem::path& bundle, const Options& options);
+
+}  // namespace strata::generate

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and matrix products: the operations with weights.
+#include <algorithm>
+#include <stdexcept>
+
+#include "kit/posts.hpp"
+
+namespace kit {
+namespace {
+
+memory::dims counted_from_zero(const Shape& dilation) {
+  auto dims = dims_of(dilation);
+  for (auto& one : dims) --one;
+  return dims;
+}
+
+}  // namespace
+
+void convolution(Program& program, const Convolution& how) {
+  Internals& in = program.internals();
+  auto dims = dims_of(how.weight.shape);
+  if (how.groups != 1) {
+    dims[0] /= how.groups;
+    dims.insert(dims.begin(), how.groups);
+  }
+  const Posted posted(in, how.then, how.result);
+  const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();
+  const dnnl::convolution_forward::primitive_desc pd(
+      in.engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, desc_of(how.source),
+      any(dims), bias, desc_of(how.result), dims_of(how.stride), counted_from_zero(how.dilation), dims_of(how.before),
+      dims_of(how.after), posted.attributes);
+  auto arguments = posted.arguments;
+  arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.source, pd.src_desc()));
+  arguments.emplace_back(DNNL_ARG_WEIGHTS, in.packed(how.weight, row_major(dims), pd.weights_desc()));
+  if (how.bias) arguments.emplace_back(DNNL_ARG_BIAS, in.packed(how.bias, bias, bias));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, pd.dst_desc()));
+  in.add(dnnl::convolution_forward(pd), pd, std::move(arguments));
+}
+
+void linear(Program& program, const Linear& how) {
+  Internals& in = program.internals();
+  const Extent inputs = how.weight.shape[1], outputs = how.weight.shape[0];
+  const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
+  const auto weight = row_major({outputs, inputs});
+  const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs});
+  Posts then = how.then;
+  for (Post& post : then)
+    if (post.with && post.with.shape.elements() == rows * outputs) post.with = post.with.as({rows, outputs});
+  const Posted posted(in, then, result);
+  const auto bias = how.bias ? row_major({outputs}) : memory::desc();
+  const dnnl::inner_product_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc_of(source),
+                                                       any({outputs, inputs}), bias, desc_of(result),
+                                                       posted.attributes);
+  auto arguments = posted.arguments;
+  arguments.emplace_back(DNNL_ARG_SRC, in.handle(source, pd.src_desc()));
+  arguments.emplace_back(DNNL_ARG_WEIGHTS, in.packed(how.weight, weight, pd.weights_desc()));
+  if (how.bias) arguments.emplace_back(DNNL_ARG_BIAS, in.packed(how.bias, bias, bias));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(result, pd.dst_desc()));
+  in.add(dnnl::inner_product_forward(pd), pd, std::move(arguments));
+}
+
+void matrix_product(Program& program, const MatrixProduct& how) {
+  Internals& in = program.internals();
+  auto left = dims_of(how.left.shape), right = dims_of(how.right.shape);
+  if (left.size() == 1) left.insert(left.begin(), 1);
+  if (right.size() == 1) right.push_back(1);
+  const auto rank = std::max(left.size(), right.size());
+  left.insert(left.begin(), rank - left.size(), 1);
+  right.insert(right.begin(), rank - right.size(), 1);
+  auto strides = row_major_strides(right);
+  if (how.transposed) {
+    std::swap(right[rank - 1], right[rank - 2]);
+    std::swap(strides[rank - 1], strides[rank - 2]);
+  }
+  auto dims = left;
+  dims.back() = right.back();
+  for (std::size_t i = 0; i + 2 < rank; ++i) dims[i] = std::max(left[i], right[i]);
+  Shape shape;
+  for (const auto one : dims) shape[shape.rank++] = one;
+  const Tensor result = how.result.as(shape);
+  const Posted posted(in, how.then, result);
+  const memory::desc of_right(right, memory::data_type::f32, strides);
+  const dnnl::matmul::primitive_desc pd(in.engine, row_major(left), of_right, row_major(dims), posted.attributes);
+  auto arguments = posted.arguments;
+  arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.left, pd.src_desc()));
+  arguments.emplace_back(DNNL_ARG_WEIGHTS, in.handle(how.right, of_right));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(result, pd.dst_desc()));
+  in.add(dnnl::matmul(pd), pd, std::move(arguments));
+}
+
+}  // namespace kit

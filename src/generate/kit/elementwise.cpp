@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on each element: functions, sums and products, scale and shift by channel.
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "kit/posts.hpp"
+
+namespace kit {
+namespace {
+
+using dnnl::algorithm;
+
+// Extents and strides as the bytes lie: blocks of channels are a dimension of their own, the last one. A stride is 0
+// where the tensor is broadcast.
+struct Physical {
+  std::vector<Extent> extents, strides;
+};
+
+Physical physical(const memory::desc& desc) {
+  Physical made{desc.get_padded_dims(), desc.get_strides()};
+  if (desc.get_inner_nblks() == 1) {
+    const auto block = desc.get_inner_blks()[0];
+    made.extents.at(static_cast<std::size_t>(desc.get_inner_idxs()[0])) /= block;
+    made.extents.push_back(block);
+    made.strides.push_back(1);
+  }
+  return made;
+}
+
+// left and right, broadcast, for where oneDNN has only its slow kernel.
+struct Broadcast {
+  algorithm how;
+  memory left, right, result;
+  Physical of_left, of_right;
+
+  static float combined(algorithm how, float x, float y) {
+    switch (how) {
+      case algorithm::binary_add:
+        return x + y;
+      case algorithm::binary_sub:
+        return x - y;
+      case algorithm::binary_mul:
+        return x * y;
+      default:
+        return x / y;
+    }
+  }
+
+  void operator()() const {
+    const auto* x = static_cast<const float*>(left.get_data_handle());
+    const auto* y = static_cast<const float*>(right.get_data_handle());
+    auto* z = static_cast<float*>(result.get_data_handle());
+    const auto rank = of_left.extents.size();
+    const Extent inner = of_left.extents.back(), x_step = of_left.strides.back(), y_step = of_right.strides.back();
+    Extent rows = 1;
+    for (std::size_t d = 0; d + 1 < rank; ++d) rows *= of_left.extents[d];
+#pragma omp parallel for schedule(static)
+    for (Extent row = 0; row < rows; ++row) {
+      Extent rest = row, at = 0, from = 0;
+      for (std::size_t d = rank - 1; d-- > 0;) {
+        at += rest % of_left.extents[d] * of_left.strides[d];
+        from += rest % of_left.extents[d] * of_right.strides[d];
+        rest /= of_left.extents[d];
+      }
+      for (Extent i = 0; i < inner; ++i) z[at + i * x_step] = combined(how, x[at + i * x_step], y[from + i * y_step]);
+    }
+  }
+};
+
+// `tensor` with ones in front up to `rank`.
+Tensor of_rank(const Tensor& tensor, int rank) {
+  if (tensor.shape.rank >= rank) return tensor;
+  Shape shape;
+  for (int i = tensor.shape.rank; i < rank; ++i) shape[shape.rank++] = 1;
+  for (const Extent one : tensor.shape) shape[shape.rank++] = one;
+  return tensor.as(shape);
+}
+
+bool same_shape(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+void add_broadcast(Internals& in, algorithm how, const Tensor& left, const Tensor& right, const Tensor& result) {
+  Broadcast made{how,
+                 in.handle(left, desc_of(left)),
+                 in.handle(right, desc_of(right)),
+                 in.handle(result, desc_of(result)),
+                 physical(desc_of(left)),
+                 physical(desc_of(right))};
+  for (std::size_t d = 0; d < made.of_left.extents.size(); ++d)
+    if (made.of_right.extents[d] != made.of_left.extents[d]) made.of_right.strides[d] = 0;
+  // of one channel in blocks only the first place of the block holds it
+  if (right.layout != Layout::plain && right.layout != Layout::channels_last && right.shape[1] == 1 &&
+      left.shape[1] != 1)
+    made.of_right.strides.back() = 0;
+  in.add_own(std::move(made), false, "kit:broadcast");
+}
+
+void combine(Program& program, algorithm how, const Combine& given) {
+  Internals& in = program.internals();
+  const int rank = given.result.shape.rank;
+  Tensor left = of_rank(given.left, rank), right = of_rank(given.right, rank);
+  const bool commutes = how == algorithm::binary_add || how == algorithm::binary_mul;
+  if (!same_shape(left.shape, given.result.shape) && commutes) std::swap(left, right);
+  if (!same_shape(left.shape, given.result.shape)) {
+    const Tensor whole = in.temporary(given.result.shape);
+    expand(program, {left, whole});
+    left = whole;
+  }
+  for (Tensor* one : {&left, &right})
+    if (one->layout != given.result.layout) {
+      const Tensor same = in.temporary(one->shape, given.result.layout);
+      reorder(program, {*one, same});
+      *one = same;
+    }
+  const Posted posted(in, given.then, given.result);
+  const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(given.result),
+                                        posted.attributes);
+  if (given.then.empty() && std::string_view(pd.impl_info_str()).substr(0, 3) == "ref")
+    return add_broadcast(in, how, left, right, given.result);
+  auto arguments = posted.arguments;
+  arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(left, pd.src0_desc()));
+  arguments.emplace_back(DNNL_ARG_SRC_1, in.handle(right, pd.src1_desc()));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(given.result, pd.dst_desc()));
+  in.add(dnnl::binary(pd), pd, std::move(arguments));
+}
+
+}  // namespace
+
+void add(Program& program, const Combine& how) {
+  combine(program, algorithm::binary_add, how);
+}
+void subtract(Program& program, const Combine& how) {
+  combine(program, algorithm::binary_sub, how);
+}
+void multiply(Program& program, const Combine& how) {
+  combine(program, algorithm::binary_mul, how);
+}
+void divide(Program& program, const Combine& how) {
+  combine(program, algorithm::binary_div, how);
+}
+
+void apply(Program& program, const Apply& how) {
+  Internals& in = program.internals();
+  const Posted posted(in, how.then, how.result);
+  const dnnl::eltwise_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference,
+                                                 algorithm_of(how.function), desc_of(how.source), desc_of(how.result),
+                                                 how.function.alpha, how.function.beta, posted.attributes);
+  auto arguments = posted.arguments;
+  arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.source, pd.src_desc()));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, pd.dst_desc()));
+  in.add(dnnl::eltwise_forward(pd), pd, std::move(arguments));
+}
+
+// A product with a post: the sum with the shift, before all others.
+void scale_shift(Program& program, const ScaleShift& how) {
+  Internals& in = program.internals();
+  Shape shape;
+  for (int i = 0; i < how.source.shape.rank; ++i) shape[shape.rank++] = i == 1 ? how.source.shape[1] : 1;
+  const auto given = row_major(dims_of(shape));
+  const auto desc = desc_of({Region::weights, 0, shape, how.source.layout});
+  dnnl::post_ops posts;
+  posts.append_binary(algorithm::binary_add, desc);
+  std::vector<std::pair<int, memory>> arguments{
+      {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, in.packed(how.shift, given, desc)}};
+  for (const Post& post : how.then) {
+    if (post.kind == Post::Kind::function) {
+      posts.append_eltwise(algorithm_of(post.function), post.function.alpha, post.function.beta);
+      continue;
+    }
+    const auto with = desc_of(post.with);
+    arguments.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(posts.len()) | DNNL_ARG_SRC_1, in.handle(post.with, with));
+    posts.append_binary(post.kind == Post::Kind::add ? algorithm::binary_add : algorithm::binary_mul, with);
+  }
+  auto attributes = plain_attributes();
+  attributes.set_post_ops(posts);
+  const dnnl::binary::primitive_desc pd(in.engine, algorithm::binary_mul, desc_of(how.source), desc,
+                                        desc_of(how.result), attributes);
+  arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(how.source, pd.src0_desc()));
+  arguments.emplace_back(DNNL_ARG_SRC_1, in.packed(how.scale, given, desc));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, pd.dst_desc()));
+  in.add(dnnl::binary(pd), pd, std::move(arguments));
+}
+
+}  // namespace kit

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of load(): a batch norm with given statistics, folded into the weights before it.
+#include <cmath>
+
+#include "kit/internals.hpp"
+#include "kit/operations.hpp"
+
+namespace kit {
+namespace {
+
+Weight add_computed(Internals& in, Shape shape) {
+  in.weights.emplace_back();
+  in.weights.back().shape = shape;
+  return {static_cast<int>(in.weights.size()) - 1, shape};
+}
+
+std::vector<int> given(std::initializer_list<Weight> weights) {
+  std::vector<int> all;
+  for (const Weight& one : weights)
+    if (one) all.push_back(one.number);
+  return all;
+}
+
+// Element `i` as float64, or `none` for a weight that is left out.
+double at(const Internals& in, Weight weight, Extent i, double none) {
+  return weight ? static_cast<double>(in.weights[static_cast<std::size_t>(weight.number)].data[i]) : none;
+}
+
+}  // namespace
+
+Weight scale_weight(Program& program, const ScaleWeight& how) {
+  Internals& in = program.internals();
+  const Weight made = add_computed(in, how.weight ? how.weight.shape : how.variance.shape);
+  in.add_load_step(
+      {given({how.weight, how.scale, how.variance}), made.number, [&in, how, made] {
+         const Extent channels = made.shape[0], each = channels == 0 ? 0 : made.shape.elements() / channels;
+         float* to = in.made(made.number);
+         const float* from = how.weight ? in.weights[static_cast<std::size_t>(how.weight.number)].data : nullptr;
+#pragma omp parallel for schedule(static)
+         for (Extent c = 0; c < channels; ++c) {
+           const double factor = at(in, how.scale, c, 1) / std::sqrt(at(in, how.variance, c, 0) + how.epsilon);
+           for (Extent i = c * each; i < (c + 1) * each; ++i)
+             to[i] = static_cast<float>((from == nullptr ? 1.0 : static_cast<double>(from[i])) * factor);
+         }
+       }});
+  return made;
+}
+
+Weight shift_bias(Program& program, const ShiftBias& how) {
+  Internals& in = program.internals();
+  const Weight made = add_computed(in, how.mean.shape);
+  in.add_load_step({given({how.bias, how.mean, how.scale, how.variance, how.shift}), made.number, [&in, how, made] {
+                      float* to = in.made(made.number);
+                      for (Extent c = 0; c < made.shape.elements(); ++c) {
+                        const double factor =
+                            at(in, how.scale, c, 1) / std::sqrt(at(in, how.variance, c, 0) + how.epsilon);
+                        to[c] = static_cast<float>((at(in, how.bias, c, 0) - at(in, how.mean, c, 0)) * factor +
+                                                   at(in, how.shift, c, 0));
+                      }
+                    }});
+  return made;
+}
+
+}  // namespace kit

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/internals.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace kit {
+
+void FreeBytes::operator()(std::byte* data) const {
+  std::free(data);
+}
+
+Bytes allocate(std::size_t bytes) {
+  const std::size_t whole = (bytes + 64) / 64 * 64;
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(64, whole));
+  if (data == nullptr) throw std::bad_alloc();
+  std::memset(data, 0, whole);
+  return Bytes(data);
+}
+
+memory::dims dims_of(const Shape& shape) {
+  return shape.rank == 0 ? memory::dims{1} : memory::dims(shape.begin(), shape.end());
+}
+
+memory::dims row_major_strides(const memory::dims& dims) {
+  memory::dims strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<Extent>(dims[i], 1);
+  return strides;
+}
+
+memory::desc row_major(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, row_major_strides(dims)};
+}
+
+memory::desc any(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, memory::format_tag::any};
+}
+
+memory::desc desc_of(const Tensor& tensor) {
+  using tag = memory::format_tag;
+  const auto dims = dims_of(tensor.shape);
+  if (tensor.layout == Layout::plain) return row_major(dims);
+  if (dims.size() < 3 || dims.size() > 5) throw std::logic_error("a layout of images for a tensor that is none");
+  constexpr tag tags[3][3] = {{tag::acb, tag::aBc8b, tag::aBc16b},
+                              {tag::acdb, tag::aBcd8b, tag::aBcd16b},
+                              {tag::acdeb, tag::aBcde8b, tag::aBcde16b}};
+  return {dims, memory::data_type::f32, tags[dims.size() - 3][static_cast<int>(tensor.layout) - 1]};
+}
+
+dnnl::primitive_attr plain_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return attributes;
+}
+
+void execute(const Call& call, dnnl_stream_t stream) {
+  if (call.own != nullptr) return call.own(call.context);
+  const auto status = dnnl_primitive_execute(call.primitive, stream, call.count, call.arguments);
+  if (status != dnnl_success)
+    throw std::runtime_error(std::string("oneDNN failed in ") + call.step + " (" + call.kernel + ")");
+}
+
+memory Internals::handle(const Tensor& tensor, const memory::desc& desc, std::size_t offset_bytes) {
+  memory made(desc, engine, nullptr);
+  if (tensor.region == Region::input)
+    readers.at(static_cast<std::size_t>(tensor.at)).emplace_back(made, offset_bytes);
+  else
+    placed.push_back({made, tensor.region, tensor.at, offset_bytes});
+  return made;
+}
+
+Tensor Internals::temporary(Shape shape, Layout layout) {
+  Tensor tensor{Region::scratch, static_cast<std::int64_t>(temporary_now), shape, layout};
+  temporary_now += (desc_of(tensor).get_size() + 63) / 64 * 64;
+  temporary_bytes = std::max(temporary_bytes, temporary_now);
+  return tensor;
+}
+
+void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
+                    std::vector<std::pair<int, memory>> given, bool moves_only) {
+  if (const auto desc = pd.scratchpad_desc(); desc.get_size() > 0) {
+    scratchpad_bytes = std::max(scratchpad_bytes, desc.get_size());
+    given.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpads.emplace_back(memory(desc, engine, nullptr)));
+  }
+  auto& list = arguments.emplace_back(std::make_unique<std::vector<dnnl_exec_arg_t>>());
+  for (const auto& [which, one] : given) list->push_back({which, one.get()});
+  held.push_back(std::move(given));
+  primitives.push_back(primitive);
+  Call call;
+  call.primitive = primitive.get();
+  call.arguments = list->data();
+  call.count = static_cast<int>(list->size());
+  call.step = step;
+  call.moves_only = moves_only;
+  // the primitive's own description lives as long as it does, `pd` does not
+  dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &call.kernel);
+  add_call(call);
+}
+
+void Internals::add_call(const Call& call) {
+  if (!loading) return calls.push_back(call);
+  add_load_step({{}, -1, [this, call] { execute(call, stream.get()); }});
+}
+
+}  // namespace kit

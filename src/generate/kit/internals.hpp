@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations share: oneDNN's engine, calls with their arguments in place, and who owns which bytes. Included
+// by the kit alone, since oneDNN's header takes long to read.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kit/program.hpp"
+#include "kit/safetensors.hpp"
+
+namespace kit {
+
+using dnnl::memory;
+
+// One execution: of a oneDNN primitive with its arguments (the C function takes them as they lie here), or of a
+// function of the kit's own.
+struct Call {
+  dnnl_primitive_t primitive = nullptr;
+  const dnnl_exec_arg_t* arguments = nullptr;
+  int count = 0;
+  void (*own)(const void* context) = nullptr;
+  const void* context = nullptr;
+  const char* step = "";
+  const char* kernel = "";
+  bool moves_only = false;
+};
+
+// Bytes that end with the object.
+struct FreeBytes {
+  void operator()(std::byte* data) const;
+};
+using Bytes = std::unique_ptr<std::byte[], FreeBytes>;
+// Zeros, 64-byte aligned. Throws std::bad_alloc.
+Bytes allocate(std::size_t bytes);
+
+// A weight while weights are loaded. `data` is in the file, in `made`, or null until it has been computed.
+struct LoadedWeight {
+  std::string name;  // empty: computed
+  bool is_constant = false;
+  Shape shape;
+  Layout layout = Layout::plain;  // another one only where it is permanent
+  const float* data = nullptr;
+  Bytes made;
+  int stored = -1;         // its row-major bytes among Internals::stored, if it has such
+  bool permanent = false;  // computed by calls, into its stored bytes
+  int uses = 0, left = 0;  // steps of loading that read it
+};
+
+// Bytes of a weight for as long as the program lives, in the layout that its reader wants.
+struct StoredWeight {
+  int weight = -1;
+  memory::desc as_given, desc;
+  std::size_t offset = 0;
+};
+
+// A step of load(): reads weights, writes one (`makes`), or stored bytes.
+struct LoadStep {
+  std::vector<int> reads;
+  int makes = -1;
+  std::function<void()> run;
+};
+
+struct Internals {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+
+  // A handle whose bytes are set by finish(), or by set_input for an input.
+  memory handle(const Tensor& tensor, const memory::desc& desc, std::size_t offset_bytes = 0);
+  // The weight in the layout that a call wants, from `as_given`, its row-major form (groups may be split).
+  memory packed(Weight weight, const memory::desc& as_given, const memory::desc& wanted);
+  // Memory of the current step alone.
+  Tensor temporary(Shape shape, Layout layout = Layout::plain);
+  void add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
+           std::vector<std::pair<int, memory>> arguments, bool moves_only = false);
+  template <class Context>
+  void add_own(Context context, bool moves_only, const char* kernel);
+  void add_call(const Call& call);
+  void add_load_step(LoadStep added);
+  float* made(int weight);  // memory for a weight that the running load step computes
+
+  std::vector<Call> calls;
+  bool loading = false;  // calls go to load()
+  const char* step = "";
+  std::vector<LoadedWeight> weights;
+  std::vector<StoredWeight> stored;
+  std::vector<LoadStep> load_steps;
+  std::map<std::string, Weight> kept;
+
+  struct Placed {
+    memory handle;
+    Region region;
+    std::int64_t at;
+    std::size_t offset;
+  };
+  std::vector<Placed> placed;
+  std::vector<std::vector<std::pair<memory, std::size_t>>> readers;  // of each input
+  std::vector<std::size_t> output_offsets;
+  std::size_t arena_bytes = 0, weight_bytes = 0, scratchpad_bytes = 0, temporary_bytes = 0, output_bytes = 0;
+  std::size_t temporary_now = 0;
+  std::vector<memory> scratchpads;
+  Bytes arena, weight_memory, scratch, outputs;
+  bool finished = false, loaded = false;
+
+  // what calls point to
+  std::vector<dnnl::primitive> primitives;
+  std::vector<std::vector<std::pair<int, memory>>> held;
+  std::vector<std::unique_ptr<std::vector<dnnl_exec_arg_t>>> arguments;
+  std::vector<std::shared_ptr<const void>> contexts;
+};
+
+template <class Context>
+void Internals::add_own(Context context, bool moves_only, const char* kernel) {
+  auto kept_context = std::make_shared<const Context>(std::move(context));
+  Call call;
+  call.own = [](const void* it) { (*static_cast<const Context*>(it))(); };
+  call.context = kept_context.get();
+  call.step = step;
+  call.kernel = kernel;
+  call.moves_only = moves_only;
+  contexts.push_back(std::move(kept_context));
+  add_call(call);
+}
+
+// Row-major float32; a scalar is {1}, since oneDNN knows no tensor without dimensions.
+memory::dims dims_of(const Shape& shape);
+memory::dims row_major_strides(const memory::dims& dims);
+memory::desc row_major(const memory::dims& dims);
+memory::desc desc_of(const Tensor& tensor);
+memory::desc any(const memory::dims& dims);
+// Strict float32, and a scratchpad that calls share.
+dnnl::primitive_attr plain_attributes();
+void execute(const Call& call, dnnl_stream_t stream);  // throws with the step's name
+
+}  // namespace kit

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that compute nothing: layouts, orders, parts, broadcasts, concatenation.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "kit/internals.hpp"
+#include "kit/operations.hpp"
+
+namespace kit {
+namespace {
+
+void add_reorder(Internals& in, const memory& source, const memory& result) {
+  const dnnl::reorder::primitive_desc pd(in.engine, source.get_desc(), in.engine, result.get_desc(),
+                                         plain_attributes());
+  in.add(dnnl::reorder(pd), pd, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, result}}, true);
+}
+
+void need_plain(const Tensor& tensor) {
+  if (tensor.layout != Layout::plain)
+    throw std::logic_error("a part or another order of a tensor that is not row-major");
+}
+
+// A box of a row-major tensor: where it begins, and its strides.
+std::pair<memory::desc, std::size_t> box(const Tensor& tensor, const Shape& from, const Shape& step,
+                                         const Shape& length) {
+  need_plain(tensor);
+  auto strides = row_major_strides(dims_of(tensor.shape));
+  Extent first = 0;
+  for (int i = 0; i < from.rank; ++i) first += from[i] * strides[static_cast<std::size_t>(i)];
+  for (int i = 0; i < step.rank; ++i) strides[static_cast<std::size_t>(i)] *= step[i];
+  return {memory::desc(dims_of(length), memory::data_type::f32, strides),
+          static_cast<std::size_t>(first) * sizeof(float)};
+}
+
+// Writes a row-major tensor from one whose strides may be 0.
+struct Written {
+  memory source, result;
+  std::vector<Extent> dims, strides;
+  void operator()() const {
+    const auto* from = static_cast<const float*>(source.get_data_handle());
+    auto* to = static_cast<float*>(result.get_data_handle());
+    const Extent inner = dims.back(), step = strides.back();
+    Extent rows = 1;
+    for (std::size_t d = 0; d + 1 < dims.size(); ++d) rows *= dims[d];
+#pragma omp parallel for schedule(static)
+    for (Extent row = 0; row < rows; ++row) {
+      Extent rest = row, at = 0;
+      for (std::size_t d = dims.size() - 1; d-- > 0;) {
+        at += rest % dims[d] * strides[d];
+        rest /= dims[d];
+      }
+      for (Extent i = 0; i < inner; ++i) to[row * inner + i] = from[at + i * step];
+    }
+  }
+};
+
+struct Filled {
+  memory result;
+  Extent elements;
+  float value;
+  void operator()() const { std::fill_n(static_cast<float*>(result.get_data_handle()), elements, value); }
+};
+
+}  // namespace
+
+void reorder(Program& program, const Reorder& how) {
+  Internals& in = program.internals();
+  add_reorder(in, in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)));
+}
+
+void permute(Program& program, const Permute& how) {
+  need_plain(how.source);
+  need_plain(how.result);
+  Internals& in = program.internals();
+  const auto dims = dims_of(how.source.shape), strides = row_major_strides(dims);
+  memory::dims new_dims, new_strides;
+  for (const Extent i : how.order) {
+    new_dims.push_back(dims.at(static_cast<std::size_t>(i)));
+    new_strides.push_back(strides[static_cast<std::size_t>(i)]);
+  }
+  const memory::desc view(new_dims, memory::data_type::f32, new_strides);
+  add_reorder(in, in.handle(how.source, view), in.handle(how.result, desc_of(how.result)));
+}
+
+void copy(Program& program, const Copy& how) {
+  if (how.length.elements() == 0) return;
+  Internals& in = program.internals();
+  const auto [from, first] = box(how.source, how.from, how.step, how.length);
+  const auto [to, place] = box(how.result, how.to, how.result_step, how.length);
+  add_reorder(in, in.handle(how.source, from, first), in.handle(how.result, to, place));
+}
+
+void expand(Program& program, const Expand& how) {
+  need_plain(how.source);
+  need_plain(how.result);
+  Internals& in = program.internals();
+  const auto dims = dims_of(how.result.shape);
+  auto own = dims_of(how.source.shape);
+  own.insert(own.begin(), dims.size() - own.size(), 1);
+  auto strides = row_major_strides(own);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (own[i] != dims[i]) strides[i] = 0;
+  in.add_own(
+      Written{in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)), dims, strides},
+      true, "kit:expand");
+}
+
+void concatenate(Program& program, const Concatenate& how) {
+  Internals& in = program.internals();
+  std::vector<memory::desc> descs;
+  std::vector<std::pair<int, memory>> arguments;
+  for (const Tensor& source : how.sources) {
+    if (source.shape.elements() == 0) continue;
+    arguments.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(descs.size()), in.handle(source, desc_of(source)));
+    descs.push_back(desc_of(source));
+  }
+  const dnnl::concat::primitive_desc pd(in.engine, desc_of(how.result), how.axis, descs, plain_attributes());
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, desc_of(how.result)));
+  in.add(dnnl::concat(pd), pd, std::move(arguments), true);
+}
+
+void fill(Program& program, const Fill& how) {
+  Internals& in = program.internals();
+  need_plain(how.result);
+  in.add_own(Filled{in.handle(how.result, desc_of(how.result)), how.result.shape.elements(), how.value}, true,
+             "kit:fill");
+}
+
+}  // namespace kit

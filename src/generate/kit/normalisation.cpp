@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations along dimensions: softmax, layer norm, sums and means; attention, which consists of such.
+#include <limits>
+#include <stdexcept>
+
+#include "kit/posts.hpp"
+
+namespace kit {
+namespace {
+
+using dnnl::algorithm;
+
+void add_softmax(Program& program, algorithm kind, const Softmax& how) {
+  Internals& in = program.internals();
+  const dnnl::softmax_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, kind,
+                                                 desc_of(how.source), desc_of(how.result), how.axis,
+                                                 plain_attributes());
+  in.add(dnnl::softmax_forward(pd), pd,
+         {{DNNL_ARG_SRC, in.handle(how.source, pd.src_desc())}, {DNNL_ARG_DST, in.handle(how.result, pd.dst_desc())}});
+}
+
+void reduce(Program& program, algorithm kind, const Reduce& how) {
+  Internals& in = program.internals();
+  const auto from = desc_of(how.source), to = desc_of(how.result);
+  if (from.get_dims() == to.get_dims())
+    return reorder(program, {how.source, how.result});  // oneDNN refuses to reduce nothing
+  const dnnl::reduction::primitive_desc pd(in.engine, kind, from, to, 0, 0, plain_attributes());
+  in.add(dnnl::reduction(pd), pd,
+         {{DNNL_ARG_SRC, in.handle(how.source, from)}, {DNNL_ARG_DST, in.handle(how.result, to)}});
+}
+
+// Minus infinity above the diagonal of each matrix.
+struct Causal {
+  memory scores;
+  Extent matrices, rows, columns;
+  void operator()() const {
+    auto* data = static_cast<float*>(scores.get_data_handle());
+#pragma omp parallel for schedule(static)
+    for (Extent row = 0; row < matrices * rows; ++row)
+      for (Extent c = row % rows + 1; c < columns; ++c)
+        data[row * columns + c] = -std::numeric_limits<float>::infinity();
+  }
+};
+
+}  // namespace
+
+void softmax(Program& program, const Softmax& how) {
+  add_softmax(program, algorithm::softmax_accurate, how);
+}
+void log_softmax(Program& program, const Softmax& how) {
+  add_softmax(program, algorithm::softmax_log, how);
+}
+void sum(Program& program, const Reduce& how) {
+  reduce(program, algorithm::reduction_sum, how);
+}
+void mean(Program& program, const Reduce& how) {
+  reduce(program, algorithm::reduction_mean, how);
+}
+void largest(Program& program, const Reduce& how) {
+  reduce(program, algorithm::reduction_max, how);
+}
+
+void layer_norm(Program& program, const LayerNorm& how) {
+  Internals& in = program.internals();
+  using flag = dnnl::normalization_flags;
+  const Extent rows = how.over == 0 ? 0 : how.source.shape.elements() / how.over;
+  const auto desc = row_major({rows, how.over}), of_weight = row_major({how.over});
+  auto flags = flag::none;
+  if (how.scale) flags |= flag::use_scale;
+  if (how.shift) flags |= flag::use_shift;
+  const dnnl::layer_normalization_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc, desc,
+                                                             how.epsilon, flags, plain_attributes());
+  std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, in.handle(how.source, desc)},
+                                                {DNNL_ARG_DST, in.handle(how.result, desc)}};
+  if (how.scale) arguments.emplace_back(DNNL_ARG_SCALE, in.packed(how.scale, of_weight, of_weight));
+  if (how.shift) arguments.emplace_back(DNNL_ARG_SHIFT, in.packed(how.shift, of_weight, of_weight));
+  in.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
+}
+
+void attention(Program& program, const Attention& how) {
+  Internals& in = program.internals();
+  const int rank = how.query.shape.rank;
+  Shape shape = how.query.shape;
+  shape[rank - 1] = how.key.shape[rank - 2];
+  const Tensor scaled = in.temporary(how.query.shape), scores = in.temporary(shape);
+  apply(program, {how.query, line(how.scale, 0), scaled});
+  matrix_product(program, {.left = scaled, .right = how.key, .result = scores, .transposed = true});
+  if (how.causal)
+    in.add_own(Causal{in.handle(scores, desc_of(scores)), shape.elements() / (shape[rank - 2] * shape[rank - 1]),
+                      shape[rank - 2], shape[rank - 1]},
+               false, "kit:causal");
+  if (how.mask) add(program, {scores, how.mask, scores});
+  softmax(program, {scores, scores, rank - 1});
+  matrix_product(program, {.left = scores, .right = how.value, .result = how.result});
+}
+
+}  // namespace kit

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stage of a program is made of: each function adds one operation, with its tensors, to the program. Layouts of
+// activations are as given; weights are stored as oneDNN likes them best. All tensors are float32.
+#pragma once
+
+#include <vector>
+
+#include "kit/program.hpp"
+
+namespace kit {
+
+// Of one element. alpha and beta as in oneDNN's element-wise calls.
+struct Function {
+  enum class Kind : std::uint8_t {
+    relu,
+    clip,
+    hardswish,
+    hardsigmoid,
+    swish,
+    logistic,
+    tanh,
+    elu,
+    gelu_erf,
+    gelu_tanh,
+    exp,
+    sqrt,
+    abs,
+    linear
+  };
+  Kind kind = Kind::relu;
+  float alpha = 0, beta = 0;
+};
+constexpr Function relu(float negative_slope = 0) {
+  return {Function::Kind::relu, negative_slope, 0};
+}
+constexpr Function clip(float low, float high) {
+  return {Function::Kind::clip, low, high};
+}
+constexpr Function hardswish(float alpha = 1.0F / 6, float beta = 0.5F) {
+  return {Function::Kind::hardswish, alpha, beta};
+}
+constexpr Function hardsigmoid(float alpha = 1.0F / 6, float beta = 0.5F) {
+  return {Function::Kind::hardsigmoid, alpha, beta};
+}
+constexpr Function silu(float alpha = 1) {
+  return {Function::Kind::swish, alpha, 0};
+}
+constexpr Function sigmoid() {
+  return {Function::Kind::logistic, 0, 0};
+}
+constexpr Function tangent() {
+  return {Function::Kind::tanh, 0, 0};
+}
+constexpr Function elu(float alpha = 1) {
+  return {Function::Kind::elu, alpha, 0};
+}
+constexpr Function gelu() {
+  return {Function::Kind::gelu_erf, 0, 0};
+}
+constexpr Function gelu_tanh() {
+  return {Function::Kind::gelu_tanh, 0, 0};
+}
+constexpr Function exponential() {
+  return {Function::Kind::exp, 0, 0};
+}
+constexpr Function square_root() {
+  return {Function::Kind::sqrt, 0, 0};
+}
+constexpr Function absolute() {
+  return {Function::Kind::abs, 0, 0};
+}
+constexpr Function line(float alpha, float beta) {
+  return {Function::Kind::linear, alpha, beta};
+}  // alpha x + beta
+
+// What happens to a result before it is stored: a function, or a sum or product with another tensor.
+struct Post {
+  enum class Kind : std::uint8_t { function, add, multiply };
+  Post(Function given) : function(given) {}  // implicit: a list of posts reads {relu()}
+  Post(Kind what, const Tensor& tensor) : kind(what), with(tensor) {}
+  Kind kind = Kind::function;
+  Function function;
+  Tensor with;
+};
+inline Post plus(const Tensor& tensor) {
+  return {Post::Kind::add, tensor};
+}
+inline Post times(const Tensor& tensor) {
+  return {Post::Kind::multiply, tensor};
+}
+using Posts = std::vector<Post>;
+
+// Images N C D H W with any number of spatial dimensions; `before`, `after`: padding. dilation 1 is none.
+struct Convolution {
+  Tensor source;
+  Weight weight, bias;  // bias: may be left out
+  Tensor result;
+  Shape stride, dilation, before, after;
+  Extent groups = 1;
+  Posts then = {};
+};
+void convolution(Program& program, const Convolution& how);
+
+// Rows of `source` times the transposed weight [outputs, inputs].
+struct Linear {
+  Tensor source;
+  Weight weight, bias;
+  Tensor result;
+  Posts then = {};
+};
+void linear(Program& program, const Linear& how);
+
+// Matrices in the last two dimensions; those before are broadcast. `transposed`: the right one, as it lies.
+struct MatrixProduct {
+  Tensor left, right, result;
+  bool transposed = false;
+  Posts then = {};
+};
+void matrix_product(Program& program, const MatrixProduct& how);
+
+struct Pool {
+  enum class Kind : std::uint8_t { max, average, average_with_padding };
+  Tensor source, result;
+  Shape kernel, stride, dilation, before, after;
+};
+void max_pool(Program& program, const Pool& how);
+void average_pool(Program& program, const Pool& how);               // divides by the places inside the image
+void average_pool_with_padding(Program& program, const Pool& how);  // divides by all places of the window
+
+// Windows of unequal size, along the last dimensions of a row-major tensor: that of output o is [begin, end), its sum
+// divided by `count`, the product over the dimensions.
+struct Span {
+  Extent begin, end, count;
+};
+struct UnevenPool {
+  Tensor source, result;
+  std::vector<std::vector<Span>> spans;
+  float divisor = 0;  // 0: as the spans say
+};
+void uneven_average_pool(Program& program, const UnevenPool& how);
+
+// scale x + shift by channel, with scale and shift of one element a channel.
+struct ScaleShift {
+  Tensor source;
+  Weight scale, shift;
+  Tensor result;
+  Posts then = {};
+};
+void scale_shift(Program& program, const ScaleShift& how);
+
+// (x - mean) / sqrt(variance + epsilon) * scale + shift over the last dimensions, `over` elements of them.
+struct LayerNorm {
+  Tensor source;
+  Weight scale, shift;  // may be left out
+  Tensor result;
+  Extent over = 1;
+  float epsilon = 0;
+};
+void layer_norm(Program& program, const LayerNorm& how);
+
+struct Apply {
+  Tensor source;
+  Function function;
+  Tensor result;
+  Posts then = {};
+};
+void apply(Program& program, const Apply& how);
+
+// left and right, of which `right` may be broadcast (extents of 1, or fewer dimensions).
+struct Combine {
+  Tensor left, right, result;
+  Posts then = {};
+};
+void add(Program& program, const Combine& how);
+void subtract(Program& program, const Combine& how);
+void multiply(Program& program, const Combine& how);
+void divide(Program& program, const Combine& how);
+
+struct Softmax {
+  Tensor source, result;
+  int axis = 0;
+};
+void softmax(Program& program, const Softmax& how);
+void log_softmax(Program& program, const Softmax& how);
+
+// `result` has extents of 1 where it is reduced.
+struct Reduce {
+  Tensor source, result;
+};
+// The mean over all places of an image N C D H W, in any layout; `result` is row-major, one element a channel.
+void mean_of_places(Program& program, const Reduce& how);
+void sum(Program& program, const Reduce& how);
+void mean(Program& program, const Reduce& how);
+void largest(Program& program, const Reduce& how);
+
+struct Concatenate {
+  std::vector<Tensor> sources;
+  int axis = 0;
+  Tensor result;
+};
+void concatenate(Program& program, const Concatenate& how);
+
+// From one layout to another.
+struct Reorder {
+  Tensor source, result;
+};
+void reorder(Program& program, const Reorder& how);
+
+// The rest is of row-major tensors. `order`: dimension i of the result is dimension order[i] of the source.
+struct Permute {
+  Tensor source;
+  Shape order;
+  Tensor result;
+};
+void permute(Program& program, const Permute& how);
+
+// A box: `length` elements in each dimension, of the source from `from` on in steps, to the result from `to` on in
+// steps. What is left out: from 0, in steps of 1.
+struct Copy {
+  Tensor source;
+  Shape from, step;
+  Shape length;
+  Tensor result;
+  Shape to, result_step;
+};
+void copy(Program& program, const Copy& how);
+
+struct Expand {
+  Tensor source, result;
+};
+void expand(Program& program, const Expand& how);  // writes a broadcast tensor out
+
+struct Fill {
+  Tensor result;
+  float value = 0;
+};
+void fill(Program& program, const Fill& how);
+
+// softmax(scale query key^T + mask) value, over the last two dimensions.
+struct Attention {
+  Tensor query, key, value, mask;  // mask: may be left out
+  Tensor result;
+  float scale = 1;
+  bool causal = false;
+};
+void attention(Program& program, const Attention& how);
+
+// Steps of load().
+
+// weight scale / sqrt(variance + epsilon) by output channel, in float64 and rounded once. Left out: weight or scale
+// of 1.
+struct ScaleWeight {
+  Weight weight, scale, variance;
+  double epsilon = 0;
+};
+Weight scale_weight(Program& program, const ScaleWeight& how);
+
+// (bias - mean) scale / sqrt(variance + epsilon) + shift. Each but mean and variance may be left out.
+struct ShiftBias {
+  Weight bias, mean, scale, variance, shift;
+  double epsilon = 0;
+};
+Weight shift_bias(Program& program, const ShiftBias& how);
+
+}  // namespace kit

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling: oneDNN's, and means over windows that its call cannot describe.
+#include <algorithm>
+#include <stdexcept>
+
+#include "kit/internals.hpp"
+#include "kit/operations.hpp"
+
+namespace kit {
+namespace {
+
+void pool(Program& program, dnnl::algorithm kind, const Pool& how) {
+  Internals& in = program.internals();
+  auto dilation = dims_of(how.dilation);
+  for (auto& one : dilation) --one;
+  const dnnl::pooling_forward::primitive_desc pd(
+      in.engine, dnnl::prop_kind::forward_inference, kind, desc_of(how.source), desc_of(how.result),
+      dims_of(how.stride), dims_of(how.kernel), dilation, dims_of(how.before), dims_of(how.after), plain_attributes());
+  in.add(dnnl::pooling_forward(pd), pd,
+         {{DNNL_ARG_SRC, in.handle(how.source, pd.src_desc())}, {DNNL_ARG_DST, in.handle(how.result, pd.dst_desc())}});
+}
+
+// Means over boxes, of every image and channel alike.
+struct Uneven {
+  memory source, result;
+  Extent planes, in_elements, out_elements;
+  std::vector<Extent> extents;
+  std::vector<std::vector<Span>> spans;
+  double divisor;
+
+  void operator()() const {
+    const auto* from = static_cast<const float*>(source.get_data_handle());
+    auto* to = static_cast<float*>(result.get_data_handle());
+#pragma omp parallel for schedule(static)
+    for (Extent plane = 0; plane < planes; ++plane)
+      for (Extent o = 0; o < out_elements; ++o) to[plane * out_elements + o] = mean(from + plane * in_elements, o);
+  }
+
+  float mean(const float* plane, Extent o) const {
+    double count = 1;
+    Span window[Shape::most];
+    for (std::size_t d = spans.size(); d-- > 0;) {
+      const auto places = static_cast<Extent>(spans[d].size());
+      window[d] = spans[d][static_cast<std::size_t>(o % places)];
+      count *= static_cast<double>(window[d].count);
+      o /= places;
+    }
+    return static_cast<float>(sum(plane, window, 0, 0) / (divisor != 0 ? divisor : count));
+  }
+
+  double sum(const float* plane, const Span* window, std::size_t d, Extent at) const {
+    double total = 0;
+    for (Extent i = window[d].begin; i < window[d].end; ++i) {
+      const Extent next = at * extents[d] + i;
+      total += d + 1 == spans.size() ? static_cast<double>(plane[next]) : sum(plane, window, d + 1, next);
+    }
+    return total;
+  }
+};
+
+}  // namespace
+
+void max_pool(Program& program, const Pool& how) {
+  pool(program, dnnl::algorithm::pooling_max, how);
+}
+void average_pool(Program& program, const Pool& how) {
+  pool(program, dnnl::algorithm::pooling_avg_exclude_padding, how);
+}
+void average_pool_with_padding(Program& program, const Pool& how) {
+  pool(program, dnnl::algorithm::pooling_avg_include_padding, how);
+}
+
+void mean_of_places(Program& program, const Reduce& how) {
+  Pool whole{how.source, {}, {}, {}, {}, {}, {}};
+  Shape ones = how.source.shape;
+  for (int d = 2; d < ones.rank; ++d) {
+    whole.kernel[whole.kernel.rank++] = ones[d];
+    whole.dilation[whole.dilation.rank++] = 1;
+    whole.before[whole.before.rank++] = 0;
+    ones[d] = 1;
+  }
+  whole.stride = whole.kernel;
+  whole.after = whole.before;
+  // of 1x1 images with whole blocks of channels all layouts are the same bytes
+  whole.result = how.result.as(ones);
+  whole.result.layout = how.source.layout;
+  if (desc_of(whole.result).get_size() == desc_of(how.result).get_size()) return average_pool(program, whole);
+  whole.result = program.internals().temporary(ones, how.source.layout);
+  average_pool(program, whole);
+  reorder(program, {whole.result, how.result.as(ones)});
+}
+
+void uneven_average_pool(Program& program, const UnevenPool& how) {
+  if (how.source.layout != Layout::plain || how.result.layout != Layout::plain)
+    throw std::logic_error("uneven pooling of another layout than row-major");
+  Internals& in = program.internals();
+  Uneven made{in.handle(how.source, desc_of(how.source)),
+              in.handle(how.result, desc_of(how.result)),
+              1,
+              1,
+              1,
+              {},
+              how.spans,
+              how.divisor};
+  const int first = how.source.shape.rank - static_cast<int>(how.spans.size());
+  for (int d = 0; d < first; ++d) made.planes *= how.source.shape[d];
+  for (int d = first; d < how.source.shape.rank; ++d) {
+    made.extents.push_back(how.source.shape[d]);
+    made.in_elements *= how.source.shape[d];
+    made.out_elements *= how.result.shape[d];
+  }
+  in.add_own(std::move(made), false, "kit:uneven_average");
+}
+
+}  // namespace kit

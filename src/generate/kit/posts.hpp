@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posts of an operation as oneDNN's attribute and arguments.
+#pragma once
+
+#include "kit/internals.hpp"
+#include "kit/operations.hpp"
+
+namespace kit {
+
+dnnl::algorithm algorithm_of(const Function& function);
+
+// Attributes of a call with these posts, and the arguments that they read. A sum with what lies where the result goes
+// is made in place.
+struct Posted {
+  Posted(Internals& in, const Posts& posts, const Tensor& result);
+  dnnl::primitive_attr attributes = plain_attributes();
+  std::vector<std::pair<int, memory>> arguments;
+};
+
+}  // namespace kit

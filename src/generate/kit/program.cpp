@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/program.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <stdexcept>
+
+#include "kit/internals.hpp"
+
+namespace kit {
+
+Program::Program(std::int64_t arena_bytes, int inputs, const std::vector<Extent>& outputs)
+    : internals_(std::make_unique<Internals>()) {
+  internals_->arena_bytes = static_cast<std::size_t>(arena_bytes);
+  internals_->readers.resize(static_cast<std::size_t>(inputs));
+  for (const Extent elements : outputs) {
+    internals_->output_offsets.push_back(internals_->output_bytes);
+    internals_->output_bytes += (static_cast<std::size_t>(elements) * sizeof(float) + 63) / 64 * 64;
+  }
+}
+
+Program::~Program() = default;
+
+void Program::step(const char* name) {
+  internals_->step = name;
+  internals_->temporary_now = 0;  // a step's temporaries end with it
+}
+
+void Program::load_steps() {
+  internals_->loading = true;
+}
+void Program::run_steps() {
+  internals_->loading = false;
+}
+
+void Program::finish() {
+  Internals& in = *internals_;
+  in.arena = allocate(in.arena_bytes);
+  in.weight_memory = allocate(in.weight_bytes);
+  in.outputs = allocate(in.output_bytes);
+  in.scratch = allocate(in.temporary_bytes + in.scratchpad_bytes);
+  for (auto& handle : in.scratchpads) handle.set_data_handle(in.scratch.get() + in.temporary_bytes);
+  for (auto& [handle, region, at, offset] : in.placed) {
+    const auto place = static_cast<std::size_t>(at);
+    std::byte* start = region == Region::arena     ? in.arena.get() + place
+                       : region == Region::output  ? in.outputs.get() + in.output_offsets.at(place)
+                       : region == Region::scratch ? in.scratch.get() + place
+                                                   : in.weight_memory.get() + in.stored.at(place).offset;
+    handle.set_data_handle(start + offset);
+  }
+  in.finished = true;
+}
+
+void Program::set_input(int number, const float* data) {
+  auto* start = reinterpret_cast<std::byte*>(const_cast<float*>(data));  // oneDNN's handles know no const
+  for (auto& [handle, offset] : internals_->readers.at(static_cast<std::size_t>(number)))
+    handle.set_data_handle(start + offset);
+}
+
+void Program::run() {
+  const dnnl_stream_t stream = internals_->stream.get();
+  for (const Call& call : internals_->calls) execute(call, stream);
+}
+
+const float* Program::output(int number) const {
+  return reinterpret_cast<const float*>(internals_->outputs.get() +
+                                        internals_->output_offsets.at(static_cast<std::size_t>(number)));
+}
+
+Facts Program::facts() const {
+  const Internals& in = *internals_;
+  Facts facts;
+  facts.arena_bytes = static_cast<std::int64_t>(in.arena_bytes);
+  facts.weight_bytes = static_cast<std::int64_t>(in.weight_bytes);
+  facts.scratch_bytes = static_cast<std::int64_t>(in.temporary_bytes + in.scratchpad_bytes);
+  facts.output_bytes = static_cast<std::int64_t>(in.output_bytes);
+  facts.calls = static_cast<int>(in.calls.size());
+  for (const Call& call : in.calls) {
+    facts.moves += call.moves_only ? 1 : 0;
+    facts.reference_kernels += std::string_view(call.kernel).substr(0, 3) == "ref" ? 1 : 0;
+  }
+  return facts;
+}
+
+std::string Program::profile(int rounds) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> least(internals_->calls.size(), 1e30);
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      const auto begin = Clock::now();
+      execute(internals_->calls[i], internals_->stream.get());
+      least[i] = std::min(least[i], std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    }
+  std::string text;
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    char time[32];
+    std::snprintf(time, sizeof time, "%10.1f us  ", least[i]);
+    text += time + std::string(internals_->calls[i].step) + "  " + internals_->calls[i].kernel + "\n";
+  }
+  return text;
+}
+
+}  // namespace kit

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A static program: calls of oneDNN, made once at start with their memory in place and executed in order. Stages
+// (stages/*.cpp) add the calls by the functions of operations.hpp; a run allocates and looks up nothing.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kit/tensor.hpp"
+
+namespace kit {
+
+struct Internals;
+
+// Bytes that a program holds, and what a run consists of.
+struct Facts {
+  std::int64_t arena_bytes = 0, weight_bytes = 0, scratch_bytes = 0, output_bytes = 0;
+  int calls = 0;              // in a run
+  int moves = 0;              // of these: reorders and copies, which compute nothing
+  int reference_kernels = 0;  // of these: kernels that oneDNN calls `ref`, its slow ones
+};
+
+class Program {
+ public:
+  // `outputs`: elements of each result.
+  Program(std::int64_t arena_bytes, int inputs, const std::vector<Extent>& outputs);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // For stages, until finish(). A weight by its name in the file of weights or of constants; asking twice is no matter.
+  Weight weight(const char* name, Shape shape);
+  Weight constant(const char* name, Shape shape);
+  // The weight as an operand of a run: row-major, unless it was computed in another layout.
+  Tensor stored(Weight weight);
+  // Memory for what is computed from weights; reads as a weight and, by stored(), as an operand.
+  Weight computed(Shape shape, Layout layout = Layout::plain);
+  // A weight for a later stage, by a name.
+  void keep(const char* name, Weight weight);
+  Weight kept(const char* name) const;
+  // Names what follows in errors and profiles. `name` must live as long as the program.
+  void step(const char* name);
+  // Calls that follow belong to load() until run_steps().
+  void load_steps();
+  void run_steps();
+  // Allocates all memory and binds the calls to it.
+  void finish();
+
+  // Puts a weight set in; `constants` may be null where the network has none. Throws with what is missing or of
+  // another shape or type.
+  void load(const char* weights, const char* constants);
+  // Contiguous float32, which must live until the run has ended.
+  void set_input(int number, const float* data);
+  void run();
+  // Result `number` of the last run, contiguous.
+  const float* output(int number) const;
+  Facts facts() const;
+  // Runs `rounds` times and gives a line for each call: least microseconds, step, kernel.
+  std::string profile(int rounds);
+
+  Internals& internals() { return *internals_; }
+
+ private:
+  std::unique_ptr<Internals> internals_;
+};
+
+}  // namespace kit

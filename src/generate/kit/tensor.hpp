@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of a generated program as constants: a shape, a layout and a place that is known before the program starts.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+
+namespace kit {
+
+using Extent = std::int64_t;
+
+// Up to eight extents; none is a scalar.
+struct Shape {
+  static constexpr int most = 8;
+  Extent extents[most] = {};
+  int rank = 0;
+
+  constexpr Shape() = default;
+  constexpr Shape(std::initializer_list<Extent> all) {
+    if (all.size() > most) throw std::length_error("a tensor of more than 8 dimensions");
+    for (const Extent one : all) extents[rank++] = one;
+  }
+  constexpr Extent operator[](int i) const { return extents[i]; }
+  constexpr Extent& operator[](int i) { return extents[i]; }
+  constexpr const Extent* begin() const { return extents; }
+  constexpr const Extent* end() const { return extents + rank; }
+  constexpr Extent elements() const {
+    Extent product = 1;
+    for (const Extent one : *this) product *= one;
+    return product;
+  }
+};
+
+// Of four dimensions N, C, H, W: row-major; N H W C; N C/b H W b, channels padded with zeros to whole blocks.
+enum class Layout : std::uint8_t { plain, channels_last, blocked8, blocked16 };
+
+// The arena, the caller's inputs, the results, the weights, memory that one step uses alone.
+enum class Region : std::uint8_t { none, arena, input, output, weights, scratch };
+
+// float32. `at`: bytes from the start of the arena or the scratch; number of the input, output or weight.
+struct Tensor {
+  Region region = Region::none;
+  std::int64_t at = 0;
+  Shape shape;
+  Layout layout = Layout::plain;
+
+  constexpr explicit operator bool() const { return region != Region::none; }
+  // The same row-major bytes as another shape.
+  constexpr Tensor as(Shape other) const { return {region, at, other, layout}; }
+};
+
+constexpr Tensor arena(std::int64_t at, Shape shape, Layout layout = Layout::plain) {
+  return {Region::arena, at, shape, layout};
+}
+constexpr Tensor input(std::int64_t number, Shape shape) {
+  return {Region::input, number, shape, Layout::plain};
+}
+constexpr Tensor output(std::int64_t number, Shape shape, Layout layout = Layout::plain) {
+  return {Region::output, number, shape, layout};
+}
+
+// A tensor of the weights file, or one that is computed from such whenever weights are loaded.
+struct Weight {
+  int number = -1;
+  Shape shape;
+  constexpr explicit operator bool() const { return number >= 0; }
+  constexpr Weight as(Shape other) const { return {number, other}; }
+};
+
+}  // namespace kit

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations with weights: convolutions, linear layers, norms; matrix products and attention.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "generate/operations.hpp"
+
+namespace strata::generate {
+namespace {
+
+std::string maybe_weight(const Emitter& e, std::string_view argument) {
+  return e.has(argument) ? e.weight(e.node().tensor(argument)) : std::string();
+}
+
+void convolution(Emitter& e) {
+  const int source = e.node().tensor("input"), weight = e.node().tensor("weight");
+  const auto& kernel = e.shape(weight);
+  if (e.shape(source).size() != kernel.size()) throw Unsupported("a convolution of an input without a batch");
+  const auto rank = kernel.size() - 2;
+  const auto dilation = e.integers("dilation", rank);
+  std::vector<std::int64_t> before, after;
+  if (e.node().find("padding")->plain.is_string()) {
+    for (std::size_t i = 0; i < rank; ++i) {
+      const auto whole = e.node().text("padding") == "same" ? dilation[i] * (kernel[i + 2] - 1) : 0;
+      before.push_back(whole / 2);
+      after.push_back(whole - whole / 2);
+    }
+  } else {
+    before = after = e.integers("padding", rank);
+  }
+  const auto groups = e.node().integer("groups");
+  e.call("convolution", {{"source", e.tensor(source)},
+                         {"weight", e.weight(weight)},
+                         {"bias", maybe_weight(e, "bias")},
+                         {"result", e.result()},
+                         {"stride", braces(e.integers("stride", rank))},
+                         {"dilation", braces(dilation)},
+                         {"before", braces(before)},
+                         {"after", braces(after)},
+                         {"groups", groups == 1 ? "" : std::to_string(groups)},
+                         {"then", e.posts()}});
+}
+
+void need_plain(const Emitter& e, int value) {
+  if (e.layout(value) != compiler::Layout::plain) throw Unsupported("a layout that is not row-major");
+}
+
+void linear(Emitter& e) {
+  const int source = e.node().tensor("input"), weight = e.node().tensor("weight");
+  if (e.shape(weight).size() != 2) throw Unsupported("a linear layer whose weight is no matrix");
+  need_plain(e, source);
+  e.call("linear", {{"source", e.tensor(source)},
+                    {"weight", e.weight(weight)},
+                    {"bias", maybe_weight(e, "bias")},
+                    {"result", e.result()},
+                    {"then", e.posts()}});
+}
+
+void matmul(Emitter& e) {
+  const int left = e.self(), right = e.node().tensor(e.has("mat2") ? "mat2" : "other");
+  need_plain(e, left);
+  need_plain(e, right);
+  e.call("matrix_product",
+         {{"left", e.tensor(left)}, {"right", e.tensor(right)}, {"result", e.result()}, {"then", e.posts()}});
+}
+
+// A batch norm that no pass has turned into anything else.
+void batch_norm(Emitter& e) {
+  if (e.has("training") && e.node().flag("training")) throw Unsupported("batch_norm with the batch's own statistics");
+  const auto scale = maybe_weight(e, "weight"), shift = maybe_weight(e, "bias"), mean = maybe_weight(e, "running_mean"),
+             variance = maybe_weight(e, "running_var");
+  const auto epsilon = double_literal(e.node().number("eps"));
+  const auto listed = [](const Fields& fields) {
+    std::string text;
+    for (const auto& [name, value] : fields)
+      if (!value.empty()) text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
+    return text;
+  };
+  e.call(
+      "scale_shift",
+      {{"source", e.tensor(e.self())},
+       {"scale", fmt::format("scale_weight(p, {{{}}})",
+                             listed({{"scale", scale}, {"variance", variance}, {"epsilon", epsilon}}))},
+       {"shift",
+        fmt::format(
+            "shift_bias(p, {{{}}})",
+            listed(
+                {{"mean", mean}, {"scale", scale}, {"variance", variance}, {"shift", shift}, {"epsilon", epsilon}}))},
+       {"result", e.result()},
+       {"then", e.posts()}});
+}
+
+void scale_shift(Emitter& e) {
+  e.call("scale_shift", {{"source", e.tensor(e.self())},
+                         {"scale", maybe_weight(e, "scale")},
+                         {"shift", maybe_weight(e, "shift")},
+                         {"result", e.result()},
+                         {"then", e.posts()}});
+}
+
+void scale_weight(Emitter& e) {
+  e.weight_call("scale_weight", {{"weight", maybe_weight(e, "weight")},
+                                 {"scale", maybe_weight(e, "gamma")},
+                                 {"variance", maybe_weight(e, "var")},
+                                 {"epsilon", double_literal(e.node().number("eps"))}});
+}
+
+void shift_bias(Emitter& e) {
+  e.weight_call("shift_bias", {{"bias", maybe_weight(e, "bias")},
+                               {"mean", maybe_weight(e, "mean")},
+                               {"scale", maybe_weight(e, "gamma")},
+                               {"variance", maybe_weight(e, "var")},
+                               {"shift", maybe_weight(e, "beta")},
+                               {"epsilon", double_literal(e.node().number("eps"))}});
+}
+
+void layer_norm(Emitter& e) {
+  std::int64_t over = 1;
+  for (const auto one : e.node().ints("normalized_shape")) over *= one;
+  need_plain(e, e.self());
+  e.call("layer_norm", {{"source", e.tensor(e.self())},
+                        {"scale", maybe_weight(e, "weight")},
+                        {"shift", maybe_weight(e, "bias")},
+                        {"result", e.result()},
+                        {"over", std::to_string(over)},
+                        {"epsilon", float_literal(e.node().number("eps"))}});
+}
+
+void attention(Emitter& e) {
+  const auto& node = e.node();
+  if (node.number("dropout_p") != 0) throw Unsupported("attention with dropout");
+  if (e.has("enable_gqa") && node.flag("enable_gqa")) throw Unsupported("attention with grouped queries");
+  const int query = node.tensor("query");
+  for (const char* name : {"query", "key", "value"}) need_plain(e, node.tensor(name));
+  const double scale =
+      e.has("scale") ? node.number("scale") : 1 / std::sqrt(static_cast<double>(e.shape(query).back()));
+  e.call("attention", {{"query", e.tensor(query)},
+                       {"key", e.tensor(node.tensor("key"))},
+                       {"value", e.tensor(node.tensor("value"))},
+                       {"mask", e.has("attn_mask") ? e.tensor(node.tensor("attn_mask")) : ""},
+                       {"result", e.result()},
+                       {"scale", float_literal(scale)},
+                       {"causal", node.flag("is_causal") ? "true" : ""}});
+}
+
+}  // namespace
+
+void add_layers(Operations& table) {
+  for (const char* name : {"conv1d", "conv2d", "conv3d"}) table[name] = convolution;
+  for (const char* name : {"matmul", "mm", "bmm"}) table[name] = matmul;
+  table["linear"] = linear;
+  table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
+  table["layer_norm"] = layer_norm;
+  table["scaled_dot_product_attention"] = attention;
+  table["strata.scale_shift"] = scale_shift;
+  table["strata.scale_weight"] = scale_weight;
+  table["strata.shift_bias"] = shift_bias;
+}
+
+}  // namespace strata::generate

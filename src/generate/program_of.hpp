@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a bundle to the program that the generator writes, for the processor of this machine.
+#pragma once
+
+#include <filesystem>
+
+#include "common/result.hpp"
+#include "compiler/program.hpp"
+
+namespace strata::generate {
+
+// Error: the bundle has no captured graph (with capture's reason), or what the compiler says.
+Result<compiler::Program> program_of(const std::filesystem::path& bundle);
+
+}  // namespace strata::generate

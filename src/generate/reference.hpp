@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stored input, output and allowed error that a generated program compares itself with.
+#pragma once
+
+#include <filesystem>
+
+#include "common/result.hpp"
+#include "compiler/program.hpp"
+
+namespace strata::generate {
+
+// From the bundle's first input: `input/<name>` float32, `output/<name>` the reference in float64, `bound/<name>` one
+// float64: 8 times the largest relative error ||a - w|| / ||w|| of the bundle's sound float32 runs (docs/method.md).
+Result<void> write_reference(const std::filesystem::path& file, const compiler::Program& program,
+                             const std::filesystem::path& bundle);
+
+}  // namespace strata::generate

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/stages.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "generate/operations.hpp"
+
+namespace strata::generate {
+namespace {
+
+constexpr std::size_t most_steps = 40;  // in a stage before it is split by the next component of module names
+
+using compiler::Program;
+using compiler::Step;
+using compiler::When;
+
+// The first `count` components of a module's path.
+std::string prefix(const std::string& module, int count) {
+  std::size_t at = 0;
+  for (int i = 0; i < count; ++i) {
+    at = module.find('.', i == 0 ? 0 : at + 1);
+    if (at == std::string::npos) return module;
+  }
+  return module.substr(0, at);
+}
+
+std::vector<Stage> split(const Program& program, const std::vector<int>& steps, int depth) {
+  std::vector<Stage> stages;
+  for (const int i : steps) {
+    const auto module = prefix(program.steps[static_cast<std::size_t>(i)].node.module, depth);
+    // what the network itself does between two modules belongs to the one before
+    if (stages.empty() || (!module.empty() && module != stages.back().module)) stages.push_back({"", module, {}});
+    stages.back().steps.push_back(i);
+  }
+  return stages;
+}
+
+std::string shape_text(const Program& program, int value) {
+  const auto& place = program.place(value);
+  const auto layout =
+      place.layout == compiler::Layout::plain ? "" : fmt::format(" {}", compiler::name_of(place.layout));
+  return brackets(program.value(value).shape) + layout;
+}
+
+// "layer1.0.conv1 (Conv2d, resnet.py:97) with batch_norm_1, relu_1"
+std::string title(const Step& step) {
+  const auto& node = step.node;
+  std::string text = node.module.empty() ? node.name : node.module;
+  std::vector<std::string> about;
+  if (!node.module_type.empty() && !node.module.empty()) about.push_back(node.module_type);
+  if (!node.source.empty()) about.push_back(node.source);
+  if (!about.empty()) text += fmt::format(" ({})", fmt::join(about, ", "));
+  if (step.covers.size() > 1)
+    text += fmt::format(" with {}", fmt::join(step.covers.begin() + 1, step.covers.end(), ", "));
+  return text;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\\', '/');
+  return text;
+}
+
+class Writer {
+ public:
+  Writer(const Program& program, const ValueNames& names, const std::vector<Stage>& stages)
+      : program_(program), names_(names), stages_(stages) {
+    for (std::size_t i = 0; i < program.steps.size(); ++i)
+      if (program.steps[i].when == When::load && !program.steps[i].view)
+        for (const int value : program.steps[i].node.outputs) made_by_[value] = static_cast<int>(i);
+  }
+
+  Result<std::vector<std::vector<std::string>>> write() {
+    find_shared();
+    std::vector<std::vector<std::string>> all;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      lines_.clear();
+      for (const int value : borrowed_[s])
+        lines_.push_back(
+            fmt::format("const Weight {} = p.kept({});", names_.name(value), string_literal(names_.name(value))));
+      for (const int i : stages_[s].steps)
+        if (auto done = add_step(i); !done) return tl::unexpected(done.error());
+      all.push_back(lines_);
+    }
+    return all;
+  }
+
+ private:
+  // The load steps that a step needs, each after what it needs itself.
+  void needed_by(const Step& step, std::vector<int>& into) const {
+    for (const int value : compiler::operands_of(step)) {
+      const auto found = made_by_.find(program_.place(value).storage);
+      if (found == made_by_.end() || std::find(into.begin(), into.end(), found->second) != into.end()) continue;
+      needed_by(program_.steps[static_cast<std::size_t>(found->second)], into);
+      into.push_back(found->second);
+    }
+  }
+
+  // What a stage uses of the load steps that an earlier one wrote.
+  void find_shared() {
+    borrowed_.resize(stages_.size());
+    std::map<int, std::size_t> written;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      std::vector<int> needed;
+      for (const int i : stages_[s].steps) needed_by(program_.steps[static_cast<std::size_t>(i)], needed);
+      for (const int load : needed)
+        if (const auto [at, fresh] = written.emplace(load, s); !fresh)
+          for (const int value : program_.steps[static_cast<std::size_t>(load)].node.outputs) {
+            borrowed_[s].push_back(value);
+            kept_.insert(value);
+          }
+    }
+  }
+
+  Result<void> add_step(int index) {
+    const Step& step = program_.steps[static_cast<std::size_t>(index)];
+    std::vector<int> needed;
+    needed_by(step, needed);
+    std::string to;
+    std::int64_t bytes = 0;
+    for (const int value : step.node.outputs) {
+      to += (to.empty() ? "" : ", ") + shape_text(program_, value);
+      bytes += program_.place(value).bytes;
+    }
+    const auto operands = compiler::operands_of(step);
+    if (!lines_.empty()) lines_.emplace_back();
+    lines_.push_back("// " + one_line(title(step)));
+    lines_.push_back(fmt::format("// {} -> {}, {} bytes",
+                                 operands.empty() ? "nothing" : shape_text(program_, operands.front()), to,
+                                 grouped(bytes)));
+    lines_.push_back(
+        fmt::format("p.step({});", string_literal(step.node.module.empty() ? step.node.name : step.node.module)));
+    for (const int load : needed)
+      if (auto done = add_load_step(load); !done) return done;
+    return emit(step);
+  }
+
+  Result<void> add_load_step(int index) {
+    if (!written_.insert(index).second) return {};
+    const Step& step = program_.steps[static_cast<std::size_t>(index)];
+    const bool folds = step.node.operation() == "strata.scale_weight" || step.node.operation() == "strata.shift_bias";
+    if (!folds) {
+      for (const int value : step.node.outputs)
+        if (program_.place(value).storage == value)
+          lines_.push_back(fmt::format("const Weight {} = p.computed({}, {});", names_.name(value),
+                                       braces(program_.value(value).shape),
+                                       layout_literal(program_.place(value).layout, program_.block)));
+      lines_.emplace_back("p.load_steps();");
+    }
+    if (auto done = emit(step); !done) return done;
+    if (!folds) lines_.emplace_back("p.run_steps();");
+    for (const int value : step.node.outputs)
+      if (kept_.contains(value))
+        lines_.push_back(fmt::format("p.keep({}, {});", string_literal(names_.name(value)), names_.name(value)));
+    return {};
+  }
+
+  Result<void> emit(const Step& step) {
+    const auto found = operations().find(step.node.operation());
+    if (found == operations().end())
+      return fail(fmt::format("no operation {} ({})", step.node.operation(), compiler::where(step)), "",
+                  Exit::environment);
+    Emitter emitter(program_, names_, step);
+    try {
+      found->second(emitter);
+    } catch (const Unsupported& refused) {
+      return fail(fmt::format("{}: {}", compiler::where(step), refused.what()), "", Exit::environment);
+    } catch (const graph::ArgumentError& refused) {
+      return fail(refused.what(), "remove the bundle's folder; it is made again");
+    }
+    lines_.insert(lines_.end(), emitter.lines().begin(), emitter.lines().end());
+    return {};
+  }
+
+  const Program& program_;
+  const ValueNames& names_;
+  const std::vector<Stage>& stages_;
+  std::map<int, int> made_by_;  // value -> load step
+  std::vector<std::vector<int>> borrowed_;
+  std::set<int> kept_, written_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<Stage> stages_of(const Program& program) {
+  std::vector<int> all;
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    if (program.steps[i].when == When::run && !program.steps[i].view) all.push_back(static_cast<int>(i));
+  std::vector<Stage> stages;
+  for (auto& stage : split(program, all, 1)) {
+    if (stage.steps.size() <= most_steps) {
+      stages.push_back(std::move(stage));
+      continue;
+    }
+    auto parts = split(program, stage.steps, 2);
+    std::move(parts.begin(), parts.end(), std::back_inserter(stages));
+  }
+  Names names;
+  names.unique("build");  // the function that calls all stages
+  for (auto& stage : stages) stage.name = names.unique(stage.module.empty() ? "network" : stage.module);
+  return stages;
+}
+
+std::vector<int> unknown_steps(const Program& program) {
+  std::vector<int> unknown;
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    if (!program.steps[i].view && !operations().contains(program.steps[i].node.operation()))
+      unknown.push_back(static_cast<int>(i));
+  return unknown;
+}
+
+Result<std::vector<std::vector<std::string>>> statements_of(const Program& program, const ValueNames& names,
+                                                            const std::vector<Stage>& stages) {
+  return Writer(program, names, stages).write();
+}
+
+}  // namespace strata::generate

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of model.h on the program that the stages build.
+#include "model.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace network = @namespace@;
+
+namespace {
+
+thread_local std::string error;
+
+// Runs `work`; what it throws becomes the thread's error, and `failed` the result.
+template <class Result, class Work>
+Result guarded(Result failed, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+    return failed;
+  }
+}
+
+ModelTensor tensor_of(const network::Port& port) {
+  ModelTensor tensor{port.name, port.shape.rank, {}, port.shape.elements()};
+  for (int i = 0; i < port.shape.rank; ++i) tensor.extents[i] = port.shape[i];
+  return tensor;
+}
+
+template <std::size_t count>
+std::vector<ModelTensor> tensors_of(const network::Port (&ports)[count]) {
+  std::vector<ModelTensor> tensors;
+  for (const auto& port : ports) tensors.push_back(tensor_of(port));
+  return tensors;
+}
+
+const ModelTensor* at(const std::vector<ModelTensor>& tensors, int number) {
+  return number >= 0 && number < static_cast<int>(tensors.size()) ? &tensors[static_cast<std::size_t>(number)]
+                                                                  : nullptr;
+}
+
+std::vector<kit::Extent> output_elements() {
+  std::vector<kit::Extent> all;
+  for (const auto& port : network::outputs) all.push_back(port.shape.elements());
+  return all;
+}
+
+const char* instructions() {
+  const auto isa = dnnl_get_effective_cpu_isa();
+  if (isa >= dnnl_cpu_isa_avx512_core && (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core) return "AVX-512";
+  if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2) return "AVX2";
+  return "SSE4.1";
+}
+
+}  // namespace
+
+struct Model {
+  kit::Program program{network::arena_bytes, static_cast<int>(std::size(network::inputs)), output_elements()};
+  int threads = 0;
+  std::string profile;
+};
+
+const char* model_name(void) {
+  return network::name;
+}
+
+const char* model_library(void) {
+  static const std::string text = [] {
+    const auto* version = dnnl_version();
+    return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch) + " with " + instructions();
+  }();
+  return text.c_str();
+}
+
+const char* model_error(void) {
+  return error.c_str();
+}
+int model_input_count(void) {
+  return static_cast<int>(std::size(network::inputs));
+}
+int model_output_count(void) {
+  return static_cast<int>(std::size(network::outputs));
+}
+
+const ModelTensor* model_input(int number) {
+  static const auto all = tensors_of(network::inputs);
+  return at(all, number);
+}
+
+const ModelTensor* model_output_tensor(int number) {
+  static const auto all = tensors_of(network::outputs);
+  return at(all, number);
+}
+
+Model* model_create(int threads) {
+  return guarded<Model*>(nullptr, [&] {
+    if (threads > 0) omp_set_num_threads(threads);
+    auto model = std::make_unique<Model>();
+    model->threads = omp_get_max_threads();
+    network::build(model->program);
+    model->program.finish();
+    return model.release();
+  });
+}
+
+void model_destroy(Model* model) {
+  delete model;
+}
+
+int model_load(Model* model, const char* weights, const char* constants) {
+  return guarded(-1, [&] {
+    model->program.load(weights, constants);
+    return 0;
+  });
+}
+
+void model_set_input(Model* model, int number, const float* data) {
+  model->program.set_input(number, data);
+}
+
+int model_run(Model* model) {
+  return guarded(-1, [&] {
+    model->program.run();
+    return 0;
+  });
+}
+
+const float* model_output(const Model* model, int number) {
+  return model->program.output(number);
+}
+
+ModelFacts model_facts(const Model* model) {
+  const kit::Facts facts = model->program.facts();
+  return {facts.arena_bytes,
+          network::least_arena_bytes,
+          facts.weight_bytes,
+          facts.scratch_bytes,
+          facts.output_bytes,
+          network::parameters,
+          facts.calls,
+          facts.moves,
+          facts.reference_kernels,
+          model->threads};
+}
+
+const char* model_profile(Model* model, int rounds) {
+  return guarded<const char*>("", [&] {
+    model->profile = model->program.profile(rounds);
+    return model->profile.c_str();
+  });
+}

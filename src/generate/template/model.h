@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+   The network as a library for C and any language that can call C. One thread at a time may use a Model. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Model Model;
+
+/* An input or output: contiguous float32 of `rank` extents, `elements` in all. */
+typedef struct {
+  const char* name;
+  int rank;
+  int64_t extents[8];
+  int64_t elements;
+} ModelTensor;
+
+/* Bytes that a Model holds, and what a run consists of. */
+typedef struct {
+  int64_t arena_bytes, least_arena_bytes; /* for activations: as planned, and what no plan can go below */
+  int64_t weight_bytes, scratch_bytes, output_bytes;
+  int64_t parameters; /* elements */
+  int calls, moves, reference_kernels, threads;
+} ModelFacts;
+
+const char* model_name(void);
+const char* model_library(void); /* "oneDNN 3.2.0 with AVX-512" */
+/* Why the last call of this thread failed. */
+const char* model_error(void);
+int model_input_count(void);
+int model_output_count(void);
+const ModelTensor* model_input(int number);
+const ModelTensor* model_output_tensor(int number);
+
+/* Makes all calls and allocates all memory, for `threads` threads (0: as OpenMP says). NULL on failure. */
+Model* model_create(int threads);
+void model_destroy(Model* model);
+/* Puts the weights of a safetensors file in, by PyTorch's names; at first, and again at any time. `constants`: the file
+   of what is no weight of the network, or NULL where there is none. 0, or -1 on failure. */
+int model_load(Model* model, const char* weights, const char* constants);
+/* Of the tensor as declared; must live until the run has ended. */
+void model_set_input(Model* model, int number, const float* data);
+int model_run(Model* model); /* 0, or -1 on failure */
+/* Of the last run, valid until the next. */
+const float* model_output(const Model* model, int number);
+ModelFacts model_facts(const Model* model);
+/* A line for each call: least microseconds of `rounds` runs, layer, kernel. Valid until the next call of it. */
+const char* model_profile(Model* model, int rounds);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

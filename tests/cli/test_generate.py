@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata generate`: a folder of C++ that is built and run without PyTorch, Python and strata, and what is refused before anything is written."""
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+RESIDUAL = f"{ROOT / 'tests' / 'levels' / 'networks.py'}:residual_network"
+UNKNOWN = f"{ROOT / 'tests' / 'levels' / 'primitive_networks.py'}:unknown_operation"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, cache):
+    from conftest import Strata
+
+    return Strata(tmp_path_factory.mktemp("generate") / "place", cache)
+
+
+@pytest.fixture(scope="module")
+def program(place):
+    """A generated MNIST network, built."""
+    if not (ROOT / ".venv" / "lib" / "libdnnl.so").exists():
+        pytest.skip("no oneDNN in strata's own environment")
+    folder = place.folder / "mnist"
+    done = place.run("generate", "mnist_convnet", "-o", str(folder), "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert str(folder) in done.stdout and "cmake -S" in done.stdout
+    for command in (["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"], ["cmake", "--build", folder / "build", "-j2"]):
+        built = subprocess.run(command, capture_output=True, text=True)
+        assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    return folder
+
+
+def test_the_program_equals_the_reference_that_is_stored_with_it(program):
+    done = subprocess.run([program / "build" / "network", "--check", "--threads", "1"], capture_output=True, text=True)
+    assert done.returncode == 0 and "output: error" in done.stdout and "equal" in done.stdout and "first result" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_program_notices_other_weights(program, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    tensors = {name: np.array(value) for name, value in load_file(program / "weights.safetensors").items()}
+    tensors["conv1.weight"][0] *= 1.1
+    save_file(tensors, tmp_path / "other.safetensors")
+    done = subprocess.run([program / "build" / "network", "--check", "--weights", tmp_path / "other.safetensors"], capture_output=True, text=True)
+    assert done.returncode == 1 and "WRONG" in done.stdout
+    done = subprocess.run([program / "build" / "network", "--check", "--weights", tmp_path / "none.safetensors"], capture_output=True, text=True)
+    assert done.returncode == 1 and "none.safetensors" in done.stderr
+
+
+def test_the_program_needs_onednn_and_nothing_of_python_or_pytorch(program):
+    libraries = subprocess.run(["ldd", program / "build" / "network"], capture_output=True, text=True, check=True).stdout
+    assert "libdnnl" in libraries and not any(word in libraries for word in ("torch", "python", "strata", "not found"))
+
+
+def test_classifies_a_photograph_and_refuses_what_is_none(program):
+    photograph = Path(importlib.util.find_spec("sklearn").submodule_search_locations[0]) / "datasets" / "images" / "china.jpg"
+    done = subprocess.run([program / "build" / "network", photograph], capture_output=True, text=True)
+    if "without libjpeg" in done.stderr:
+        pytest.skip("no libjpeg headers here")
+    scores = [float(line.split()[0]) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(scores) == 5 and scores == sorted(scores, reverse=True), done.stdout + done.stderr
+    done = subprocess.run([program / "build" / "network", __file__], capture_output=True, text=True)
+    assert done.returncode == 1 and "JPEG" in done.stderr
+
+
+def test_the_code_names_the_users_layers_shapes_and_bytes(program):
+    stage = next((program / "stages").glob("*conv2.cpp")).read_text()
+    assert "// conv2 (Conv2d, model.py:" in stage and "bytes" in stage and 'p.weight("conv2.weight", {64, 32, 3, 3})' in stage and "relu()" in stage
+    assert "arena_bytes" in (program / "plan.hpp").read_text() and "conv1.weight" not in (program / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
+                                                 (["--bach", "2"], "--bach")])
+def test_refuses_bad_options_before_anything_starts(arguments, says, place, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    (tmp_path / "file").touch()
+    words = [word.format(full=tmp_path / "full", file=tmp_path / "file", missing=tmp_path / "missing") for word in arguments]
+    if "-o" not in words:
+        words += ["-o", str(tmp_path / "new")]
+    done = place.run("generate", RESIDUAL, *words)
+    assert done.returncode == 2 and says in done.stderr and not (tmp_path / "new").exists(), done.stderr
+    assert [one.name for one in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+def test_an_operation_that_cannot_be_written_is_named_with_its_place(place, tmp_path):
+    done = place.run("generate", UNKNOWN, "-o", str(tmp_path / "new"), "--threads", "1")
+    assert done.returncode == 3 and "sort" in done.stderr and "primitive_networks.py:" in done.stderr and not any(tmp_path.iterdir()), done.stderr
+
+
+def test_an_empty_folder_is_filled(place, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = place.run("generate", RESIDUAL, "-o", str(tmp_path / "empty"), "--threads", "1")
+    assert done.returncode == 0 and (tmp_path / "empty" / "plan.hpp").exists(), done.stderr
+    assert not list(tmp_path.glob("*.partial*"))
+    shutil.rmtree(tmp_path / "empty")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The level static: generated programs on odd shapes against float64, weights that change, what is refused and how it is said, memory and allocations."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from client import ROOT, Failed, Worker, compare_all, error, level_folder, prepare
+from safetensors.numpy import load_file, save_file
+from test_cpp_levels import BUILD, STATIC
+from test_onednn import bounds
+from test_python_levels import SETS, reference, running  # noqa: F401  a fixture
+
+if not STATIC:
+    pytest.skip((BUILD / "level_static.missing").read_text(), allow_module_level=True)
+
+
+@pytest.mark.parametrize("name", ["image_operations", "residual_operations", "block_operations"])
+def test_computes_what_eager_computes_on_odd_shapes_with_every_weight_set(name, bundles, running):  # noqa: F811
+    bundle = bundles(name)
+    worker, loaded = running("static", name)
+    assert loaded["settings"]["layout"] == "any" and loaded["settings"]["graph"] == "exported"
+    for weights in (*SETS, "timed"):  # and back again: the load steps run for every set
+        worker.ask("weights", weights=weights)
+        outputs, bound = worker.prove([0, 1]), bounds(bundle, weights)
+        assert {key.split("/")[1] for key in outputs} == bound.keys()
+        wrong = {key: found for key, value in outputs.items() if not (found := error({key: value}, reference(bundle, weights))) <= bound[key.split("/")[1]]}
+        assert not wrong, (weights, {key: (found, bound[key.split("/")[1]]) for key, found in wrong.items()})
+
+
+def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles, running):  # noqa: F811
+    facts = running("static", "resnet18")[0].ask("report")["facts"]
+    with Worker("onednn", bundles("resnet18")) as other:
+        other.load()
+        one_by_one = other.ask("report")["facts"]
+    assert facts["primitives"] < one_by_one["primitives"] / 2 and facts["reference_kernels"] == 0
+    assert 0 < facts["least_arena_bytes"] <= facts["arena_bytes"] < one_by_one["buffer_bytes"] / 4
+    assert facts["weight_bytes"] >= 4 * json.loads((bundles("resnet18") / "bundle.json").read_text())["parameters"]
+
+
+def test_counts_the_library_and_the_weights_as_what_must_be_shipped(bundles, artefacts, running):  # noqa: F811
+    loaded = running("static", "resnet18")[1]
+    library = artefacts("static", "resnet18") / "network.so"
+    assert loaded["artefact_bytes"] == library.stat().st_size + (bundles("resnet18") / "weights" / "timed.safetensors").stat().st_size
+
+
+def test_the_operations_of_level_json_are_those_that_the_generator_knows():
+    known = json.loads(subprocess.run([BUILD / "strata_generate", "--operations"], capture_output=True, check=True).stdout)
+    assert json.loads((level_folder("static") / "level.json").read_text())["operations"] == known and len(known) > 50
+
+
+def test_an_operation_that_it_lacks_is_unsupported_with_its_place(bundles, tmp_path):
+    answer = prepare("static", bundles("unknown_operation"), tmp_path)
+    assert answer["ok"] is False and answer["code"] == "unsupported" and re.search(r"no operation sort \(.*primitive_networks\.py:\d+", answer["what"])
+
+
+def test_a_network_that_does_not_export_is_unsupported_with_its_place(bundles, tmp_path):
+    answer = prepare("static", bundles("branching"), tmp_path)
+    assert answer["ok"] is False and answer["code"] == "unsupported" and "networks.py:" in answer["what"] + answer["hint"]
+
+
+def test_without_a_compiler_it_is_unavailable_and_says_what_to_install(bundles, tmp_path):
+    answer = prepare("static", bundles("mnist"), tmp_path, CXX="/nowhere/c++")
+    assert answer["ok"] is False and answer["code"] == "unavailable" and "/nowhere/c++" in answer["what"] and "CXX" in answer["hint"]
+
+
+@pytest.mark.parametrize(("change", "code", "says"), [("lacks", "failed", "lacks the weight"), ("shape", "failed", "is needed"), ("nan", "unsupported", "holds NaN")])
+def test_refuses_weights_that_do_not_fit(change, code, says, bundles, artefacts, tmp_path):
+    bundle = tmp_path / "bundle"
+    shutil.copytree(bundles("residual_operations"), bundle)
+    path = bundle / "weights" / "timed.safetensors"
+    tensors = {name: np.array(value) for name, value in load_file(path).items()}
+    if change == "lacks":
+        del tensors["same.bias"]
+    elif change == "shape":
+        tensors["same.bias"] = tensors["same.bias"][:7].copy()
+    else:
+        tensors["same.bias"][3] = np.nan
+    save_file(tensors, path)
+    with Worker("static", bundle, artefacts("static", "residual_operations")) as worker, pytest.raises(Failed) as failed:
+        worker.load()
+    assert failed.value.code == code and "'same.bias'" in failed.value.what and says in failed.value.what
+
+
+def test_runs_on_one_openmp_and_without_pytorch(bundles, artefacts):
+    with Worker("static", bundles("mnist"), artefacts("static", "mnist"), threads=1) as worker:
+        assert worker.load()["settings"]["threads"] == 1
+        worker.prove([0])
+        libraries = {line.split()[-1] for line in Path(f"/proc/{worker.process.pid}/maps").read_text().splitlines() if ".so" in line}
+        threads = len(list(Path(f"/proc/{worker.process.pid}/task").iterdir()))
+    assert len([one for one in libraries if re.search(r"lib(gomp|iomp|omp)", one)]) == 1 and threads == 1
+    assert not any("torch" in one for one in libraries)
+
+
+def test_a_thousand_runs_of_the_program_allocate_nothing(bundles, artefacts, tmp_path):
+    here = Path(__file__).resolve().parent
+    counter = tmp_path / "count_allocations.so"
+    subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", here / "count_allocations.cpp", "-o", counter, "-ldl"], check=True)
+    done = subprocess.run([sys.executable, here / "count_allocations.py", artefacts("static", "mnist") / "network.so", bundles("mnist") / "weights" / "timed.safetensors", "1000"],
+                          env=os.environ | {"LD_PRELOAD": str(counter), "OMP_WAIT_POLICY": "PASSIVE"}, capture_output=True, text=True, check=True)
+    counted = json.loads(done.stdout)
+    assert counted["network.so"] == 0
+    assert counted["libdnnl"] > 0  # the counter works: oneDNN allocates in every execution, whoever calls it
+
+
+def test_a_comparison_proves_it_and_draws_the_step_from_onednn(tmp_path):
+    case = compare_all(tmp_path, "resnet18", "--input", "1x3x32x32", "--levels", "eager,onednn,static", "--restarts", "1", "--budget", "1s")["cases"][0]
+    rows = {row["level"]: row for row in case["rows"]}
+    assert rows["static"]["state"] == "measured", rows["static"]["reason"]
+    edge = next(edge for edge in case["ledger"]["edges"] if edge["to"] == "static")
+    assert edge["from"] == "onednn" and edge["kind"] == "step" and not edge["differs"], edge
+
+
+def test_passes_the_conformance_suite():
+    done = subprocess.run([os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"), "level", "check", level_folder("static")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
