@@ -12,6 +12,7 @@ namespace kit::kernels {
 namespace {
 
 constexpr int kGroup = 2;  // blocks of output channels of a tile
+constexpr int kPart = 32;  // blocks of input channels that are summed before the sum is added to the total: rounding
 constexpr int kAhead = 8;  // blocks of input channels that weights are fetched ahead
 alignas(64) constexpr float kZeros[kBlock] = {};
 
@@ -61,6 +62,21 @@ struct Direct::Call {
   }
 
   template <int rows, int blocks>
+  static KIT_INLINE void clear(Vector (&sums)[rows][blocks]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+      for (int k = 0; k < blocks; ++k) sums[r][k] = Vector{};
+  }
+  template <int rows, int blocks>
+  static KIT_INLINE void add(Vector (&sums)[rows][blocks], const Vector (&part)[rows][blocks]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+      for (int k = 0; k < blocks; ++k) sums[r][k] += part[r][k];
+  }
+
+  template <int rows, int blocks>
   void tile(int first, int out_group) const {
     Place places[rows];
     place(first, places);
@@ -75,13 +91,25 @@ struct Direct::Call {
       for (int r = 0; r < rows; ++r) sums[r][k] = bias ? load(bias + (out_group * kGroup + k) * kBlock) : Vector{};
     const std::ptrdiff_t channels = std::ptrdiff_t{in_blocks} * kBlock, taps = plan.taps_.size();
     const float* weights = packed + out_group * kGroup * kBlock * channels * taps;
+    Vector part[rows][blocks];
+    clear(part);
+    int room = kPart;
     for (const Tap& tap : plan.taps_) {
       const float* row[rows];
       std::ptrdiff_t step[rows];
       point(places, tap, row, step);
-      accumulate<rows, blocks>(sums, row, step, weights, in_blocks, kAhead * kBlock * blocks * kBlock);
-      weights += channels * blocks * kBlock;
+      for (int done = 0, some; done < in_blocks; done += some, room -= some) {
+        if (room == 0) {
+          add(sums, part);
+          clear(part);
+          room = kPart;
+        }
+        some = std::min(in_blocks - done, room);
+        accumulate<rows, blocks>(part, row, step, weights, some, kAhead * kBlock * blocks * kBlock);
+        weights += some * kBlock * blocks * kBlock;
+      }
     }
+    add(sums, part);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
