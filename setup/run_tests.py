@@ -58,8 +58,8 @@ def run(command: list[str], output: typing.IO | None = None) -> int:
 
 
 def processes() -> int:
-    """One more than there are cores: much of a test is waiting for a process that starts."""
-    return 1 + min(4, len(os.sched_getaffinity(0)))
+    """Two a core: much of a test is waiting for a process that starts, or one that is meant to hang."""
+    return 2 * min(4, len(os.sched_getaffinity(0)))
 
 
 def settle(counts: Counts, exit_code: int, what: str) -> Counts:
@@ -75,7 +75,7 @@ class Gtest:
 
     def __init__(self, program: pathlib.Path, reports: pathlib.Path, **environment: str) -> None:
         self.name = str(program.relative_to(ROOT))
-        shards = range(4 * processes())
+        shards = range(3 * processes())
         self.files = [reports / f"gtest-{program.parent.name}-{shard}.json" for shard in shards]
         for file in self.files:
             file.unlink(missing_ok=True)
@@ -135,7 +135,8 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "unit":
         return unit(reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
-    together = ["-n", str(processes()), "--dist", "loadscope", "--no-loadscope-reorder", "--max-worker-restart=0"]  # in the order of conftest.py, not those of many tests first
+    together = ["-n", str(processes()), "--max-worker-restart=0", "--dist", "load" if part == "report" else "loadscope",  # its one file shares nothing but a browser
+                "--no-loadscope-reorder"]  # in the order of conftest.py, not those of many tests first
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)
     return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(folder, reports / "levels-alone.xml", "-m", "alone")

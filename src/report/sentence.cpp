@@ -68,7 +68,7 @@ std::string move_sentence(const Json& one_case, const Json& best, const Json* in
   sentence += memory_clause(best, reference) + break_even_clause(best, is_training(one_case));
   if (text(best, "proof.verdict") == "equal_looser") sentence += "; its numerics are looser";
   if (flag(best, "proof.weak")) sentence += "; its proof is weak";
-  if (inside) sentence += fmt::format("; within PyTorch {} reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
+  if (inside) sentence += fmt::format("; the best that is no peer, {}, reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
   return sentence + ".";
 }
 

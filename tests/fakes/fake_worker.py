@@ -68,32 +68,8 @@ from typing import Any
 
 Json = dict[str, Any]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
-import train_net  # noqa: E402
-
-FORMATS = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B"}
-
-
-def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
-    """Name -> (dtype, shape, raw bytes) of a safetensors file."""
-    with open(path, "rb") as file:
-        data = file.read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    body = data[8 + length :]
-    return {name: (entry["dtype"], entry["shape"], body[entry["data_offsets"][0] : entry["data_offsets"][1]])
-            for name, entry in header.items() if name != "__metadata__"}
-
-
-def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -> None:
-    header: Json = {}
-    at = 0
-    for name, (dtype, shape, raw) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(raw)]}
-        at += len(raw)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in tensors.values()))
+from fake_trainer import Trainer  # noqa: E402
+from tensors import FORMATS, read_tensors, rows_of, write_tensors  # noqa: E402
 
 
 class Refusal(Exception):
@@ -109,89 +85,6 @@ def to_bfloat16(value: float) -> float:
     (bits,) = struct.unpack("<I", struct.pack("<f", value))
     (rounded,) = struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))
     return rounded
-
-
-def rows_of(dtype: str, shape: list[int], raw: bytes) -> list[list[float]]:
-    values = [v[0] for v in struct.iter_unpack("<" + FORMATS[dtype], raw)]
-    width = len(values) // shape[0]
-    return [values[i * width : (i + 1) * width] for i in range(shape[0])]
-
-
-class Trainer:
-    """train_net.py's network with an optimiser, and with the faults that the script wants."""
-
-    def __init__(self, told: Json, optimiser: Json, bundle: str) -> None:
-        self.told = told
-        with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
-            self.drop = json.load(file).get("dropout_p", 0.0)
-        self.inputs: dict[int, list[list[float]]] = {}
-        self.labels: dict[int, list[int]] = {}
-        self.weights: dict[str, list[float]] = {}
-        self.shapes: dict[str, list[int]] = {}
-        self.mode, self.dropout = "train", True
-        self.random = random.Random(1)
-        self.reset(optimiser)
-
-    def reset(self, optimiser: Json) -> None:
-        self.optimiser, self.momenta, self.step = optimiser, {}, 0
-
-    def load_weights(self, tensors: dict[str, tuple[str, list[int], bytes]], prefix: str = "") -> None:
-        self.momenta, self.step = {}, 0
-        for name, (dtype, shape, raw) in tensors.items():
-            values = [v[0] for v in struct.iter_unpack("<" + FORMATS[dtype], raw)]
-            if name.startswith("momentum:"):
-                self.momenta[name.removeprefix("momentum:")] = values
-            else:
-                self.weights[name.removeprefix(prefix)], self.shapes[name.removeprefix(prefix)] = values, shape
-
-    def fault(self, name: str, op: str) -> Any:
-        return self.told.get(name) if self.told.get("only_in") in (None, op) else None
-
-    def masks(self, op: str, rows: list[list[float]]) -> list[list[float]] | None:
-        if not self.dropout or not self.drop or self.fault("ignore_dropout", op):
-            return None
-        return [[0.0 if self.random.random() < self.drop else 1 / (1 - self.drop) for _ in row] for row in rows]
-
-    def iterate(self, op: str, index: int) -> dict[str, tuple[str, list[int], bytes]]:
-        used = 0 if self.fault("stale", op) else index
-        x, labels = self.inputs[used], self.labels[used]
-        if self.mode == "eval":
-            out = train_net.logits_in_eval(self.weights, x)
-            if self.fault("dropout_in_eval", op):
-                out = [[v * k for v, k in zip(row, kept)] for row, kept in zip(out, self.masks(op, out) or [])]
-            flat = [v for row in out for v in row]
-            return {f"{index}/output": ("F32", [len(out), len(out[0])], struct.pack(f"<{len(flat)}f", *flat))}
-        classes = len(self.weights["fc.bias"])
-        labels = [(label + (self.fault("shift_labels", op) or 0)) % classes for label in labels]
-        loss, grads, statistics = train_net.train_step(self.weights, x, labels, keep=self.masks(op, x), eval_statistics=bool(self.fault("eval_statistics", op)),
-                                                       biased=bool(self.fault("biased_variance", op)), summed=bool(self.fault("summed_loss", op)))
-        optimiser = dict(self.optimiser)
-        if self.fault("no_momentum", op) and self.momenta:
-            self.momenta = {}  # every step is a first one
-        if self.fault("no_weight_decay", op):
-            optimiser["weight_decay"] = 0.0
-        lr = train_net.learning_rate(self.optimiser, self.step) * (self.fault("lr_factor", op) or 1.0)
-        train_net.sgd(self.weights, self.momenta, grads, optimiser, lr, ("bias",) if self.fault("skip_biases", op) else ())
-        self.weights |= {name: train_net.as_float32(values) for name, values in statistics.items()}
-        self.step += 1
-        return {f"{index}/loss": ("F32", [], struct.pack("<f", 1.0 if self.fault("constant_loss", op) else loss))}
-
-    def run(self, op: str, indices: list[int], out: str | None, keep: int | None = None) -> list[str]:
-        """Iterates; writes what every iteration gave, or only iteration `keep`. Returns the outputs' names."""
-        found: dict[str, tuple[str, list[int], bytes]] = {}
-        for position, index in enumerate(indices):
-            one = self.iterate(op, index)
-            if keep in (None, position):
-                found |= one
-        if out is not None:
-            write_tensors(out, found)
-        return sorted({name.split("/", 1)[1] for name in found})
-
-    def write_state(self, out: str) -> Json:
-        tensors = {f"weight:{name}": ("F32", self.shapes[name], struct.pack(f"<{len(v)}f", *v)) for name, v in self.weights.items()}
-        tensors |= {f"momentum:{name}": ("F32", self.shapes[name], struct.pack(f"<{len(v)}f", *v)) for name, v in self.momenta.items()}
-        write_tensors(out, tensors)
-        return {"step": self.step + self.told.get("steps_off", 0), "lr": train_net.learning_rate(self.optimiser, self.step)}
 
 
 class Fake:

@@ -61,7 +61,7 @@ TEST(report_sentence, names_a_peer_as_such_and_the_best_within_pytorch) {
   peer["peer"] = true;
   const auto said = sentence({reference(), peer, row("aoti", 1.2, "faster")});
   EXPECT_THAT(said, HasSubstr("Move to openvino (a peer)"));
-  EXPECT_THAT(said, HasSubstr("within PyTorch aoti reaches 1.20"));
+  EXPECT_THAT(said, HasSubstr("the best that is no peer, aoti, reaches 1.20"));
 }
 
 TEST(report_sentence, never_recommends_a_harness_level_or_one_without_proof) {

@@ -5,31 +5,44 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from .errors import UnavailableError, UnsupportedError, describe, last_line
+from .errors import LevelError, UnavailableError, UnsupportedError, describe, last_line
 
 if TYPE_CHECKING:
     import torch
 
 
-def main(prepare: Callable[[Path, Path], None]) -> None:
-    """Calls prepare(bundle, cache) with the folders of --bundle and --cache; answers as docs/protocol.md says and exits with 0 or 1."""
+def main(prepare: Callable[..., None], *further: str) -> None:
+    """Calls prepare(bundle, cache) with the folders of --bundle and --cache, and by name what the `further` options say; answers and exits as answer() does."""
+    parser = argparse.ArgumentParser(description="makes a level's artefact from a bundle")
+    for name in ("bundle", "cache"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    for name in further:
+        parser.add_argument(f"--{name}", required=True)
+    options = vars(parser.parse_args())
+    bundle, cache = options.pop("bundle").resolve(), options.pop("cache").resolve()
+
+    def work() -> None:
+        cache.mkdir(parents=True, exist_ok=True)
+        prepare(bundle, cache, **options)
+
+    answer_for(work)
+
+
+def answer_for(work: Callable[[], None]) -> NoReturn:
+    """Does the work, prints the one JSON line of docs/protocol.md on how it went, and exits with 0 or 1."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # exporters print
-    parser = argparse.ArgumentParser(description="makes a level's artefact from a bundle")
-    parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True)
-    options = parser.parse_args()
     answer: dict = {"ok": True}
     try:
-        options.cache.mkdir(parents=True, exist_ok=True)
-        prepare(options.bundle.resolve(), options.cache.resolve())
+        work()
     except ImportError as error:
         traceback.print_exc()
         answer = {"ok": False, **describe(UnavailableError(last_line(error), f"install the missing package for {sys.executable}"))}
@@ -40,6 +53,19 @@ def main(prepare: Callable[[Path, Path], None]) -> None:
     stream.flush()
     sys.stderr.flush()
     os._exit(0 if answer["ok"] else 1)
+
+
+def delegate(command: list[str]) -> None:
+    """Runs a program that ends with answer_for(), in another Python. Its failure is raised here."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        raise LevelError(f"{' '.join(command[:2])} ended with exit code {done.returncode} and no answer", "the lines above say more") from None
+    if not answer["ok"]:
+        error = LevelError(answer["what"], answer["hint"])
+        error.code = answer["code"]
+        raise error
 
 
 class Steps:
