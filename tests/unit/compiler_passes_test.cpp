@@ -145,6 +145,12 @@ TEST(CompilerPasses, a_sum_that_broadcasts_or_doubles_a_value_is_no_post) {
               ElementsAre("conv2d", "conv2d", "add", "adaptive_avg_pool2d", "conv2d", "add"));
 }
 
+TEST(CompilerPasses, a_sum_of_two_inputs_has_no_layer_to_go_into) {
+  GraphBuilder b;
+  b.output("out", b.act(b.add(b.input("x", {1, 3, 2, 2}), b.input("y", {1, 3, 2, 2}))));
+  EXPECT_THAT(calls(after("fuse_residual_sums", b)), ElementsAre("add+relu"));
+}
+
 TEST(CompilerPasses, a_sum_is_written_over_the_other_operand_where_that_dies) {
   GraphBuilder b;
   const int x = b.conv(b.input("x", {1, 3, 2, 2}), 4);
