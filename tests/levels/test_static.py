@@ -42,7 +42,8 @@ def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles
         one_by_one = other.ask("report")["facts"]
     assert facts["primitives"] < one_by_one["primitives"] / 2 and facts["reference_kernels"] == 0
     assert 0 < facts["least_arena_bytes"] <= facts["arena_bytes"] < one_by_one["buffer_bytes"] / 4
-    assert facts["weight_bytes"] >= 4 * json.loads((bundles("resnet18") / "bundle.json").read_text())["parameters"]
+    folded = 4800  # of a batch norm's two numbers a channel one is left, the bias of the convolution
+    assert facts["weight_bytes"] >= 4 * (json.loads((bundles("resnet18") / "bundle.json").read_text())["parameters"] - folded)
 
 
 def test_counts_the_library_and_the_weights_as_what_must_be_shipped(bundles, artefacts, running):  # noqa: F811
