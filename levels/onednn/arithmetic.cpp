@@ -143,11 +143,14 @@ void divide(Builder& b) {
   combine(b, algorithm::binary_div, b.tensor("self"), b.tensor("other"));
 }
 
-// Of tensors that may lie as they like, along a dimension.
+// Of tensors that may lie as they like, along a dimension. oneDNN 3.2 joins into blocks if one of them has blocks, and
+// then reads one with gaps (half of the channels of another) as if it had none.
 void join(Builder& b, std::vector<Tensor> parts, std::size_t axis) {
+  const bool blocks =
+      std::any_of(parts.begin(), parts.end(), [](const Tensor& part) { return !is_strided(part.desc); });
   std::vector<memory::desc> descs;
   for (auto& part : parts) {
-    if (part.elsewhere()) part = b.plain(part);
+    if (part.elsewhere() || (blocks && !is_dense(part.desc))) part = b.plain(part);
     descs.push_back(part.desc);
   }
   const dnnl::concat::primitive_desc pd(b.engine(), static_cast<int>(axis), descs, Builder::attr());

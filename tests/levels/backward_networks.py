@@ -143,6 +143,23 @@ class Dense(nn.Module):
         return y.view(y.shape[0], 2, 5, *y.shape[2:]).transpose(1, 2).reshape(y.shape).mean((2, 3))
 
 
+class Halves(nn.Module):
+    """Half of the channels passed on, twice, in channels that fill blocks: a library joins a strided part and a blocked tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 32, 3, padding=1)
+        self.branches = nn.ModuleList(nn.Conv2d(16, 16, 1) for _ in range(2))
+        self.last = nn.Conv2d(32, 5, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        for branch in self.branches:
+            a, b = x.chunk(2, 1)
+            x = torch.cat([a, branch(b)], 1)
+        return self.last(x).mean((2, 3))
+
+
 class Dropouts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +170,7 @@ class Dropouts(nn.Module):
 
 
 NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
-            "Dense": (4, 5, 5)}
+            "Dense": (4, 5, 5), "Halves": (3, 4, 4)}
 
 
 def network(name: str) -> nn.Module:
@@ -170,3 +187,4 @@ def views(): return network("Views")
 def products(): return network("Products")
 def frozen(): return network("Frozen")
 def dense(): return network("Dense")
+def halves(): return network("Halves")
