@@ -3,7 +3,7 @@
 # whichever Python the other levels are built for.
 # In:  STRATA_ONEDNN_ROOT  folder with include/oneapi/dnnl and lib/libdnnl.so (default: <strata>/.venv)
 # Out: the target and STRATA_ONEDNN_VERSION, if there is a oneDNN 3; else STRATA_ONEDNN_MISSING says what is missing, STRATA_ONEDNN_ADVICE what to do
-include_guard(GLOBAL)
+include_guard(DIRECTORY) # each level reads the variables, in a scope of its own
 
 get_filename_component(_default "${CMAKE_CURRENT_LIST_DIR}/../.venv" ABSOLUTE)
 set(STRATA_ONEDNN_ROOT "${_default}" CACHE PATH "folder with include/oneapi/dnnl and lib/libdnnl.so")
@@ -26,15 +26,15 @@ else()
   endif()
 endif()
 
+set(STRATA_ONEDNN_VERSION "${_version}")
 if(STRATA_ONEDNN_MISSING)
   message(STATUS "${STRATA_ONEDNN_MISSING}: ${STRATA_ONEDNN_ADVICE}")
-else()
+elseif(NOT TARGET strata_onednn)
   add_library(strata_onednn INTERFACE)
   add_library(strata::onednn ALIAS strata_onednn)
   target_include_directories(strata_onednn SYSTEM INTERFACE "${STRATA_ONEDNN_ROOT}/include")
   target_link_options(strata_onednn INTERFACE "LINKER:-rpath,${STRATA_ONEDNN_ROOT}/lib")
   # OpenMP after it: the library's libgomp.so.1 is then the system's, one for both
   target_link_libraries(strata_onednn INTERFACE "${_library}" OpenMP::OpenMP_CXX)
-  set(STRATA_ONEDNN_VERSION "${_version}")
   message(STATUS "oneDNN ${_version} at ${STRATA_ONEDNN_ROOT}")
 endif()
