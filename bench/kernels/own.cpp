@@ -52,8 +52,8 @@ void add_winograd(const Problem& problem, int copies, int threads, bool all_plan
   const Layer& l = problem.layer;
   const kit::kernels::Convolution3x3 shape{
       l.batch, l.in_channels, l.out_channels, l.height, l.width, l.padding, {kit::kernels::Activation::Kind::relu}};
-  std::vector<kit::kernels::WinogradPlan> plans{Winograd::plan(shape, threads)};
-  if (plans[0].tile == 0) plans.clear();
+  std::vector<kit::kernels::WinogradPlan> plans;
+  if (kit::kernels::winograd_pays(work_of(shape), threads)) plans.push_back(Winograd::plan(shape, threads));
   if (all_plans)
     for (const int tile : {2, 4})
       for (const bool shared : {false, true})

@@ -15,6 +15,8 @@ std::span<const Pass> passes() {
       {"remove_dead", "Steps whose results nobody needs are taken out.", remove_dead},
       {"propagate_layouts", "Every value gets the layout with which the fewest bytes are reordered.",
        propagate_layouts},
+      {"choose_kernels", "Convolutions that a kernel of strata's own computes faster than the library are given to it.",
+       choose_kernels},
       {"in_place", "Results are written over operands that nobody reads later.", in_place},
       {"plan_memory", "Every storage gets its place in one arena.", plan_memory},
   };

@@ -13,6 +13,10 @@ std::string_view name_of(Layout layout) {
   return std::array{"plain", "channels_last", "blocked"}[static_cast<std::size_t>(layout)];
 }
 
+std::string_view name_of(Kernel kernel) {
+  return std::array{"library", "winograd", "direct"}[static_cast<std::size_t>(kernel)];
+}
+
 bool has_layouts(const graph::Value& value) {
   return value.shape.size() == 4 && value.type == graph::Type::float32;
 }

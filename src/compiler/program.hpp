@@ -37,11 +37,16 @@ struct Post {
 
 enum class When : std::uint8_t { load, run };  // once for every weight set; in every run
 
+// Who computes a step: the library that programs call, or a kernel that strata ships with them (src/generate/kit).
+enum class Kernel : std::uint8_t { library, winograd, direct };
+std::string_view name_of(Kernel kernel);
+
 // One call of the program: a node of the graph (or one that a pass made, "strata.*", made.hpp), with what was fused.
 struct Step {
   graph::Node node;  // its outputs are those after the posts
   std::vector<Post> posts;
   When when = When::run;
+  Kernel kernel = Kernel::library;
   bool view = false;  // nothing is to be done: the output is the bytes of the first operand under another shape
   std::vector<std::string> covers;  // names of the graph's nodes whose work it does, its own first
 };

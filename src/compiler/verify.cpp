@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/kernels.hpp"
 #include "compiler/kinds.hpp"
 #include "compiler/lifetimes.hpp"
 #include "compiler/uses.hpp"
@@ -101,6 +102,8 @@ class Verifier {
     for (const auto& post : step.posts)
       if (post.value >= 0) reads_alike(step, post.value);
     if (step.view) return view(step, operands.front());
+    need(can_run(p_, step, step.kernel), "{} is given to the kernel {}, which cannot compute it", where(step),
+         name_of(step.kernel));
     std::set<int> written;
     for (const int output : step.node.outputs) {
       need(!given_.contains(storage(output)), "{} writes over '{}', which is an input or a weight", where(step),

@@ -179,6 +179,7 @@ std::map<std::string, std::string> values_of(const Subject& subject, const Optio
                                                   {"steps", std::to_string(runs)},
                                                   {"arena", grouped(program.arena_bytes)},
                                                   {"least", grouped(program.least_arena_bytes)},
+                                                  {"block", std::to_string(program.block)},
                                                   {"onednn", options.onednn.generic_string()}});
   return values;
 }

@@ -53,9 +53,10 @@ std::string place_of(const Program& program, const Step& step) {
   return over.empty() ? where : fmt::format("{} over {}", where, over);
 }
 
-// "conv2d + add + relu"
+// "conv2d + add + relu", "winograd conv2d + relu"
 std::string work_of(const Step& step) {
   std::string text = step.node.operation();
+  if (step.kernel != compiler::Kernel::library) text = fmt::format("{} {}", compiler::name_of(step.kernel), text);
   for (const auto& post : step.posts) text += " + " + post.operation;
   return text;
 }
@@ -140,6 +141,7 @@ Json step_json(const Program& program, const Step& step) {
                      {"value", post.value < 0 ? Json() : Json(program.value(post.value).name)}});
   return {{"name", step.node.name},
           {"operation", step.node.operation()},
+          {"kernel", compiler::name_of(step.kernel)},
           {"posts", posts},
           {"when", step.when == When::load ? "load" : "run"},
           {"view", step.view},

@@ -30,7 +30,7 @@ SPECS = {
     **{f"tiny_{maths.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "maths": maths} for maths in ("fp32", "bf16", "amp-bf16")},
     **{f"mnist_{maths}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "maths": maths} for maths in ("bf16", "amp-bf16")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"} for name in ("image_operations", "token_operations", "unknown_operation")},
-    **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "block_operations")},
+    **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "kernel_operations", "block_operations")},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 

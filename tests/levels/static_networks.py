@@ -35,6 +35,32 @@ def residual_operations():
     return Residual().eval(), torch.randn(2, 3, 15, 18)
 
 
+class Kernels(nn.Module):
+    """Layers for strata's own kernels: channels that fill no block, sums in place, clamps, no padding, stride 2, images of one pixel, a linear layer of a flattened image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.wide, self.wide_norm = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 37, 3, padding=1, bias=False), nn.BatchNorm2d(37)
+        self.same, self.inner = nn.Conv2d(37, 37, 3, padding=1, bias=False), nn.Conv2d(37, 24, 3)
+        self.halved, self.quarter, self.point = (nn.Conv2d(i, o, 3, stride=2, padding=1) for i, o in ((24, 36), (36, 36), (36, 36)))
+        self.last, self.one, self.one_norm = nn.Conv2d(36, 36, 3, stride=2, padding=1, bias=False), nn.Conv2d(36, 36, 3, padding=1), nn.BatchNorm2d(36)
+        self.hidden, self.hidden_norm, self.head = nn.Linear(36 * 6, 32), nn.BatchNorm1d(32), nn.Linear(32, 7)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        x = F.relu(self.wide_norm(self.wide(self.stem(x))))
+        y = F.relu6(self.same(F.relu(self.same(x))) + x)  # one weight, twice; the sum may lie over x
+        small = F.relu(self.quarter(F.relu(self.halved(F.hardtanh(self.inner(y), -0.5, 0.75)))))
+        pixel = F.relu(self.last(self.point(small)))
+        pixel = F.relu(self.one_norm(self.one(pixel)) + pixel)
+        hidden = F.relu(self.hidden_norm(self.hidden(small.flatten(1))))
+        return {"places": y, "pixel": pixel, "scores": self.head(hidden)}
+
+
+def kernel_operations():
+    torch.manual_seed(23)
+    return Kernels().eval(), torch.randn(33, 3, 13, 10)
+
+
 class Block(nn.Module):
     """A transformer's block on odd lengths: a class token, attention, layer norms, parts, rolls, padding."""
 

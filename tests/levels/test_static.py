@@ -22,7 +22,7 @@ if not STATIC:
     pytest.skip((BUILD / "level_static.missing").read_text(), allow_module_level=True)
 
 
-@pytest.mark.parametrize("name", ["image_operations", "residual_operations", "block_operations"])
+@pytest.mark.parametrize("name", ["image_operations", "residual_operations", "kernel_operations", "block_operations"])
 def test_computes_what_eager_computes_on_odd_shapes_with_every_weight_set(name, bundles, running):  # noqa: F811
     bundle = bundles(name)
     worker, loaded = running("static", name)
@@ -33,6 +33,17 @@ def test_computes_what_eager_computes_on_odd_shapes_with_every_weight_set(name, 
         assert {key.split("/")[1] for key in outputs} == bound.keys()
         wrong = {key: found for key, value in outputs.items() if not (found := error({key: value}, reference(bundle, weights))) <= bound[key.split("/")[1]]}
         assert not wrong, (weights, {key: (found, bound[key.split("/")[1]]) for key, found in wrong.items()})
+
+
+def test_gives_convolutions_to_the_kernels_that_are_faster_and_says_so_in_the_program(bundles, artefacts):
+    program = "".join(path.read_text() for path in sorted((artefacts("static", "kernel_operations") / "program" / "stages").iterdir()))
+    called = {name: re.findall(r'p\.step\("inner\.([^"]+)"\);(?:\n.+)*?\n  ' + name + r"\(p,", program) for name in ("winograd_convolution", "direct_convolution", "direct_linear", "convolution")}
+    assert called == {"winograd_convolution": ["wide", "same", "same", "inner"], "direct_convolution": ["halved", "quarter", "point", "last", "one"], "direct_linear": ["hidden"], "convolution": ["stem"]}
+    residual = next(part for part in program.split("p.step(") if part.startswith('"inner.same"') and "plus(" in part)
+    over, result = re.search(r"plus\((v::\w+)\)", residual)[1], re.search(r"\.result = (v::\w+)", residual)[1]
+    plan = (artefacts("static", "kernel_operations") / "program" / "plan.hpp").read_text()
+    offset = {name: re.search(rf"Tensor {name[3:]} = (\w+)\((\d+),", plan).groups() for name in (over, result)}
+    assert offset[over] == offset[result]  # in place: the case that the proof above must hold for
 
 
 def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles, running):  # noqa: F811

@@ -181,7 +181,7 @@ TEST(CompilerPasses, an_unknown_pass_is_refused_with_all_names) {
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what,
               HasSubstr("fold_constants, fold_batch_norm, fuse_activations, fuse_residual_sums, remove_dead, "
-                        "propagate_layouts, in_place, plan_memory"));
+                        "propagate_layouts, choose_kernels, in_place, plan_memory"));
   EXPECT_EQ(got.error().hint, "did you mean fold_batch_norm?");
   EXPECT_EQ(got.error().exit, Exit::usage);
   EXPECT_FALSE(compile(*graph_of(b.document()), {.block = 4}));

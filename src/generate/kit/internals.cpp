@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/internals.hpp"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,11 +18,16 @@ void FreeBytes::operator()(std::byte* data) const {
 }
 
 Bytes allocate(std::size_t bytes) {
-  const std::size_t whole = (bytes + 64) / 64 * 64;
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(64, whole));
-  if (data == nullptr) throw std::bad_alloc();
+  constexpr std::size_t line = 64, huge_page = std::size_t{2} << 20;
+  const std::size_t whole = (bytes + line) / line * line;
+  void* data = nullptr;
+  if (posix_memalign(&data, whole < huge_page ? line : huge_page, whole) != 0) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  // advice: where it cannot be taken, pages are small as ever. The rest of the last page is others' memory.
+  if (whole >= huge_page) madvise(data, whole / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
   std::memset(data, 0, whole);
-  return Bytes(data);
+  return Bytes(static_cast<std::byte*>(data));
 }
 
 memory::dims dims_of(const Shape& shape) {
@@ -80,12 +89,15 @@ Tensor Internals::temporary(Shape shape, Layout layout) {
   return tensor;
 }
 
+memory Internals::scratchpad(const memory::desc& desc) {
+  scratchpad_bytes = std::max(scratchpad_bytes, desc.get_size());
+  return scratchpads.emplace_back(memory(desc, engine, nullptr));
+}
+
 void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
                     std::vector<std::pair<int, memory>> given, bool moves_only) {
-  if (const auto desc = pd.scratchpad_desc(); desc.get_size() > 0) {
-    scratchpad_bytes = std::max(scratchpad_bytes, desc.get_size());
-    given.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpads.emplace_back(memory(desc, engine, nullptr)));
-  }
+  if (const auto desc = pd.scratchpad_desc(); desc.get_size() > 0)
+    given.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpad(desc));
   auto& list = arguments.emplace_back(std::make_unique<std::vector<dnnl_exec_arg_t>>());
   for (const auto& [which, one] : given) list->push_back({which, one.get()});
   held.push_back(std::move(given));

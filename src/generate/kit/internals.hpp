@@ -36,7 +36,7 @@ struct FreeBytes {
   void operator()(std::byte* data) const;
 };
 using Bytes = std::unique_ptr<std::byte[], FreeBytes>;
-// Zeros, 64-byte aligned. Throws std::bad_alloc.
+// Zeros, 64-byte aligned; whole pages of 2 MB where the system has such. Throws std::bad_alloc.
 Bytes allocate(std::size_t bytes);
 
 // A weight while weights are loaded. `data` is in the file, in `made`, or null until it has been computed.
@@ -52,10 +52,12 @@ struct LoadedWeight {
   int uses = 0, left = 0;  // steps of loading that read it
 };
 
-// Bytes of a weight for as long as the program lives, in the layout that its reader wants.
+// Bytes of a weight for as long as the program lives, in the layout that its reader wants: that of `desc`, or one of
+// the kit's own, which `packing` names.
 struct StoredWeight {
   int weight = -1;
   memory::desc as_given, desc;
+  std::string packing;
   std::size_t offset = 0;
 };
 
@@ -74,6 +76,11 @@ struct Internals {
   memory handle(const Tensor& tensor, const memory::desc& desc, std::size_t offset_bytes = 0);
   // The weight in the layout that a call wants, from `as_given`, its row-major form (groups may be split).
   memory packed(Weight weight, const memory::desc& as_given, const memory::desc& wanted);
+  // The weight as `pack(given, floats)` makes it for a kernel of the kit; what has the same `packing` is made once.
+  memory packed(Weight weight, const std::string& packing, std::size_t floats,
+                std::function<void(const float*, float*)> pack);
+  // Memory that all calls share, one after the other.
+  memory scratchpad(const memory::desc& desc);
   // Memory of the current step alone.
   Tensor temporary(Shape shape, Layout layout = Layout::plain);
   void add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,

@@ -100,6 +100,10 @@ struct Convolution {
   Posts then = {};
 };
 void convolution(Program& program, const Convolution& how);
+// The same by the kit's own kernels (winograd.hpp, direct.hpp), for images in blocks. `then`: a sum with a tensor that
+// lies as the result does and may be it, then relu or clip to bounds that hold 0; each may be left out.
+void winograd_convolution(Program& program, const Convolution& how);  // 3x3, stride 1, padding 0 or 1
+void direct_convolution(Program& program, const Convolution& how);
 
 // Rows of `source` times the transposed weight [outputs, inputs].
 struct Linear {
@@ -109,6 +113,9 @@ struct Linear {
   Posts then = {};
 };
 void linear(Program& program, const Linear& how);
+// The same by the kit's own kernel: `source` is an image in blocks, read as if it were flattened from row-major;
+// outputs must fill whole blocks. `then` as for direct_convolution.
+void direct_linear(Program& program, const Linear& how);
 
 // Matrices in the last two dimensions; those before are broadcast. `transposed`: the right one, as it lies.
 struct MatrixProduct {

@@ -8,6 +8,15 @@
 
 namespace kit::kernels {
 
+// How many threads a call may have.
+inline int most_threads() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
 // f(thread, threads) once in each of at most `threads` threads.
 template <typename F>
 void in_parallel(int threads, const F& f) {

@@ -54,11 +54,13 @@ void read_weight(LoadedWeight& weight, const SafeTensors& file) {
 }
 
 // The stored form of a weight in this layout; made if it is not there yet.
-int stored_as(Internals& in, int weight, const memory::desc& as_given, const memory::desc& wanted) {
+int stored_as(Internals& in, int weight, const memory::desc& as_given, const memory::desc& wanted,
+              const std::string& packing = "") {
   for (std::size_t i = 0; i < in.stored.size(); ++i)
-    if (in.stored[i].weight == weight && in.stored[i].desc == wanted && in.stored[i].as_given == as_given)
+    if (in.stored[i].weight == weight && in.stored[i].desc == wanted && in.stored[i].as_given == as_given &&
+        in.stored[i].packing == packing)
       return static_cast<int>(i);
-  in.stored.push_back({weight, as_given, wanted, in.weight_bytes});
+  in.stored.push_back({weight, as_given, wanted, packing, in.weight_bytes});
   in.weight_bytes += (wanted.get_size() + 63) / 64 * 64;
   return static_cast<int>(in.stored.size()) - 1;
 }
@@ -115,17 +117,29 @@ memory Internals::packed(Weight weight, const memory::desc& as_given, const memo
     const dnnl::reorder::primitive_desc pd(engine, as_given, engine, wanted, plain_attributes());
     const dnnl::reorder reorder(pd);
     memory source(as_given, engine, nullptr), target(wanted, engine, nullptr);
-    memory scratchpad(pd.scratchpad_desc(), engine, nullptr);
-    scratchpad_bytes = std::max(scratchpad_bytes, pd.scratchpad_desc().get_size());
-    scratchpads.push_back(scratchpad);
+    const memory shared = scratchpad(pd.scratchpad_desc());
     placed.push_back({target, Region::weights, place, 0});
     add_load_step(
         {{weight.number}, -1, [=, this]() mutable {
            source.set_data_handle(const_cast<float*>(weights[static_cast<std::size_t>(weight.number)].data));
-           reorder.execute(stream, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}, {DNNL_ARG_SCRATCHPAD, scratchpad}});
+           reorder.execute(stream, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}, {DNNL_ARG_SCRATCHPAD, shared}});
          }});
   }
   return handle({Region::weights, place, weight.shape, Layout::plain}, wanted);
+}
+
+memory Internals::packed(Weight weight, const std::string& packing, std::size_t floats,
+                         std::function<void(const float*, float*)> pack) {
+  const auto known = stored.size();
+  const auto desc = row_major({static_cast<memory::dim>(floats)});
+  const int place = stored_as(*this, weight.number, desc, desc, packing);
+  if (stored.size() > known)
+    add_load_step({{weight.number}, -1, [this, weight, place, pack = std::move(pack)] {
+                     const auto offset = stored[static_cast<std::size_t>(place)].offset;
+                     pack(weights[static_cast<std::size_t>(weight.number)].data,
+                          reinterpret_cast<float*>(weight_memory.get() + offset));
+                   }});
+  return handle({Region::weights, place, weight.shape, Layout::plain}, desc);
 }
 
 float* Internals::made(int weight) {

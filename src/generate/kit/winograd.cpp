@@ -4,7 +4,6 @@
 #include "winograd.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "matrix.hpp"
 #include "threads.hpp"
@@ -245,28 +244,9 @@ struct Winograd::Kernel {
   }
 };
 
-namespace {
-
-// Cycles of a core for the work of one thread of some; tile 0: the direct sum.
-double cycles(const Convolution3x3& shape, int tile, int threads) {
-  constexpr double kMultiplyAdds = 2 * kBlock * 0.85;  // a cycle
-  constexpr double kWeightBytes = 6;                   // a cycle, of all cores together, from memory
-  constexpr double kTransform = 8;                     // cycles, of one vector of a point there and back
-  const double in = padded(shape.in_channels), out = padded(shape.out_channels);
-  const double step = std::max(tile, 1), size = tile == 0 ? 9 : points(tile);
-  const double tiles = shape.batch * std::ceil(shape.out_height() / step) * std::ceil(shape.out_width() / step);
-  const double multiply = tiles * size * in * out / kMultiplyAdds / threads, read = size * in * out * 4 / kWeightBytes;
-  const double transform = tile == 0 ? 0 : tiles * size * (in + out) / 2 / kBlock * kTransform / threads;
-  return std::max(multiply, read) + 0.3 * std::min(multiply, read) + transform;
-}
-
-}  // namespace
-
 WinogradPlan Winograd::plan(const Convolution3x3& shape, int threads) {
   WinogradPlan out;
-  for (const int tile : {2, 0})
-    if (cycles(shape, tile, threads) < cycles(shape, out.tile, threads)) out.tile = tile;
-  if (out.tile == 0) return out;
+  out.tile = winograd_tile(work_of(shape), threads);
   const int tiles = shape.batch * divide_up(shape.out_height(), out.tile) * divide_up(shape.out_width(), out.tile);
   out.shared = tiles < 2 * kChunk * threads;
   out.tiles_at_once = out.shared ? 2 * kChunk * threads : kChunk;

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "vector.hpp"
+#include "winograd_cost.hpp"
 
 namespace kit::kernels {
 
@@ -17,6 +18,11 @@ struct Convolution3x3 {
   int out_height() const { return height + 2 * padding - 2; }
   int out_width() const { return width + 2 * padding - 2; }
 };
+
+inline Work3x3 work_of(const Convolution3x3& shape) {
+  return {double(shape.batch),        double(shape.in_channels), double(shape.out_channels),
+          double(shape.out_height()), double(shape.out_width()), kBlock};
+}
 
 // How the work is cut up. `tile`: outputs of a tile on a side, 2 or 4. `shared`: threads share the transformed input
 // and divide the output channels (few tiles, weights read once), else each has tiles of its own. `tiles_at_once`:
@@ -29,8 +35,8 @@ struct WinogradPlan {
 
 class Winograd {
  public:
-  // The plan that should be fastest by a model of multiplications, transforms and bytes of weights, which agrees with
-  // what was measured (docs/results: kernels); tile 0 where the direct sum should be.
+  // The plan that should be fastest by the model of winograd_cost.hpp. Whether a direct sum would be faster still is
+  // winograd_pays(work_of(shape), threads).
   static WinogradPlan plan(const Convolution3x3& shape, int threads);
   // `threads`: how many will run it, at most. The shape must have an output.
   Winograd(const Convolution3x3& shape, const WinogradPlan& plan, int threads);

@@ -31,16 +31,20 @@ void convolution(Emitter& e) {
     before = after = e.integers("padding", rank);
   }
   const auto groups = e.node().integer("groups");
-  e.call("convolution", {{"source", e.tensor(source)},
-                         {"weight", e.weight(weight)},
-                         {"bias", maybe_weight(e, "bias")},
-                         {"result", e.result()},
-                         {"stride", braces(e.integers("stride", rank))},
-                         {"dilation", braces(dilation)},
-                         {"before", braces(before)},
-                         {"after", braces(after)},
-                         {"groups", groups == 1 ? "" : std::to_string(groups)},
-                         {"then", e.posts()}});
+  const auto chosen = e.step().kernel;
+  const char* function = chosen == compiler::Kernel::winograd ? "winograd_convolution"
+                         : chosen == compiler::Kernel::direct ? "direct_convolution"
+                                                              : "convolution";
+  e.call(function, {{"source", e.tensor(source)},
+                    {"weight", e.weight(weight)},
+                    {"bias", maybe_weight(e, "bias")},
+                    {"result", e.result()},
+                    {"stride", braces(e.integers("stride", rank))},
+                    {"dilation", braces(dilation)},
+                    {"before", braces(before)},
+                    {"after", braces(after)},
+                    {"groups", groups == 1 ? "" : std::to_string(groups)},
+                    {"then", e.posts()}});
 }
 
 void need_plain(const Emitter& e, int value) {
@@ -50,12 +54,13 @@ void need_plain(const Emitter& e, int value) {
 void linear(Emitter& e) {
   const int source = e.node().tensor("input"), weight = e.node().tensor("weight");
   if (e.shape(weight).size() != 2) throw Unsupported("a linear layer whose weight is no matrix");
-  need_plain(e, source);
-  e.call("linear", {{"source", e.tensor(source)},
-                    {"weight", e.weight(weight)},
-                    {"bias", maybe_weight(e, "bias")},
-                    {"result", e.result()},
-                    {"then", e.posts()}});
+  const bool of_image = e.step().kernel == compiler::Kernel::direct;
+  if (!of_image) need_plain(e, source);
+  e.call(of_image ? "direct_linear" : "linear", {{"source", e.tensor(source)},
+                                                 {"weight", e.weight(weight)},
+                                                 {"bias", maybe_weight(e, "bias")},
+                                                 {"result", e.result()},
+                                                 {"then", e.posts()}});
 }
 
 void matmul(Emitter& e) {
