@@ -110,7 +110,7 @@ def test_dumps_the_program_after_a_pass(place):
     assert layer["operation"] == "conv2d" and layer["covers"][0] == layer["name"] and any(name.startswith("batch_norm") for name in layer["covers"])
     planned = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory")
     assert planned.returncode == 0, planned.stderr
-    assert "after plan_memory: " in planned.stdout and "above the least possible" in planned.stdout and "conv2d + add" in planned.stdout
+    assert "after plan_memory: " in planned.stdout and "above the least possible" in planned.stdout and "conv2d + ad" in planned.stdout
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
