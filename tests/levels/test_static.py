@@ -73,6 +73,11 @@ def test_an_operation_that_it_lacks_is_unsupported_with_its_place(bundles, tmp_p
     assert answer["ok"] is False and answer["code"] == "unsupported" and re.search(r"no operation sort \(.*primitive_networks\.py:\d+", answer["what"])
 
 
+def test_integer_inputs_are_unsupported_and_named(bundles, tmp_path):
+    answer = prepare("static", bundles("keywords"), tmp_path)
+    assert answer["ok"] is False and answer["code"] == "unsupported" and "'ids' is int64" in answer["what"]
+
+
 def test_a_network_that_does_not_export_is_unsupported_with_its_place(bundles, tmp_path):
     answer = prepare("static", bundles("branching"), tmp_path)
     assert answer["ok"] is False and answer["code"] == "unsupported" and "networks.py:" in answer["what"] + answer["hint"]
