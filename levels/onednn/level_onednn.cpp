@@ -8,6 +8,7 @@
 #include "operations.hpp"
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
+#include "strata/network_client.hpp"
 #include "training.hpp"
 
 namespace {
@@ -47,19 +48,6 @@ std::string instruction_set() {
       return "generic";
   }
 }
-
-class OnednnClient final : public strata::Client {
- public:
-  OnednnClient(Network network, int threads) : network_(std::move(network)), threads_(threads) {}
-  void enter() override { omp_set_num_threads(threads_); }  // OpenMP keeps the number by thread
-  void set_input(std::span<const strata::HostTensor> inputs) override { network_.set_input(inputs); }
-  void run() override { network_.run(); }
-  void outputs(std::vector<strata::HostTensor>& results) override { network_.outputs(results); }
-
- private:
-  Network network_;
-  int threads_;
-};
 
 class OnednnLevel final : public strata::Level {
  public:
@@ -144,7 +132,7 @@ class OnednnLevel final : public strata::Level {
     for (int i = 0; i < count; ++i) {
       Network network(network_->runner().graph(), layouts_, outputs_);
       network.load(*weights, constants_);
-      all.push_back(std::make_unique<OnednnClient>(std::move(network), threads));
+      all.push_back(std::make_unique<strata::NetworkClient<Network>>(std::move(network), threads));
     }
     return all;
   }

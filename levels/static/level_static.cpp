@@ -11,6 +11,7 @@
 #include "graph/graph.hpp"
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
+#include "strata/network_client.hpp"
 
 namespace {
 
@@ -115,19 +116,6 @@ class Network {
   std::vector<std::pair<strata::Declared, int>> outputs_;  // with their number in the program
 };
 
-class StaticClient final : public strata::Client {
- public:
-  StaticClient(Network network, int threads) : network_(std::move(network)), threads_(threads) {}
-  void enter() override { omp_set_num_threads(threads_); }  // OpenMP keeps the number by thread
-  void set_input(std::span<const strata::HostTensor> inputs) override { network_.set_input(inputs); }
-  void run() override { network_.run(); }
-  void outputs(std::vector<strata::HostTensor>& results) override { network_.outputs(results); }
-
- private:
-  Network network_;
-  int threads_;
-};
-
 class StaticLevel final : public strata::Level {
  public:
   strata::About about() const override {
@@ -189,7 +177,7 @@ class StaticLevel final : public strata::Level {
     for (int i = 0; i < count; ++i) {
       Network network(*program_, threads, outputs_);  // a call is made for the number of threads that it will have
       network.load(weights(), constants());
-      all.push_back(std::make_unique<StaticClient>(std::move(network), threads));
+      all.push_back(std::make_unique<strata::NetworkClient<Network>>(std::move(network), threads));
     }
     return all;
   }

@@ -21,10 +21,14 @@ void activation(Emitter& e) {
   applied(e, function_of(*post));
 }
 
-template <int which>
-void simple(Emitter& e) {
-  constexpr const char* functions[] = {"exponential()", "square_root()", "absolute()", "line(-1.0F, 0.0F)"};
-  applied(e, functions[which]);
+void exponential(Emitter& e) {
+  applied(e, "exponential()");
+}
+void square_root(Emitter& e) {
+  applied(e, "square_root()");
+}
+void absolute(Emitter& e) {
+  applied(e, "absolute()");
 }
 
 // alpha x + beta.
@@ -67,6 +71,10 @@ void divide(Emitter& e) {
   combine(e, "divide");
 }
 
+void negate(Emitter& e) {
+  along_line(e, -1, 0);
+}
+
 void subtract_from(Emitter& e) {
   if (e.is_tensor("other") || alpha_of(e) != 1) throw Unsupported("rsub of two tensors, or with a factor");
   along_line(e, -1, e.node().number("other"));
@@ -89,10 +97,10 @@ void add_elementwise(Operations& table) {
   for (const char* name : {"relu", "relu6", "hardtanh", "hardswish", "hardsigmoid", "sigmoid", "tanh", "silu", "gelu",
                            "leaky_relu", "elu", "clamp", "clamp_min", "clamp_max"})
     table[name] = activation;
-  table["exp"] = simple<0>;
-  table["sqrt"] = simple<1>;
-  table["abs"] = simple<2>;
-  table["neg"] = simple<3>;
+  table["exp"] = exponential;
+  table["sqrt"] = square_root;
+  table["abs"] = absolute;
+  table["neg"] = negate;
   table["add"] = add;
   table["sub"] = subtract;
   table["mul"] = multiply;
