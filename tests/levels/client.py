@@ -171,14 +171,16 @@ def error(outputs: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> f
     return worst
 
 
-def compare(folder: Path, *arguments: str, levels: Path | None = None) -> dict[str, dict]:
+def compare(folder: Path, *arguments: str, **how) -> dict[str, dict]:
     """The rows of the first case of a comparison by level."""
-    return {row["level"]: row for row in compare_all(folder, *arguments, levels=levels)["cases"][0]["rows"]}
+    return {row["level"]: row for row in compare_all(folder, *arguments, **how)["cases"][0]["rows"]}
 
 
-def compare_all(folder: Path, *arguments: str, levels: Path | None = None) -> dict:
-    """The result of one comparison."""
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable), "OMP_WAIT_POLICY": "PASSIVE"}
+def compare_all(folder: Path, *arguments: str, levels: Path | None = None, afresh: bool = False) -> dict:
+    """The result of one comparison. Its Python programs are forked from one that has loaded PyTorch, unless they are to start afresh as a user's do."""
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": preloaded.PYTHON, "OMP_WAIT_POLICY": "PASSIVE"}
+    if not afresh:
+        environment |= preloaded.interpreter()
     if levels:
         environment["STRATA_LEVEL_PATH"] = str(levels)
     done = subprocess.run([str(PROGRAM), "compare", *arguments, "--format", "json"], env=environment, cwd=folder, capture_output=True, text=True, timeout=900)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts Python programs that need PyTorch by forking a process that has loaded it: its imports cost three to seven seconds of CPU at every start, most of what a small
-network costs. The program itself runs as `python -m module` or `python file` would, in a session, folder and environment of its own. Comparisons start their workers afresh."""
+network costs. The program itself runs as `python -m module` or `python file` would, in a session, folder and environment of its own. Where the driver starts the programs,
+it is given `forked_python` as its interpreter."""
 from __future__ import annotations
 
 import atexit
@@ -10,6 +11,8 @@ import importlib
 import json
 import os
 import runpy
+import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,12 +35,12 @@ class Process:
         assert words[0] == PYTHON, words
         child_input, ours = os.pipe()
         theirs, child_output = os.pipe()
-        self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fds = [child_input, child_output, stderr.fileno(), status.fileno()]
-        socket.send_fds(server(), [json.dumps({"words": words[1:], "env": env, "cwd": cwd}).encode()], fds)
+        self._status = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._status.connect(server())
+        request = {"words": words[1:], "env": env, "cwd": cwd, "cores": list(os.sched_getaffinity(0))}
+        socket.send_fds(self._status, [json.dumps(request).encode()], [child_input, child_output, stderr.fileno()])
         os.close(child_input)
         os.close(child_output)
-        status.close()
         self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(theirs, "rb", buffering=0)
         self.pid = int(self._status.recv(32))
         self.returncode: int | None = None
@@ -80,24 +83,33 @@ def run(words: list[str], env: dict[str, str], cwd: str | Path, timeout: float) 
         return subprocess.CompletedProcess(words, code, output, errors.read())
 
 
-_server: socket.socket | None = None
+_server: tuple[str, int] | None = None  # its address, and the end of a pipe whose closing ends it
 
 
-def server() -> socket.socket:
-    """The socket of this process's own server, started on first use; it ends when this process does."""
+def server() -> str:
+    """The address of this process's own server, started on first use; it ends when this process does."""
     global _server
     if _server is None:
-        _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        subprocess.Popen([PYTHON, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=os.environ | READ_ON_LOADING, stdin=subprocess.DEVNULL, start_new_session=True)
-        theirs.close()
-        assert _server.recv(16) == b"ready"
-    return _server
+        address = os.path.join(tempfile.mkdtemp(prefix="strata-fork-"), "server")
+        end, ours = os.pipe()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(address)
+            listener.listen(64)
+            subprocess.Popen([PYTHON, __file__, str(listener.fileno()), str(end)], pass_fds=[listener.fileno(), end], env=os.environ | READ_ON_LOADING, stdin=subprocess.DEVNULL, start_new_session=True)
+        os.close(end)
+        _server = address, ours
+    return _server[0]
+
+
+def interpreter() -> dict[str, str]:
+    """The variables that give a driver `forked_python` for the measured interpreter."""
+    return {"STRATA_PYTHON": str(Path(__file__).with_name("forked_python")), "STRATA_TEST_PYTHON": PYTHON, "STRATA_TEST_SERVER": server()}
 
 
 # ---------------------------------------------------------------------------------------------------- in the server
 
 
-def serve(requests: socket.socket) -> None:
+def serve(listener: socket.socket, end: int) -> None:
     for name in MODULES:
         with contextlib.suppress(ImportError):  # what an environment lacks, none of its programs imports
             importlib.import_module(name)
@@ -106,36 +118,42 @@ def serve(requests: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    requests.send(b"ready")
     while True:
-        message, fds, _, _ = socket.recv_fds(requests, 1 << 20, 4)
-        if not message:
+        if end in select.select([listener, end], [], [])[0]:
+            shutil.rmtree(os.path.dirname(listener.getsockname()), ignore_errors=True)
             return
+        connection, _ = listener.accept()
         if os.fork() == 0:
-            requests.close()
-            look_after(json.loads(message), fds)
-        for fd in fds:
-            os.close(fd)
+            listener.close()
+            os.close(end)
+            look_after(connection)
+        connection.close()
 
 
-def look_after(request: dict, fds: list[int]) -> None:
-    """Forks the program, tells its pid, and once it has ended its exit code as subprocess gives it."""
+def look_after(connection: socket.socket) -> None:
+    """Forks the program that the connection asks for, tells its pid, and once it has ended its exit code as subprocess gives it. It is killed if the other side goes first."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    status = socket.socket(fileno=fds[3])
+    message, fds, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     pid = os.fork()
     if pid == 0:
-        status.detach()
-        become(request, fds)
-    for fd in fds[:3]:
+        connection.detach()
+        become(json.loads(message), fds)
+    for fd in fds:
         os.close(fd)
-    status.send(str(pid).encode())
+    with contextlib.suppress(OSError):
+        connection.send(str(pid).encode())
+    if connection in select.select([connection, os.pidfd_open(pid)], [], [])[0]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
     _, how = os.waitpid(pid, 0)
-    status.send(str(os.waitstatus_to_exitcode(how)).encode())
+    with contextlib.suppress(OSError):
+        connection.send(str(os.waitstatus_to_exitcode(how)).encode())
     os._exit(0)
 
 
 def become(request: dict, fds: list[int]) -> None:
     os.setsid()
+    os.sched_setaffinity(0, request["cores"])
     for standard, fd in enumerate(fds[:3]):
         os.dup2(fd, standard)
     os.closerange(3, 1 + max(int(fd) for fd in os.listdir("/proc/self/fd")))
@@ -164,4 +182,4 @@ def become(request: dict, fds: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -128,7 +128,7 @@ def test_a_thousand_runs_of_the_program_allocate_nothing(bundles, artefacts, tmp
 
 
 def test_a_comparison_proves_it_and_draws_the_step_from_onednn(tmp_path):
-    case = compare_all(tmp_path, "resnet18", "--input", "1x3x32x32", "--levels", "eager,onednn,static", "--restarts", "1", "--budget", "1s")["cases"][0]
+    case = compare_all(tmp_path, "resnet18", "--input", "1x3x32x32", "--levels", "eager,onednn,static", "--restarts", "1", "--budget", "1s", afresh=True)["cases"][0]
     rows = {row["level"]: row for row in case["rows"]}
     assert rows["static"]["state"] == "measured", rows["static"]["reason"]
     edge = next(edge for edge in case["ledger"]["edges"] if edge["to"] == "static")
