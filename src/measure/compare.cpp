@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "common/interrupt.hpp"
@@ -27,6 +28,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
+
+// A second, but no more than a tenth of what a short look may take. Trials last 5 ms, so the least has ten of each limit.
+std::chrono::milliseconds time_for_limits(const plan::Effort& effort) {
+  return std::chrono::milliseconds(std::lround(std::clamp(100 * effort.budget_s, 100.0, 1000.0)));
+}
 
 class CaseRun {
  public:
@@ -120,7 +126,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.hash = bundle_.key;
   case_.bundle = bundle_.info;
   const bool float32 = case_.canonical.value("maths", "fp32") == "fp32";  // the peak of another mode is not measured
-  const auto limits = setting_.options.device == "cpu" && float32 ? probe::measure_limits(threads(), std::chrono::milliseconds(1000)) : probe::Limits{};
+  const auto limits = setting_.options.device == "cpu" && float32 ? probe::measure_limits(threads(), time_for_limits(setting_.effort)) : probe::Limits{};
   case_.limits = {{"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
   const auto sigma = process_sigma(store_, setting_.machine, threads());
   if (!sigma) return tl::unexpected(sigma.error());

@@ -170,6 +170,15 @@ inline Result<graph::Graph> graph_of(const json& document) {
   return parsed;
 }
 
+// How many random networks a test takes that tries `count` of them: the sanitizers take ten times as long for each.
+constexpr unsigned random_networks(unsigned count) {
+#ifdef __SANITIZE_ADDRESS__
+  return count / 10;
+#else
+  return count;
+#endif
+}
+
 // A network as people build them, and odd: channels that fill no block, groups, values with several readers, outputs in
 // the middle. Every convolution is small, so that many graphs can be run.
 class RandomGraph {

@@ -119,7 +119,7 @@ std::int64_t naive_bytes(const graph::Graph& graph, std::int64_t block) {
 
 TEST(CompilerLayouts, never_more_bytes_are_moved_than_if_only_layers_had_layouts) {
   std::int64_t chosen = 0, naive = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < random_networks(300); ++seed) {
     const auto document = RandomGraph(seed).make();
     const auto bytes = moved_bytes(laid_out(document)), most = naive_bytes(*graph_of(document), 8);
     ASSERT_LE(bytes, most) << "seed " << seed;

@@ -105,7 +105,7 @@ TEST(CompilerMemory, the_plan_of_a_chain_holds_the_two_largest_neighbours) {
 TEST(CompilerMemory, random_networks_are_planned_close_to_the_lower_bound) {
   double worst = 1, sum = 0;
   int count = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < random_networks(300); ++seed) {
     const auto program = compile(*graph_of(RandomGraph(seed).make()), {.block = 8});
     ASSERT_TRUE(program) << program.error().what;
     EXPECT_GE(program->arena_bytes, program->least_arena_bytes);

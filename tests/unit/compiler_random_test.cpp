@@ -14,12 +14,6 @@
 namespace strata::compiler {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr unsigned networks = 100;  // of the same 500: the sanitizers take ten times as long
-#else
-constexpr unsigned networks = 500;
-#endif
-
 // The largest difference in units of what may be: 1e-5 of the value, or of 1 where that is more. Infinite for NaN.
 double difference(const std::map<std::string, Doubles>& got, const std::map<std::string, Doubles>& wanted) {
   double most = got.size() == wanted.size() ? 0 : std::numeric_limits<double>::infinity();
@@ -87,7 +81,7 @@ json shrunk(json document, const Fails& fails) {
 }
 
 TEST(CompilerRandom, every_pass_keeps_the_results_of_random_networks) {
-  for (unsigned seed = 0; seed < networks; ++seed) {
+  for (unsigned seed = 0; seed < random_networks(500); ++seed) {
     const auto document = RandomGraph(seed).make();
     const auto what = fault(document, seed);
     if (what.empty()) continue;
@@ -102,7 +96,7 @@ TEST(CompilerRandom, every_pass_keeps_the_results_of_random_networks) {
 // The networks must exercise the passes: otherwise the test above proves nothing.
 TEST(CompilerRandom, the_random_networks_have_what_the_passes_look_for) {
   int load = 0, norms = 0, activations = 0, sums = 0, reorders = 0, in_place = 0, several_outputs = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < random_networks(300); ++seed) {
     const auto program = compile(*graph_of(RandomGraph(seed).make()), {.block = 8});
     ASSERT_TRUE(program) << program.error().what;
     several_outputs += program->graph.outputs.size() > 1;
@@ -115,7 +109,7 @@ TEST(CompilerRandom, the_random_networks_have_what_the_passes_look_for) {
         in_place += !step.view && program->same_storage(operand, step.node.outputs.front());
     }
   }
-  for (const int count : {load, norms, activations, sums, reorders, in_place, several_outputs}) EXPECT_GT(count, 20);
+  for (const int count : {load, norms, activations, sums, reorders, in_place, several_outputs}) EXPECT_GT(count, static_cast<int>(random_networks(300) / 15));
 }
 
 TEST(CompilerRandom, a_failing_network_is_shrunk_to_the_nodes_that_matter) {
