@@ -13,6 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
 FAKE = ROOT / "tests" / "fakes" / "fake_worker.py"
+sys.path.insert(0, str(ROOT / "tests" / "preloaded"))
+
+import preloaded  # noqa: E402
+from preloaded import pytest_configure  # noqa: E402, F401
+
 MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
 
 
@@ -23,7 +28,7 @@ class Strata:
         self.folder, self.levels, self.store = folder, folder / "levels", folder / "strata.db"
         self.levels.mkdir(parents=True)
         self.environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder / "data"),
-                                         "STRATA_PYTHON": os.environ.get("STRATA_PYTHON", sys.executable), "STRATA_TOOLS_PYTHON": os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)}
+                                         "STRATA_TOOLS_PYTHON": os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)} | preloaded.interpreter()
 
     def level(self, name: str, *, rank: int = 5, json_fields: dict | None = None, **script) -> None:
         folder = self.levels / name
@@ -52,7 +57,11 @@ class Strata:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
+    """One for all processes of the test session, so that a network is captured once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture

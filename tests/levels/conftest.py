@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "preloaded")]
 
 import preloaded  # noqa: E402
 from client import prepare  # noqa: E402
+from preloaded import pytest_configure  # noqa: E402, F401
 
 SPECS = {
     "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -83,33 +84,39 @@ def run(words: list[str], env: dict[str, str], cwd: str | Path, timeout: float) 
         return subprocess.CompletedProcess(words, code, output, errors.read())
 
 
-_server: tuple[str, int] | None = None  # its address, and the end of a pipe whose closing ends it
+def pytest_configure(config) -> None:
+    """For a conftest.py: one server for all processes of a test session, which ends with the first of them."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="strata-preloaded-")
+        os.environ |= {"STRATA_TEST_SERVER": f"{folder}/server", "STRATA_TEST_OWNER": str(os.getpid())}
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def server() -> str:
-    """The address of this process's own server, started on first use; it ends when this process does."""
-    global _server
-    if _server is None:
-        address = os.path.join(tempfile.mkdtemp(prefix="strata-fork-"), "server")
-        end, ours = os.pipe()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-            listener.bind(address)
-            listener.listen(64)
-            subprocess.Popen([PYTHON, __file__, str(listener.fileno()), str(end)], pass_fds=[listener.fileno(), end], env=os.environ | READ_ON_LOADING, stdin=subprocess.DEVNULL, start_new_session=True)
-        os.close(end)
-        _server = address, ours
-    return _server[0]
+    """The address of the server, started on first use. Until it has loaded everything, programs wait for it."""
+    address = Path(os.environ["STRATA_TEST_SERVER"])
+    with open(address.with_name("lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+                listener.bind(str(address))
+                listener.listen(64)
+                subprocess.Popen([PYTHON, __file__, str(listener.fileno()), os.environ["STRATA_TEST_OWNER"]], pass_fds=[listener.fileno()], env=os.environ | READ_ON_LOADING,
+                                 stdin=subprocess.DEVNULL, start_new_session=True)
+    return str(address)
 
 
 def interpreter() -> dict[str, str]:
     """The variables that give a driver `forked_python` for the measured interpreter."""
-    return {"STRATA_PYTHON": str(Path(__file__).with_name("forked_python")), "STRATA_TEST_PYTHON": PYTHON, "STRATA_TEST_SERVER": server()}
+    server()
+    return {"STRATA_PYTHON": str(Path(__file__).with_name("forked_python"))}
 
 
 # ---------------------------------------------------------------------------------------------------- in the server
 
 
-def serve(listener: socket.socket, end: int) -> None:
+def serve(listener: socket.socket, owner: int) -> None:
+    end = os.pidfd_open(owner)
     for name in MODULES:
         with contextlib.suppress(ImportError):  # what an environment lacks, none of its programs imports
             importlib.import_module(name)
@@ -120,7 +127,6 @@ def serve(listener: socket.socket, end: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         if end in select.select([listener, end], [], [])[0]:
-            shutil.rmtree(os.path.dirname(listener.getsockname()), ignore_errors=True)
             return
         connection, _ = listener.accept()
         if os.fork() == 0:
@@ -161,10 +167,13 @@ def become(request: dict, fds: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     words = request["words"]
-    sys.path[:1] = [os.getcwd() if words[0] == "-m" else os.path.dirname(words[0]), *filter(None, request["env"].get("PYTHONPATH", "").split(":"))]
+    sys.path[:1] = [os.getcwd() if words[0] in ("-c", "-m") else os.path.dirname(words[0]), *filter(None, request["env"].get("PYTHONPATH", "").split(":"))]
     code = 0
     try:
-        if words[0] == "-m":
+        if words[0] == "-c":
+            sys.argv = ["-c", *words[2:]]
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+        elif words[0] == "-m":
             sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         else:
