@@ -136,7 +136,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "unit":
         return unit(reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
-    together = ["-n", str(processes()), "--max-worker-restart=0", "--dist", "load" if part == "report" else "loadscope",  # its one file shares nothing but a browser
+    together = ["-n", str(processes()), "--max-worker-restart=0", "--dist", "loadgroup" if part == "report" else "loadscope",  # its one file marks what shares a page
                 "--no-loadscope-reorder"]  # in the order of conftest.py, not those of many tests first
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)

@@ -45,7 +45,7 @@ class Strata:
     def start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen([str(PROGRAM), *arguments], env=self.environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def arguments(self, *levels: str, restarts: int = 2, budget: str = "1s") -> list[str]:
+    def arguments(self, *levels: str, restarts: int = 1, budget: str = "1s") -> list[str]:
         return ["compare", MODEL, "--levels", ",".join(levels), "--restarts", str(restarts), "--budget", budget, "--store", str(self.store), "--order-seed", "7", "--threads", "1"]
 
     def compare(self, *levels: str, more: tuple[str, ...] = (), **keywords) -> tuple[subprocess.CompletedProcess, dict]:

@@ -12,6 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def newest_build() -> str:
+    found = sorted(ROOT.glob("build/env-*/level_libtorch"), key=lambda path: path.stat().st_mtime)
+    return str(found[-1].parent) if found else ""
+
+
+os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())  # ./test sets it
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "preloaded")]
 
 import preloaded  # noqa: E402
@@ -55,6 +63,7 @@ def cache(shared):
     """Comparisons keep their artefacts here: the user's cache is neither used nor filled."""
     os.environ.setdefault("STRATA_CACHE", str(shared / "cache"))
     os.environ.setdefault("STRATA_TEST_KERNELS", str(shared / "kernels"))
+    os.environ |= {"AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0", "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0"}  # the code around the kernels, which takes longest to compile
 
 
 def once(folder: Path, make: Callable[[], None]) -> None:

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_cpp_levels import newest_build
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
@@ -22,8 +21,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not 
 def exported(tmp_path_factory):
     """exported(level) -> the folder of the MNIST convnet at that level; one capture for all."""
     place = tmp_path_factory.mktemp("exports")
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_CACHE": str(place / "cache"), "XDG_DATA_HOME": str(place), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable,
-                                "STRATA_LEVEL_BUILD": os.environ.get("STRATA_LEVEL_BUILD") or newest_build()}
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_CACHE": str(place / "cache"), "XDG_DATA_HOME": str(place), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable}
 
     def get(level: str) -> Path:
         folder = place / level
@@ -43,8 +41,8 @@ def commands(folder: Path) -> list[str]:
 
 def follow(command: str, folder: Path) -> subprocess.CompletedProcess:
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("STRATA_", "PYTHON"))}  # what was exported needs none of these
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
-    return subprocess.run(["sh", "-c", command], cwd=folder, env=alone | launcher | {"OMP_WAIT_POLICY": "PASSIVE"}, capture_output=True, text=True, timeout=300)
+    build = {"CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O0"} | ({"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {})
+    return subprocess.run(["sh", "-c", command], cwd=folder, env=alone | build | {"OMP_WAIT_POLICY": "PASSIVE"}, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize("level", ["aoti", "torchscript", "openvino", "onnxruntime"])

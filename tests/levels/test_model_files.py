@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
 import re
 import sys
@@ -16,7 +15,6 @@ import pytest
 import torch
 from client import Failed, Worker, error, prepare
 from conftest import capture
-from test_cpp_levels import newest_build
 from test_python_levels import SETS, envelope, reference
 from torch import nn
 
@@ -25,8 +23,6 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.case import resolve_inputs  # noqa: E402
 from strata_sdk.models import ModelError, build_model  # noqa: E402
-
-os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())
 
 
 class Net(nn.Module):

@@ -52,6 +52,7 @@ class Browser:
         self.read_fd, self.write_fd = ours_in, ours_out
         self.buffer, self.next_id, self.session = b"", 0, ""
         self.events: list[Json] = []
+        self.shown: tuple[Path, int, bool] | None = None
         target = next(t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
@@ -109,6 +110,7 @@ class Browser:
 
     def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
         """Loads a file and waits until its figures are drawn (or, without scripts, until it is there)."""
+        self.shown = None
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
@@ -121,6 +123,13 @@ class Browser:
             if time.monotonic() > deadline or self.errors():
                 raise RuntimeError(f"the page was not drawn: {self.errors()}")
             time.sleep(0.05)
+
+    def show(self, path: Path, width: int = 1280, dark: bool = False) -> None:
+        """As open(), but a page that show() left there stays. For tests that change no more than what is folded: drawing the figures takes seconds."""
+        if self.shown == (path, width, dark):
+            return
+        self.open(path, width, dark=dark)
+        self.shown = (path, width, dark)
 
     def errors(self) -> list[str]:
         """Everything that went wrong in the page: exceptions, console errors, refused or failed loads."""

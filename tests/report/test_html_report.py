@@ -27,6 +27,9 @@ pytestmark = [
 ]
 
 Json = dict[str, Any]
+# What one process of the tests looks at in turn, so that it draws the page once.
+WIDE, DARK, NARROW = (pytest.mark.xdist_group(name) for name in ("1280 light", "1280 dark", "400 light"))
+WIDTHS = [pytest.param(1280, marks=WIDE), 768, pytest.param(400, marks=NARROW)]
 
 
 @pytest.fixture(scope="session")
@@ -83,10 +86,9 @@ def overflow(browser: Browser) -> list[str]:
         && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=WIDE), pytest.param(1280, True, marks=DARK), pytest.param(400, False, marks=NARROW), (400, True)])
 def test_draws_without_an_error_and_without_asking_the_network(browser: Browser, example: Json, page: Path, width: int, dark: bool) -> None:
-    browser.open(page, width=width, dark=dark)
+    browser.show(page, width, dark)
     assert browser.errors() == []
     assert browser.requests() == []
     drawn = browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))")
@@ -95,9 +97,9 @@ def test_draws_without_an_error_and_without_asking_the_network(browser: Browser,
     assert browser.evaluate("document.querySelectorAll('#r0c0 .plot-container').length") == 6
 
 
-@pytest.mark.parametrize("width", [1280, 768, 400])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_never_scrolls_sideways_as_a_whole(browser: Browser, page: Path, width: int) -> None:
-    browser.open(page, width=width)
+    browser.show(page, width)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert overflow(browser) == []
@@ -124,9 +126,9 @@ def test_turns_no_name_into_markup_or_code(browser: Browser, evil_page: Path) ->
     assert browser.evaluate("[...document.querySelectorAll('svg text')].some(t => t.textContent.includes('<img'))")
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=WIDE), pytest.param(True, marks=DARK)])
 def test_text_contrast_is_at_least_4_5_to_1(browser: Browser, page: Path, dark: bool) -> None:
-    browser.open(page, dark=dark)
+    browser.show(page, dark=dark)
     low = browser.evaluate("""(() => {
       document.querySelectorAll('details').forEach(d => d.open = true);
       const parse = c => { const m = c.match(/[\\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
@@ -154,8 +156,9 @@ def test_follows_a_change_between_light_and_dark(browser: Browser, page: Path) -
     assert all(before != after for before, after in zip(light, [browser.evaluate("getComputedStyle(document.body).backgroundColor"), browser.evaluate(colour)]))
 
 
+@WIDE
 def test_has_landmarks_captions_and_names_for_a_screen_reader(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    browser.show(page)
     nodes = [node for node in browser.send("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
     roles = [node["role"]["value"] for node in nodes]
     for role in ("banner", "navigation", "main", "contentinfo", "article", "heading"):
@@ -198,8 +201,9 @@ def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(
     assert browser.evaluate("document.querySelector('figure details').open")
 
 
+@WIDE
 def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    browser.show(page)
     for figure in ("memory", "startup", "first_ever"):
         assert browser.evaluate(f"document.querySelector('#r0c0 [data-figure={figure}]')._fullLayout.xaxis.range[0]") == 0, figure
     longest, shortest = browser.evaluate("(w => [Math.max(...w), Math.min(...w)])([...document.querySelectorAll('#r0c0 svg.wide .time-bar')].map(b => +b.getAttribute('width')))")
@@ -208,17 +212,18 @@ def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
     assert longest / shortest == pytest.approx(times[0] / times[1], rel=0.01)
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [WIDTHS[0], WIDTHS[2]])
 def test_cuts_off_no_word_of_the_ledger(browser: Browser, page: Path, width: int) -> None:
-    browser.open(page, width=width)
+    browser.show(page, width)
     cut = browser.evaluate("""[...document.querySelectorAll('svg.graph')].filter(s => s.getBoundingClientRect().width).flatMap(s => [...s.querySelectorAll('text')].filter(t => {
         const box = t.getBBox(); return box.x < 0 || box.x + box.width > s.viewBox.baseVal.width || box.y + box.height > s.viewBox.baseVal.height; }).map(t => t.textContent))""")
     assert cut == []
     assert browser.evaluate("[...document.querySelectorAll('#r0c0 svg.graph')].filter(s => s.getBoundingClientRect().width).length") == 1
 
 
+@WIDE
 def test_shades_each_disturbed_block(browser: Browser, page: Path, example: Json) -> None:
-    browser.open(page)
+    browser.show(page)
     disturbed = sum(block["disturbed"] for row in example["cases"][0]["rows"] if not row["harness"] for block in row["blocks"])
     shapes = browser.evaluate("document.querySelector('#r0c0 [data-figure=blocks]')._fullLayout.shapes.filter(s => s.type === 'rect').length")
     assert disturbed > 0 and shapes == disturbed
@@ -258,8 +263,9 @@ def test_puts_several_runs_into_one_page(browser: Browser, example: Json, render
     assert browser.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+@WIDE
 def test_gives_every_row_without_a_number_its_state_reason_log_and_command(browser: Browser, page: Path, example: Json) -> None:
-    browser.open(page)
+    browser.show(page)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     shown = browser.evaluate("document.querySelector('#r0c1').innerText")
     for row in example["cases"][1]["rows"]:
