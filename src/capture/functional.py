@@ -16,6 +16,7 @@ from torch.fx import Node
 
 # Their result has the values of their first argument; those that do not copy may share its memory.
 SAME_VALUES = {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh", "lift_fresh_copy"}
+DETACHES = {"detach", "detach_"}
 COPIES = {"clone", "lift_fresh_copy"}
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
 CASTS = {"to", "_to_copy", "type_as"}
@@ -61,12 +62,13 @@ class Operation:
 
 @dataclass
 class Functional:
-    """The whole: `updates` maps the name of a buffer to its new value."""
+    """The whole: `updates` maps the name of a buffer to its new value; `detached` has the values through which somewhere no gradient flows, which the operations do not say."""
 
     inputs: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     updates: dict[str, Value] = field(default_factory=dict)
+    detached: list[tuple[Node, Value]] = field(default_factory=list)
 
 
 def name_of(target: Any) -> str:
@@ -88,6 +90,15 @@ def replaced(arg: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(arg, (Value, Tensor)):
         return change(arg)
     return [replaced(part, change) for part in arg] if isinstance(arg, (list, tuple)) else arg
+
+
+def stopped_gradient(found: Functional) -> Node | None:
+    """The first place where a gradient that some parameter would get does not flow."""
+    from_parameters = {id(value) for node, value in found.detached if value.kind == "parameter"}
+    for operation in found.operations:
+        if any(isinstance(value, Value) and (value.kind == "parameter" or id(value) in from_parameters) for value in tensors_in(list(operation.args.values()))):
+            from_parameters.update(map(id, operation.outputs))
+    return next((node for node, value in found.detached if id(value) in from_parameters), None)
 
 
 def make_functional(program: ExportedProgram) -> Functional:
@@ -240,6 +251,8 @@ class _Walk:
     def _same_values(self, node: Node, given: dict[str, Any]) -> None:
         source = self._root(next(iter(given.values())))
         held = self.held[source]
+        if name_of(node.target) in DETACHES:
+            self.found.detached.append((node, held))
         if name_of(node.target) in COPIES:
             self._own(node, held)
         elif name_of(node.target).endswith("_"):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from capture.functional import Functional, NotFunctional, Value, make_functional, tensors_in
+from capture.functional import Functional, NotFunctional, Value, make_functional, stopped_gradient, tensors_in
 from strata_sdk.models import last_line
 
 DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
@@ -28,6 +28,8 @@ def write_graph(program: ExportedProgram, module: nn.Module, mode: str, names: l
         found = _functional(program)
         if mode == "infer" and found.updates:
             raise NotFunctional(f"the network changes its buffer '{next(iter(found.updates))}' in eval mode")
+        if mode == "train" and (stopped := stopped_gradient(found)) is not None:
+            raise NotFunctional("a gradient stops at a detach, which the list of operations does not say", stopped)
         described, constants = _described(found, module, mode, names, inputs)
         _mark_frozen(described, trained)
     except NotFunctional as error:

@@ -77,6 +77,8 @@ Result<void> check_bundle(const fs::path& folder) {
   const Json bundle = Json::parse(file, nullptr, false);
   const bool good = bundle.is_object() && bundle.contains("case") && bundle["case"].is_object() && bundle.contains("outputs") && bundle["outputs"].is_array() && bundle.contains("parameters") &&
                     bundle.contains("ring") && bundle["ring"].is_number_unsigned() && bundle["ring"] >= 2 && bundle["ring"] < 100000;
+  if (good && bundle["case"].value("mode", "infer") != "infer")
+    return fail(fmt::format("{} is a bundle of mode {}, and the checks are of inference", folder.string(), bundle["case"].value("mode", "")), "capture the network with mode infer; `strata compare --mode train` proves how a level trains", Exit::usage);
   return good ? Result<void>() : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more", folder.string()), "docs/bundle.md says what a bundle holds; `python -m capture` writes one", Exit::usage);
 }
 

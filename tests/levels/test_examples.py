@@ -104,6 +104,12 @@ def test_a_level_that_cannot_run_the_network_is_not_blamed(tmp_path):
     assert any("unsupported: no linear" in line for line in lines(done, "skip"))
 
 
+def test_a_bundle_for_training_is_wrong_usage(tmp_path):
+    (tmp_path / "bundle.json").write_text(json.dumps({"case": {"mode": "train"}, "outputs": [], "parameters": [], "ring": 4}), encoding="utf-8")
+    done = strata("level", "check", fake(tmp_path, QUICK), "--bundle", tmp_path)
+    assert done.returncode == 2 and "is a bundle of mode train, and the checks are of inference" in done.stderr and "capture" in done.stderr
+
+
 def test_a_program_that_does_not_exist_is_wrong_usage():
     done = strata("level", "check", "eagre")
     assert done.returncode == 2

@@ -164,15 +164,27 @@ class Counting(nn.Module):
         return x + self.calls
 
 
-def captured(module: nn.Module, x: Tensor, folder: Path) -> tuple[dict, Path]:
+class Detached(nn.Module):
+    """Scaled by its own input, or by its own result, through which no gradient shall flow."""
+
+    def __init__(self, result: bool) -> None:
+        super().__init__()
+        self.layer, self.result = nn.Linear(2, 2), result
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        return y * (y if self.result else x).detach()
+
+
+def captured(module: nn.Module, x: Tensor, folder: Path, mode: str = "infer") -> tuple[dict, Path]:
     from safetensors.torch import save_file
 
     info = {"inputs": [{"name": "arg0", "keyword": False}], "outputs": [{"name": "output"}]}
-    program, said = export(module.eval(), {"arg0": x}, info)
+    program, said = export(module.train(mode == "train"), {"arg0": x}, info)
     assert program is not None, said
     (folder / "weights").mkdir(parents=True)
     save_file({k: v.contiguous() for k, v in module.state_dict().items()}, folder / "weights" / "timed.safetensors")
-    return write_graph(program, module, "infer", ["output"], ["arg0"], folder, lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors")), folder
+    return write_graph(program, module, mode, ["output"], ["arg0"], folder, lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors")), folder
 
 
 @pytest.mark.parametrize("network", [Views, Siblings, Biased, Masked, Chained])
@@ -204,3 +216,11 @@ def test_a_network_that_changes_a_buffer_in_eval_mode_has_no_graph(tmp_path):
     said, folder = captured(Counting(), torch.ones(3, 2), tmp_path / "bundle")
     assert not said["ok"] and said["what"] == "no graph: the network changes its buffer 'calls' in eval mode"
     assert not (folder / "graph.json").exists()
+
+
+def test_a_training_graph_never_lets_a_gradient_through_that_the_network_stops(tmp_path):
+    x = torch.ones(3, 2)
+    said, _ = captured(Detached(result=True), x, tmp_path / "result", "train")
+    assert not said["ok"] and said["what"] == "no graph: a gradient stops at a detach, which the list of operations does not say" and "test_graph_capture.py" in said["where"]
+    assert captured(Detached(result=True), x, tmp_path / "inferred")[0]["ok"]
+    assert captured(Detached(result=False), x, tmp_path / "input", "train")[0]["ok"]  # an input gets no gradient anyway
