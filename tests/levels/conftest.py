@@ -20,6 +20,8 @@ def newest_build() -> str:
 
 
 os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())  # ./test sets it
+# Compiling takes longest: the code around the kernels without optimisation, and in the process itself instead of a pool whose processes load PyTorch. Read when PyTorch is imported.
+os.environ |= {"AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0", "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "preloaded")]
 
 import preloaded  # noqa: E402
@@ -63,7 +65,6 @@ def cache(shared):
     """Comparisons keep their artefacts here: the user's cache is neither used nor filled."""
     os.environ.setdefault("STRATA_CACHE", str(shared / "cache"))
     os.environ.setdefault("STRATA_TEST_KERNELS", str(shared / "kernels"))
-    os.environ |= {"AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0", "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0"}  # the code around the kernels, which takes longest to compile
 
 
 def once(folder: Path, make: Callable[[], None]) -> None:

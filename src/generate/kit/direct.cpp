@@ -180,19 +180,24 @@ std::size_t Direct::weight_floats() const {
 }
 
 void Direct::pack(const float* weights, float* packed) const {
-  const std::ptrdiff_t in = padded(shape_.in_channels), taps = taps_.size();
+  const int in = padded(shape_.in_channels), taps = static_cast<int>(taps_.size());
   const int out_blocks = blocks_of(shape_.out_channels);
-  std::fill_n(packed, weight_floats(), 0.0F);
-  for (int o = 0; o < shape_.out_channels; ++o) {
-    const int block = o / kBlock, group = block / kGroup, blocks = std::min(kGroup, out_blocks - group * kGroup);
-    float* to = packed + group * kGroup * kBlock * in * taps + (block % kGroup) * kBlock + o % kBlock;
-    for (std::ptrdiff_t t = 0; t < taps; ++t)
-      for (int i = 0; i < shape_.in_channels; ++i)
-        to[(t * in + i) * blocks * kBlock] =
-            weights[((std::ptrdiff_t{o} * shape_.in_channels + i) * shape_.kernel_height + taps_[t].y) *
-                        shape_.kernel_width +
-                    taps_[t].x];
-  }
+#pragma omp parallel for collapse(2) schedule(static)
+  for (int block = 0; block < out_blocks; ++block)
+    for (int t = 0; t < taps; ++t) {
+      const int group = block / kGroup, blocks = std::min(kGroup, out_blocks - group * kGroup);
+      float* to = packed + std::ptrdiff_t{group} * kGroup * kBlock * in * taps + (block % kGroup) * kBlock +
+                  std::ptrdiff_t{t} * in * blocks * kBlock;
+      for (int i = 0; i < in; ++i, to += blocks * kBlock)
+        for (int lane = 0; lane < kBlock; ++lane) {
+          const int o = block * kBlock + lane;
+          const bool there = o < shape_.out_channels && i < shape_.in_channels;
+          to[lane] = there ? weights[((std::ptrdiff_t{o} * shape_.in_channels + i) * shape_.kernel_height + taps_[t].y) *
+                                         shape_.kernel_width +
+                                     taps_[t].x]
+                           : 0.0F;
+        }
+    }
 }
 
 void Direct::run(const float* source, const float* packed, const float* bias, const float* residual, float* destination,

@@ -214,20 +214,21 @@ struct Winograd::Kernel {
   }
 
   static void pack(const Convolution3x3& shape, const float* weights, float* packed) {
-    const int in = padded(shape.in_channels), out = padded(shape.out_channels);
-    for (int o = 0; o < out; ++o) {
-      const int block = o / kBlock, group = block / kGroup;
-      const int blocks = std::min(kGroup, out / kBlock - group * kGroup);
-      float* to =
-          packed + std::ptrdiff_t{group} * kGroup * kBlock * in * kPoints + (block % kGroup) * kBlock + o % kBlock;
+    const int in = padded(shape.in_channels), out_blocks = blocks_of(shape.out_channels);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int block = 0; block < out_blocks; ++block)
       for (int i = 0; i < in; ++i) {
-        double u[kSize][kSize] = {};
-        if (o < shape.out_channels && i < shape.in_channels)
-          transform_weights(weights + (std::ptrdiff_t{o} * shape.in_channels + i) * 9, u);
+        const int group = block / kGroup, blocks = std::min(kGroup, out_blocks - group * kGroup);
+        float* to = packed + std::ptrdiff_t{group} * kGroup * kBlock * in * kPoints + (block % kGroup) * kBlock;
+        double u[kBlock][kSize][kSize] = {};
+        for (int lane = 0; lane < kBlock; ++lane)
+          if (const int o = block * kBlock + lane; o < shape.out_channels && i < shape.in_channels)
+            transform_weights(weights + (std::ptrdiff_t{o} * shape.in_channels + i) * 9, u[lane]);
         for (int point = 0; point < kPoints; ++point)
-          to[(std::ptrdiff_t{point} * in + i) * blocks * kBlock] = float(u[point / kSize][point % kSize]);
+          for (int lane = 0; lane < kBlock; ++lane)
+            to[(std::ptrdiff_t{point} * in + i) * blocks * kBlock + lane] =
+                float(u[lane][point / kSize][point % kSize]);
       }
-    }
   }
   static void transform_weights(const float* g, double (&u)[kSize][kSize]) {
     double half[3][kSize];
