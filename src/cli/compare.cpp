@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata compare MODEL`: options, then cases one after the other, then the first screen and the report.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <map>
@@ -11,6 +13,7 @@
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "measure/compare.hpp"
 #include "measure/warnings.hpp"
@@ -98,6 +101,16 @@ struct Prepared {
   std::optional<measure::ScoreFile> score;
 };
 
+Result<void> check_reference(const std::string& reference, const std::vector<level::Level>& levels) {
+  if (reference.empty()) return {};
+  std::vector<std::string> names;
+  for (const auto& level : levels)
+    if (!level.harness) names.push_back(level.name());
+  if (std::find(names.begin(), names.end(), reference) != names.end()) return {};
+  const auto near = nearest(reference, names);
+  return fail(fmt::format("--reference {}: no such level is compared; there are {}", reference, fmt::join(names, ", ")), near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
+}
+
 Result<Prepared> get_ready(const Arguments& a) {
   Prepared ready;
   auto& s = ready.setting;
@@ -119,6 +132,7 @@ Result<Prepared> get_ready(const Arguments& a) {
   auto chosen = plan::choose_levels(found, a.options.levels);
   if (!chosen) return tl::unexpected(chosen.error());
   ready.levels = std::move(*chosen);
+  if (auto there = check_reference(a.options.reference, ready.levels); !there) return tl::unexpected(there.error());
   ready.problems = std::move(found.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
@@ -288,6 +302,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) a->command += " " + plan::quoted(argv[i]);
   verb->add_option("model", o.model, "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt (TorchScript), .onnx")->required();
   verb->add_option("--levels", a->levels, "only these, as eager,libtorch (default: all; strata list levels)");
+  verb->add_option("--reference", o.reference, "the level that the others are compared with (default: eager)");
   verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take inputs from");

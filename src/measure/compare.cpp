@@ -132,6 +132,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   if (!sigma) return tl::unexpected(sigma.error());
   case_.trust = {{"process_sigma", sigma->value}, {"process_sigma_source", sigma->source}, {"minimum_effect", kMinimumEffect}, {"together", true}};
   const auto has_eager = std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
+  case_.reference_level = setting_.options.reference;
   for (const auto& level : levels)
     if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.name();
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;

@@ -31,6 +31,18 @@ def test_recovers_the_ratio_of_two_levels_and_calls_the_faster_one_faster(strata
     assert result["cases"][0]["headline"]["level"] == "fast"
 
 
+def test_any_level_can_be_the_one_that_others_are_compared_with(strata):
+    strata.level("slow", rank=1, **samples(2_000_000))
+    strata.level("fast", rank=2, **samples(1_000_000))
+    done, result = strata.compare("slow", "fast", more=("--reference", "fast"))
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(result)
+    assert rows["fast"]["ratio"]["verdict"] == "reference" and rows["slow"]["ratio"]["value"] == pytest.approx(0.5, rel=0.03)
+    assert result["cases"][0]["headline"]["verdict"] == "stay"
+    done = strata.run(*strata.arguments("slow", "fast"), "--reference", "fats")
+    assert done.returncode == 2 and "--reference fats: no such level is compared; there are slow, fast" in done.stderr and "did you mean fast?" in done.stderr
+
+
 def test_does_not_claim_a_difference_that_is_not_there(strata):
     strata.level("one", rank=1, **samples(1_000_000))
     strata.level("two", rank=2, **samples(1_000_000, seed=2))

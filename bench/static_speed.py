@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast is the level static? Times it beside eager, the tuned compile, one library call an operation and the peers, all in one interleaved run a case, and prints how many times as fast
+as each of them it is, with the 99% interval. Exit code 1 where a goal lies above the interval."""
+from __future__ import annotations
+
+import argparse
+import sys
+
+from common import compare
+
+LEVELS = "eager,eager@channels_last,compile@freezing,onednn,static,onnxruntime,openvino"
+# Case -> (the words of the command, how many times as fast as the best peer static is to be, and as eager if that is asked).
+CASES = {
+    "resnet50 b1 at 224": (["resnet50"], 1.1, 2.3),
+    "resnet50 b8 at 224": (["resnet50", "--batch", "8"], 1.1, None),
+    "resnet50 b1 at 32": (["resnet50", "--input", "1x3x32x32"], 1.2, 6.5),
+    "resnet50 b32 at 32": (["resnet50", "--input", "32x3x32x32"], 1.1, None),
+    "mnist_convnet b1": (["mnist_convnet"], 1.5, None),
+    "mnist_convnet b64": (["mnist_convnet", "--batch", "64"], 1.2, None),
+    "resnet18 b1 at 224": (["resnet18"], None, None),
+    "mobilenet_v2 b1 at 224": (["mobilenet_v2"], None, None),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="quick")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all; a part of a name chooses those that have it")
+    options = parser.parse_args()
+    missed = False
+    print("| case | level | time (ms) | static is so many times as fast (99%) | goal |\n|---|---|---:|---:|---:|")
+    for case, (words, goal, goal_eager) in CASES.items():
+        if options.cases and not any(part in case for part in options.cases):
+            continue
+        rows = {row["level"]: row for row in compare(*words, "--levels", LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]}
+        timed = [row for row in rows.values() if row["state"] == "measured" and not row["harness"]]
+        best_peer = max((row for row in timed if row["peer"]), key=lambda row: row["ratio"]["value"], default=None)
+        for row in rows.values():
+            if row["harness"]:
+                continue
+            if row not in timed:
+                print(f"| {case} | {row['level']} | {row['state']}: {row['reason']} | | |", flush=True)
+                continue
+            wanted = goal if row is best_peer else goal_eager if row["level"] == "eager" else None
+            faster = [1 / row["ratio"][key] for key in ("value", "high", "low")]  # the ratio is that level's speed against static's
+            missed |= wanted is not None and faster[2] < wanted
+            against = "" if row["level"] == "static" else f"{faster[0]:.2f} ({faster[1]:.2f} to {faster[2]:.2f})"
+            print(f"| {case} | {row['level']} | {row['end_to_end_ms']['estimate']:.3g} | {against} | {wanted or ''} |", flush=True)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
