@@ -146,7 +146,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   const auto maths = case_.canonical.value("maths", "fp32");
   if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
     if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
-  if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason));
+  if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason, training_ && case_.canonical.value("batch", 0) == 1));
   return {};
 }
 

@@ -19,8 +19,8 @@ inline store::Warning not_together(std::uint64_t needed, std::uint64_t available
   return {"W003", fmt::format("all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone", static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
           "compare fewer levels at once (--levels); the intervals are wider this way"};
 }
-inline store::Warning weak_proof(const std::string& what, const std::string& why) {
-  return {"W004", fmt::format("the proof for {} is weak: {}", what, why), "use real inputs (--input-from) and weights of your own; see docs/method.md"};
+inline store::Warning weak_proof(const std::string& what, const std::string& why, bool one_sample) {
+  return {"W004", fmt::format("the proof for {} is weak: {}", what, why), one_sample ? "train with --batch 2 or more; see docs/warnings.md" : "use real inputs (--input-from) and weights of your own; see docs/method.md"};
 }
 inline store::Warning interrupted_run() {
   return {"W005", "the run was interrupted; it shows what was measured until then", "run the command again for the rest"};

@@ -143,3 +143,9 @@ def test_a_schedule_and_half_an_optimiser_are_filled(tmp_path):
     schedule = {"name": "step", "every": 30, "gamma": 0.1}
     info = capture({"model": f"{TINY}:linear", "mode": "train", "optimiser": {"lr": 1, "schedule": schedule}, "loss": "cross_entropy"}, tmp_path / "bundle", lambda _text: None)
     assert info["case"]["optimiser"] == DEFAULT | {"lr": 1.0, "schedule": schedule} and info["case"]["loss"] == "cross_entropy"
+
+
+def test_a_fault_that_changes_nothing_at_batch_1_is_not_planted_there(tmp_path):
+    capture({"model": f"{TINY}:linear", "mode": "train", "batch": 1}, tmp_path / "bundle", lambda _text: None)
+    told = train_json(tmp_path / "bundle")
+    assert "loss_summed" not in told["faults"] and told["weak"] == ""
