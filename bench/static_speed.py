@@ -33,20 +33,21 @@ def main() -> int:
     for case, (words, goal, goal_eager) in CASES.items():
         if options.cases and not any(part in case for part in options.cases):
             continue
-        rows = {row["level"]: row for row in compare(*words, "--levels", LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]}
-        timed = [row for row in rows.values() if row["state"] == "measured" and not row["harness"]]
+        rows = compare(*words, "--levels", LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]
+        timed = [row for row in rows if row["state"] == "measured" and not row["harness"]]
         best_peer = max((row for row in timed if row["peer"]), key=lambda row: row["ratio"]["value"], default=None)
-        for row in rows.values():
+        for row in rows:
             if row["harness"]:
                 continue
+            name = row["level"] if row["variant"] == "default" else f"{row['level']}@{row['variant']}"
             if row not in timed:
-                print(f"| {case} | {row['level']} | {row['state']}: {row['reason']} | | |", flush=True)
+                print(f"| {case} | {name} | {row['state']}: {row['reason']} | | |", flush=True)
                 continue
-            wanted = goal if row is best_peer else goal_eager if row["level"] == "eager" else None
+            wanted = goal if row is best_peer else goal_eager if name == "eager" else None
             faster = [1 / row["ratio"][key] for key in ("value", "high", "low")]  # the ratio is that level's speed against static's
             missed |= wanted is not None and faster[2] < wanted
-            against = "" if row["level"] == "static" else f"{faster[0]:.2f} ({faster[1]:.2f} to {faster[2]:.2f})"
-            print(f"| {case} | {row['level']} | {row['end_to_end_ms']['estimate']:.3g} | {against} | {wanted or ''} |", flush=True)
+            against = "" if name == "static" else f"{faster[0]:.2f} ({faster[1]:.2f} to {faster[2]:.2f})"
+            print(f"| {case} | {name} | {row['end_to_end_ms']['estimate']:.3g} | {against} | {wanted or ''} |", flush=True)
     return int(missed)
 
 
