@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that strata generated for the network, as a library: see README.md for what changes from the level above.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "generate/template/model.h"
+#include "generated.hpp"
 #include "graph/graph.hpp"
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
@@ -17,59 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using strata::Failure;
-
-// The functions of model.h in a library that was generated.
-struct Program {
-  explicit Program(const fs::path& file) : handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle == nullptr)
-      throw Failure("failed", fmt::format("cannot load {}: {}", file.string(), dlerror()),
-                    "remove its folder; it is made again");
-    find(error, "model_error");
-    find(library, "model_library");
-    find(input_count, "model_input_count");
-    find(output_count, "model_output_count");
-    find(input, "model_input");
-    find(output_tensor, "model_output_tensor");
-    find(create, "model_create");
-    find(destroy, "model_destroy");
-    find(load, "model_load");
-    find(set_input, "model_set_input");
-    find(run, "model_run");
-    find(output, "model_output");
-    find(facts, "model_facts");
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-  // never closed: oneDNN and OpenMP keep threads that run in it
-
-  template <class Function>
-  void find(Function*& function, const char* name) {
-    function = reinterpret_cast<Function*>(dlsym(handle, name));
-    if (function == nullptr)
-      throw Failure("failed", fmt::format("the generated library lacks {}", name),
-                    "remove its folder; it is made again");
-  }
-
-  void* handle;
-  decltype(model_error)* error;
-  decltype(model_library)* library;
-  decltype(model_input_count)* input_count;
-  decltype(model_output_count)* output_count;
-  decltype(model_input)* input;
-  decltype(model_output_tensor)* output_tensor;
-  decltype(model_create)* create;
-  decltype(model_destroy)* destroy;
-  decltype(model_load)* load;
-  decltype(model_set_input)* set_input;
-  decltype(model_run)* run;
-  decltype(model_output)* output;
-  decltype(model_facts)* facts;
-};
+using strata::static_program::Generated;
 
 // One network in memory of its own: what the level or one of several clients runs.
 class Network {
  public:
-  Network(const Program& program, int threads, const std::vector<strata::Declared>& outputs)
+  Network(const Generated& program, int threads, const std::vector<strata::Declared>& outputs)
       : program_(&program), model_(program.create(threads), program.destroy) {
     if (model_ == nullptr) throw failure();
     for (const auto& wanted : outputs) {
@@ -111,7 +63,7 @@ class Network {
     return {has_nan ? "unsupported" : "failed", what, has_nan ? "give weights without NaN, or use another level" : ""};
   }
 
-  const Program* program_;
+  const Generated* program_;
   std::unique_ptr<Model, void (*)(Model*)> model_;
   std::vector<std::pair<strata::Declared, int>> outputs_;  // with their number in the program
 };
@@ -122,6 +74,7 @@ class StaticLevel final : public strata::Level {
     strata::About about;
     about.id = "static";
     about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
+    about.variants = {"default", "measured"};
     about.reports = true;
     about.serves = true;
     return about;
@@ -131,7 +84,7 @@ class StaticLevel final : public strata::Level {
     const auto library = cache / "network.so";
     if (!fs::exists(library))
       throw Failure("failed", fmt::format("{} is missing", library.string()), "the level's prepare command makes it");
-    program_ = std::make_unique<Program>(library);
+    program_ = opened(library);
     check_inputs(bundle);
     folder_ = bundle.folder;
     outputs_ = bundle.outputs;
@@ -140,6 +93,7 @@ class StaticLevel final : public strata::Level {
     facts_.threads = facts.threads;
     facts_.layout = "any";
     facts_.graph = "exported";
+    facts_.autotune = strata::variant() == "measured";
     facts_.parameters = facts.parameters;
     library_ = library;
   }
@@ -183,6 +137,14 @@ class StaticLevel final : public strata::Level {
   }
 
  private:
+  static std::unique_ptr<Generated> opened(const fs::path& library) {
+    try {
+      return std::make_unique<Generated>(library);
+    } catch (const std::runtime_error& error) {
+      throw Failure("failed", error.what(), "remove its folder; it is made again");
+    }
+  }
+
   // The artefact is shared by bundles of the same graph; its inputs are fixed.
   void check_inputs(const strata::Bundle& bundle) const {
     for (std::size_t i = 0; i < bundle.inputs.size(); ++i) {
@@ -198,7 +160,7 @@ class StaticLevel final : public strata::Level {
   fs::path weights() const { return folder_ / "weights" / (set_ + ".safetensors"); }
   fs::path constants() const { return folder_ / "graph_constants.safetensors"; }
 
-  std::unique_ptr<Program> program_;
+  std::unique_ptr<Generated> program_;
   std::unique_ptr<Network> network_;
   std::vector<strata::Declared> outputs_;
   fs::path folder_, library_;

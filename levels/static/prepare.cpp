@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // strata_generate --bundle DIR --cache DIR: the level's prepare command (docs/add_a_level.md). Compiles the captured
-// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so.
+// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so. Of the
+// variant `measured`, <cache>/kernels.json says what each kernel took at each step.
 // strata_generate --operations: those that it can write, as JSON.
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,9 +16,11 @@
 #include <string_view>
 
 #include "compile_program.hpp"
+#include "compiler/kernels.hpp"
 #include "generate/generate.hpp"
 #include "generate/operations.hpp"
 #include "generate/program_of.hpp"
+#include "times_of_kernels.hpp"
 
 namespace {
 
@@ -26,9 +31,29 @@ void progress(const std::string& what) {
   fmt::print(stderr, "{}\n", what);
 }
 
+// What the variant says of kernels; empty: the rules decide.
+strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bundle, const fs::path& cache) {
+  const char* given = std::getenv("STRATA_VARIANT");
+  const std::string_view variant = given == nullptr || *given == '\0' ? "default" : given;
+  if (variant == "default") return strata::compiler::Kernels{};
+  if (variant != "measured")
+    return strata::fail(fmt::format("static has no variant {}", variant), "it has: measured", strata::Exit::environment);
+  progress("timing kernels");
+  const auto times = strata::static_program::times_of_kernels(bundle, cache / "timing");
+  if (!times) return tl::unexpected(times.error());
+  std::error_code error;
+  fs::remove_all(cache / "timing", error);
+  std::ofstream out(cache / "kernels.json");
+  if (!(out << times->dump(1) << std::endl))
+    return strata::fail(fmt::format("cannot write {}", (cache / "kernels.json").string()), "is there space?");
+  return strata::compiler::fastest_kernels(*times);
+}
+
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
+  const auto kernels = kernels_of_variant(bundle, cache);
+  if (!kernels) return tl::unexpected(kernels.error());
   progress("compiling the graph");
-  const auto program = strata::generate::program_of(bundle);
+  const auto program = strata::generate::program_of(bundle, *kernels);
   if (!program) return tl::unexpected(program.error());
   const auto folder = cache / "program";
   std::error_code error;

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/artefact.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "export/write.hpp"
 #include "plan/command.hpp"
-#include "plan/jobs.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -93,13 +93,6 @@ Result<Ready> get_ready(const Arguments& a) {
   return ready;
 }
 
-Error of_failure(const level::Level& level, const worker::Failure& failure) {
-  const bool lacking = failure.state == State::unavailable || failure.state == State::unsupported;
-  auto what = fmt::format("level {} is {} here: {}", level.name(), to_string(failure.state), failure.what);
-  if (!lacking) what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.name(), failure.what, failure.log_tail.empty() ? "" : "\n", failure.log_tail);
-  return {what, failure.hint, lacking ? Exit::environment : Exit::failed};
-}
-
 // Versions of Python packages, "" for one that is not there.
 Json versions_of(const std::vector<std::string>& packages, const std::string& python) {
   worker::Launch launch;
@@ -108,18 +101,6 @@ Json versions_of(const std::vector<std::string>& packages, const std::string& py
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
   const auto told = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
   return told.is_object() ? told : Json::object();
-}
-
-// The level's artefact for the bundle, prepared unless it lies in the cache.
-Result<measure::Job> get_artefact(const Ready& ready, const plan::Bundle& bundle, const plan::Options& options, ProgressLine& line) {
-  if (const auto why = plan::cannot_run(ready.level, bundle, ready.environments.measured, ready.environments.tools, ready.place)) return tl::unexpected(of_failure(ready.level, *why));
-  const auto logs = ready.place.cache / "logs";
-  const auto job = plan::make_job(ready.level, bundle, ready.place, ready.environments.measured, options, logs);
-  if (!job) return tl::unexpected(job.error());
-  line.status(fmt::format("preparing {}", ready.level.name()), -1);
-  const auto prepared = measure::prepare(*job, level::expand(ready.level.prepare, ready.level, plan::places_of(ready.place)));
-  if (!prepared) return tl::unexpected(of_failure(ready.level, prepared.error()));
-  return job;
 }
 
 void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence, const std::string& proving) {
@@ -145,7 +126,7 @@ int export_level(const Arguments& a) {
   const auto bundle = plan::get_bundle(ready->spec, ready->place, ready->environments.measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
   line.clear();
   if (!bundle) return complain(bundle.error());
-  const auto job = get_artefact(*ready, *bundle, a.options, line);
+  const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
   line.clear();
   if (!job) return complain(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
+#include "cli/artefact.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "compiler/kernels.hpp"
 #include "generate/program_of.hpp"
 #include "plan/bundle.hpp"
 #include "plan/command.hpp"
@@ -26,6 +29,13 @@ struct Arguments {
   plan::Options options;
   std::optional<int> batch;
   std::string output, target = "onednn", python;
+  bool tune = false;
+};
+
+// What a program is made from.
+struct Source {
+  plan::Bundle bundle;
+  compiler::Kernels kernels;  // as measured; empty: by the rules
 };
 
 Result<nlohmann::json> spec_of(const Arguments& a) {
@@ -53,11 +63,31 @@ Result<fs::path> output_folder(const std::string& given) {
   return folder;
 }
 
-Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec, const Installation& place, ProgressLine& line) {
+// The kernels that the level `static@measured` found to be the fastest here, timed unless they have been before.
+Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments, const Arguments& a, const Installation& place, ProgressLine& line) {
+  const auto levels = plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"});
+  if (!levels) return tl::unexpected(levels.error());
+  const auto job = get_artefact(levels->front(), bundle, environments, place, a.options, line);
+  if (!job) return tl::unexpected(job.error());
+  const auto file = job->cache / "kernels.json";
+  std::ifstream in(file);
+  const auto times = nlohmann::json::parse(in, nullptr, false);
+  if (!times.is_object()) return fail(fmt::format("cannot read {}", file.string()), "remove its folder; it is made again");
+  return compiler::fastest_kernels(times);
+}
+
+Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Installation& place, ProgressLine& line) {
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
   line.status("capturing " + a.options.model, -1);
-  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  if (!bundle) return tl::unexpected(bundle.error());
+  Source source{*std::move(bundle), {}};
+  if (!a.tune) return source;
+  auto kernels = tuned_kernels(source.bundle, *environments, a, place, line);
+  if (!kernels) return tl::unexpected(kernels.error());
+  source.kernels = *std::move(kernels);
+  return source;
 }
 
 // Where strata's own oneDNN lies, as a proposal to the folder's CMakeLists.txt.
@@ -67,8 +97,8 @@ fs::path own_onednn(const Installation& place) {
 }
 
 // All of the folder appears, or nothing: it is written beside its place and renamed.
-Result<compiler::Program> write_program(const Arguments& a, const plan::Bundle& bundle, const Installation& place, const fs::path& folder) {
-  auto program = generate::program_of(bundle.folder);
+Result<compiler::Program> write_program(const Arguments& a, const Source& source, const Installation& place, const fs::path& folder) {
+  auto program = generate::program_of(source.bundle.folder, source.kernels);
   if (!program) return program;
   generate::Options options;
   options.target = a.target;
@@ -76,7 +106,7 @@ Result<compiler::Program> write_program(const Arguments& a, const plan::Bundle& 
   options.onednn = own_onednn(place);
   const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
   std::error_code error;
-  if (auto done = generate::generate_into(partial, *program, bundle.folder, options); !done) {
+  if (auto done = generate::generate_into(partial, *program, source.bundle.folder, options); !done) {
     fs::remove_all(partial, error);
     return tl::unexpected(done.error());
   }
@@ -96,11 +126,11 @@ int generate_program(const Arguments& a) {
   auto place = installation();
   if (!a.python.empty()) place.python = a.python;
   ProgressLine line;
-  const auto bundle = capture(a, *spec, place, line);
+  const auto source = capture(a, *spec, place, line);
   line.clear();
   if (interrupted()) return 130;
-  if (!bundle) return complain(bundle.error());
-  const auto program = write_program(a, *bundle, place, *folder);
+  if (!source) return complain(source.error());
+  const auto program = write_program(a, *source, place, *folder);
   if (!program) return complain(program.error());
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(), [](const auto& step) { return step.when == compiler::When::run && !step.view; });
   const auto quoted = plan::quoted(folder->string());
@@ -118,6 +148,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
   verb->add_option("--target", a->target, "the library that the program calls: onednn");
+  verb->add_flag("--tune", a->tune, "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");

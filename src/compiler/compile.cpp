@@ -37,6 +37,7 @@ Result<Program> compile(graph::Graph graph, const Options& options) {
     if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
   auto program = lower(std::move(graph), options.block);
   if (!program) return program;
+  program->wanted = options.kernels;
   std::string last = "lower";
   for (const auto& pass : passes()) {
     if (options.stop_after == last) break;

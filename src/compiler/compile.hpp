@@ -15,6 +15,7 @@ std::int64_t native_block();
 struct Options {
   std::int64_t block = 16;  // channels in a block: 16 for AVX-512, else 8
   std::string stop_after;   // a pass's name, or "lower"; empty: all passes
+  Kernels kernels = {};     // those to prefer, as measured; the rules of kernels.hpp decide for other steps
 };
 
 // The program is verified, and has offsets wherever it stops. Errors: an unknown pass (all are listed); what lower()

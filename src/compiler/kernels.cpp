@@ -110,6 +110,8 @@ bool can_run(const Program& program, const Step& step, Kernel kernel) {
 }
 
 Kernel best_kernel(const Program& program, const Step& step) {
+  const auto wanted = program.wanted.find(step.node.name);
+  if (wanted != program.wanted.end() && can_run(program, step, wanted->second)) return wanted->second;
   if (can_run(program, step, Kernel::winograd) && winograd_pays(program, step.node)) return Kernel::winograd;
   if (!can_run(program, step, Kernel::direct)) return Kernel::library;
   const auto& image = program.value(step.node.tensor("input")).shape;
@@ -120,6 +122,21 @@ Kernel best_kernel(const Program& program, const Step& step) {
                                                       : 0;
   const bool small = image[2] <= most && image[3] <= most;
   return is_3x3(program, step.node) && small ? Kernel::direct : Kernel::library;
+}
+
+Kernels fastest_kernels(const nlohmann::json& times) {
+  Kernels fastest;
+  for (const auto& [node, by_kernel] : times.items()) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
+      if (!by_kernel.is_object()) continue;
+      const auto took = by_kernel.find(name_of(kernel));
+      if (took == by_kernel.end() || !took->is_number() || took->get<double>() >= least) continue;
+      least = took->get<double>();
+      fastest[node] = kernel;
+    }
+  }
+  return fastest;
 }
 
 }  // namespace strata::compiler

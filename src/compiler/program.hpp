@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,12 +63,16 @@ struct Place {
   std::int64_t offset = -1;  // of the storage in the arena
 };
 
+// Kernels by the names of nodes.
+using Kernels = std::map<std::string, Kernel>;
+
 struct Program {
   graph::Graph graph;       // values, inputs, weights and outputs; values that passes made come last. `nodes` is empty,
                             // and so are the values' producers and consumers: uses.hpp finds them
   std::vector<Step> steps;  // in the order in which they run; those of `load` first
   std::vector<Place> places;  // by value
   std::int64_t block = 16;    // channels in a block of Layout::blocked: 16 for AVX-512, else 8
+  Kernels wanted;             // go before the rules of kernels.hpp, for steps that they can run
   std::int64_t arena_bytes = 0;
   std::int64_t least_arena_bytes = 0;  // the largest sum of what must be kept at any one step: no plan can be smaller
 

@@ -234,7 +234,7 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
   if (!constants) return tl::unexpected(constants.error());
   const std::string name = (*info)["model"].value("name", "network");
   const Subject subject{program, *info, name, identifier(name), ValueNames(program, *constants), stages_of(program)};
-  const auto statements = statements_of(program, subject.names, subject.stages);
+  const auto statements = statements_of(program, subject.names, subject.stages, options.steps_by_node);
   if (!statements) return tl::unexpected(statements.error());
   Files files;
   if (auto done = add_fixed(files, subject, options); !done) return tl::unexpected(done.error());

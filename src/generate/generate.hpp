@@ -18,6 +18,7 @@ struct Options {
   std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
   std::filesystem::path onednn;       // proposed to the folder's CMakeLists.txt; may be empty
   bool weights_and_reference = true;  // false: code alone
+  bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
 };
 
 std::vector<std::string> targets();

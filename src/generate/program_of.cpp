@@ -23,11 +23,11 @@ tl::unexpected<Error> no_graph(const std::filesystem::path& bundle) {
 
 }  // namespace
 
-Result<compiler::Program> program_of(const std::filesystem::path& bundle) {
+Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels) {
   if (!std::filesystem::exists(bundle / "graph.json")) return no_graph(bundle);
   auto graph = graph::load(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  return compiler::compile(*std::move(graph), {compiler::native_block(), ""});
+  return compiler::compile(*std::move(graph), {compiler::native_block(), "", kernels});
 }
 
 }  // namespace strata::generate

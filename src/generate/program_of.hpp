@@ -9,7 +9,8 @@
 
 namespace strata::generate {
 
-// Error: the bundle has no captured graph (with capture's reason), or what the compiler says.
-Result<compiler::Program> program_of(const std::filesystem::path& bundle);
+// `kernels`: those to prefer, as measured. Error: the bundle has no captured graph (with capture's reason), or what the
+// compiler says.
+Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels = {});
 
 }  // namespace strata::generate

@@ -68,8 +68,8 @@ std::string one_line(std::string text) {
 
 class Writer {
  public:
-  Writer(const Program& program, const ValueNames& names, const std::vector<Stage>& stages)
-      : program_(program), names_(names), stages_(stages) {
+  Writer(const Program& program, const ValueNames& names, const std::vector<Stage>& stages, bool by_node)
+      : program_(program), names_(names), stages_(stages), by_node_(by_node) {
     for (std::size_t i = 0; i < program.steps.size(); ++i)
       if (program.steps[i].when == When::load && !program.steps[i].view)
         for (const int value : program.steps[i].node.outputs) made_by_[value] = static_cast<int>(i);
@@ -133,8 +133,8 @@ class Writer {
     lines_.push_back(fmt::format("// {} -> {}, {} bytes",
                                  operands.empty() ? "nothing" : shape_text(program_, operands.front()), to,
                                  grouped(bytes)));
-    lines_.push_back(
-        fmt::format("p.step({});", string_literal(step.node.module.empty() ? step.node.name : step.node.module)));
+    const bool by_node = by_node_ || step.node.module.empty();
+    lines_.push_back(fmt::format("p.step({});", string_literal(by_node ? step.node.name : step.node.module)));
     for (const int load : needed)
       if (auto done = add_load_step(load); !done) return done;
     return emit(step);
@@ -180,6 +180,7 @@ class Writer {
   const Program& program_;
   const ValueNames& names_;
   const std::vector<Stage>& stages_;
+  const bool by_node_;
   std::map<int, int> made_by_;  // value -> load step
   std::vector<std::vector<int>> borrowed_;
   std::set<int> kept_, written_;
@@ -216,8 +217,8 @@ std::vector<int> unknown_steps(const Program& program) {
 }
 
 Result<std::vector<std::vector<std::string>>> statements_of(const Program& program, const ValueNames& names,
-                                                            const std::vector<Stage>& stages) {
-  return Writer(program, names, stages).write();
+                                                            const std::vector<Stage>& stages, bool by_node) {
+  return Writer(program, names, stages, by_node).write();
 }
 
 }  // namespace strata::generate

@@ -19,9 +19,10 @@ struct Stage {
 std::vector<Stage> stages_of(const compiler::Program& program);
 
 // The function of each stage, without its head and end: a statement for each step, with a comment on it, and the steps
-// of loading before the first that needs them. Error: an operation that cannot be written, with its place.
+// of loading before the first that needs them. `by_node`: as Options::steps_by_node. Error: an operation that cannot be
+// written, with its place.
 Result<std::vector<std::vector<std::string>>> statements_of(const compiler::Program& program, const ValueNames& names,
-                                                            const std::vector<Stage>& stages);
+                                                            const std::vector<Stage>& stages, bool by_node = false);
 
 // Steps whose operation cannot be written at all, for a message that names them all; empty: none.
 std::vector<int> unknown_steps(const compiler::Program& program);

@@ -22,7 +22,7 @@ tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
 
 Result<json> schedule_of(const std::string& whole, const std::string& text) {
   const auto parts = split(text, '/');
-  const auto steps = parts.size() > 1 ? number<int>(parts[1]) : std::nullopt;
+  const auto steps = number<int>(parts.size() > 1 ? parts[1] : std::string());
   const auto name = parts.empty() ? std::string() : parts[0];
   if (name != "step" && name != "cosine") {
     const auto near = nearest(name, {"step", "cosine"});

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,6 +76,21 @@ def test_the_code_names_the_users_layers_shapes_and_bytes(program):
     stage = next((program / "stages").glob("*conv2.cpp")).read_text()
     assert "// conv2 (Conv2d, model.py:" in stage and "bytes" in stage and 'p.weight("conv2.weight", {64, 32, 3, 3})' in stage and "relu()" in stage
     assert "arena_bytes" in (program / "plan.hpp").read_text() and "conv1.weight" not in (program / "README.md").read_text()
+
+
+def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(place, tmp_path):
+    if not Path(os.environ.get("STRATA_LEVEL_BUILD", ""), "strata_generate").exists():
+        pytest.skip("the level static is not built")
+    began = []
+    for name in ("first", "second"):
+        done = place.run("generate", RESIDUAL, "-o", str(tmp_path / name), "--threads", "1", "--tune")
+        assert done.returncode == 0, done.stderr
+        (times,) = Path(place.environment["STRATA_CACHE"]).glob("artefacts/static-measured-*/kernels.json")
+        began.append(times.stat().st_mtime_ns)
+    assert began[0] == began[1], "timed again"
+    assert json.loads(times.read_text())
+    stages = [{path.name: path.read_text() for path in (tmp_path / name / "stages").iterdir()} for name in ("first", "second")]
+    assert stages[0] == stages[1] and stages[0]
 
 
 @pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),

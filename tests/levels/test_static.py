@@ -46,6 +46,22 @@ def test_gives_convolutions_to_the_kernels_that_are_faster_and_says_so_in_the_pr
     assert offset[over] == offset[result]  # in place: the case that the proof above must hold for
 
 
+def test_the_variant_measured_times_every_kernel_where_it_can_run_and_takes_the_fastest(bundles, tmp_path):
+    assert prepare("static", bundles("kernel_operations"), tmp_path, STRATA_VARIANT="measured") == {"ok": True}
+    times = json.loads((tmp_path / "kernels.json").read_text())
+    assert {kernel for found in times.values() for kernel in found} == {"library", "winograd", "direct"}
+    assert all("library" in found and min(found.values()) > 0 for found in times.values())
+    program = "".join(path.read_text() for path in (tmp_path / "program" / "stages").iterdir())
+    fastest = [min(found, key=found.get) for found in times.values()]
+    for kernel, calls in (("library", ("convolution(p,", "linear(p,")), ("winograd", ("winograd_convolution(p,",)), ("direct", ("direct_convolution(p,", "direct_linear(p,"))):
+        assert sum(program.count(f"  {call}") for call in calls) == fastest.count(kernel), (kernel, times)
+    with Worker("static", bundles("kernel_operations"), tmp_path, STRATA_VARIANT="measured") as worker:
+        assert worker.load()["settings"]["autotune"] is True
+        for weights in ("generic1", "timed"):
+            worker.ask("weights", weights=weights)
+            assert error(worker.prove([0, 1]), reference(bundles("kernel_operations"), weights)) <= max(bounds(bundles("kernel_operations"), weights).values())
+
+
 def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles, running):  # noqa: F811
     facts = running("static", "resnet18")[0].ask("report")["facts"]
     with Worker("onednn", bundles("resnet18")) as other:

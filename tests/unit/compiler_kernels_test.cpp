@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "compiler/compile.hpp"
 #include "compiler/kernels.hpp"
 #include "compiler/verify.hpp"
@@ -112,6 +114,27 @@ TEST(CompilerKernels, a_product_or_a_sum_after_the_activation_stays_with_the_lib
   const int x = b.conv(b.input("x", {1, 3, 14, 14}), 24);
   b.output("out", b.average(b.add(b.act(b.conv(x, 24, 3)), x)));
   EXPECT_THAT(kernels(chosen(b)), ElementsAre("library", "library"));
+}
+
+TEST(CompilerKernels, what_was_measured_goes_before_the_rules_where_it_can_run) {
+  GraphBuilder b;
+  const int x = b.conv(b.input("x", {1, 3, 56, 56}), 64);
+  b.output("out", b.conv(b.conv(x, 64), 64, 3, 1, 2));
+  const auto graph = graph_of(b.document());
+  const auto by_rules = compile(*graph, {8, "plan_memory"});
+  EXPECT_THAT(kernels(*by_rules), ElementsAre("library", "winograd", "library"));
+  for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
+    Kernels wanted;
+    for (const auto& step : by_rules->steps) wanted[step.node.name] = kernel;
+    // the first reads no blocks, the last has groups
+    EXPECT_THAT(kernels(*compile(*graph, {8, "plan_memory", wanted})), ElementsAre("library", name_of(kernel), "library"));
+  }
+}
+
+TEST(CompilerKernels, the_fastest_kernel_of_measured_times_is_taken_and_what_says_nothing_is_left_out) {
+  const auto times = nlohmann::json::parse(R"({"a": {"library": 2.0, "direct": 1.5, "winograd": 1.75}, "b": {"library": 1}, "c": {"other": 1},
+                                              "d": 7, "e": {"direct": "fast", "winograd": 3}})");
+  EXPECT_EQ(fastest_kernels(times), (Kernels{{"a", Kernel::direct}, {"b", Kernel::library}, {"e", Kernel::winograd}}));
 }
 
 // The results must be those of the program before all passes.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "times_of_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "compile_program.hpp"
+#include "compiler/kinds.hpp"
+#include "generate/generate.hpp"
+#include "generate/program_of.hpp"
+#include "generated.hpp"
+
+namespace strata::static_program {
+namespace fs = std::filesystem;
+namespace {
+
+using compiler::Kernel;
+using Times = std::map<std::string, double>;  // least microseconds of a step, by the name of its node
+
+constexpr double kSeconds = 1.5;
+constexpr int kLeastRounds = 10, kMostRounds = 500;
+
+bool is_of_interest(const compiler::Step& step) {
+  return step.when == compiler::When::run && !step.view && (compiler::is_convolution(step) || compiler::is_linear(step));
+}
+
+compiler::Kernels wherever_it_can(const compiler::Program& program, Kernel kernel) {
+  compiler::Kernels wanted;
+  for (const auto& step : program.steps)
+    if (is_of_interest(step)) wanted[step.node.name] = kernel;
+  return wanted;
+}
+
+// Lines of "<microseconds> us  <step>  <kernel>"; a step may have several.
+Times read_profile(const std::string& text) {
+  Times times;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    double microseconds = 0;
+    std::string unit, step;
+    if (words >> microseconds >> unit >> step) times[step] += microseconds;
+  }
+  return times;
+}
+
+// Of zeros: how long a kernel takes does not depend on its input.
+std::vector<std::vector<float>> inputs_of(const Generated& generated) {
+  std::vector<std::vector<float>> inputs;
+  for (int i = 0; i < generated.input_count(); ++i)
+    inputs.emplace_back(static_cast<std::size_t>(generated.input(i)->elements), 0.0F);
+  return inputs;
+}
+
+Result<Times> timed(const fs::path& library, const fs::path& bundle, int threads) {
+  try {
+    const Generated generated(library);
+    const std::unique_ptr<Model, void (*)(Model*)> model(generated.create(threads), generated.destroy);
+    const auto weights = bundle / "weights" / "timed.safetensors", constants = bundle / "graph_constants.safetensors";
+    const bool loaded =
+        model && generated.load(model.get(), weights.c_str(), fs::exists(constants) ? constants.c_str() : nullptr) == 0;
+    if (!loaded) return fail(generated.error());
+    const auto inputs = inputs_of(generated);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      generated.set_input(model.get(), static_cast<int>(i), inputs[i].data());
+    generated.profile(model.get(), 2);
+    const auto begin = std::chrono::steady_clock::now();
+    generated.profile(model.get(), 1);
+    const double once = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double rounds = std::clamp<double>(kSeconds / std::max(once, 1e-6), kLeastRounds, kMostRounds);
+    return read_profile(generated.profile(model.get(), static_cast<int>(rounds)));
+  } catch (const std::runtime_error& error) {
+    return fail(error.what());
+  }
+}
+
+int threads_of(const fs::path& bundle) {
+  std::ifstream in(bundle / "bundle.json");
+  const auto info = nlohmann::json::parse(in, nullptr, false);
+  return info.is_object() ? info.value("case", nlohmann::json::object()).value("threads", 0) : 0;
+}
+
+Result<Times> time_of_program(const compiler::Program& program, const fs::path& bundle, const fs::path& folder) {
+  generate::Options options;
+  options.sources = STRATA_GENERATE_SOURCES;
+  options.weights_and_reference = false;
+  options.steps_by_node = true;
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (auto done = generate::generate_into(folder, program, bundle, options); !done) return tl::unexpected(done.error());
+  const auto library = folder / "network.so";
+  if (auto done = compile_program(folder, library); !done) return tl::unexpected(done.error());
+  return timed(library, bundle, threads_of(bundle));
+}
+
+}  // namespace
+
+Result<nlohmann::json> times_of_kernels(const fs::path& bundle, const fs::path& folder) {
+  const auto by_rules = generate::program_of(bundle);
+  if (!by_rules) return tl::unexpected(by_rules.error());
+  auto times = nlohmann::json::object();
+  for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
+    const auto program = generate::program_of(bundle, wherever_it_can(*by_rules, kernel));
+    if (!program) return tl::unexpected(program.error());
+    const auto runs_it = [&](const auto& step) { return is_of_interest(step) && step.kernel == kernel; };
+    if (std::none_of(program->steps.begin(), program->steps.end(), runs_it)) continue;
+    const std::string name(compiler::name_of(kernel));
+    const auto took = time_of_program(*program, bundle, folder / name);
+    if (!took) return tl::unexpected(took.error());
+    for (const auto& step : program->steps)
+      if (const auto time = took->find(step.node.name); runs_it(step) && time != took->end())
+        times[step.node.name][name] = time->second;
+  }
+  return times;
+}
+
+}  // namespace strata::static_program

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A level's artefact for a bundle, for the verbs that ship one.
+#pragma once
+
+#include "cli/say.hpp"
+#include "plan/jobs.hpp"
+
+namespace strata::cli {
+
+// Prepared unless it lies in the cache; the job says where. Error: the level cannot run the bundle here (environment),
+// or its prepare command failed.
+Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle, const plan::Environments& environments, const Installation& place, const plan::Options& options,
+                                  ProgressLine& line);
+
+}  // namespace strata::cli
