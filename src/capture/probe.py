@@ -4,15 +4,19 @@ kink (a ReLU's 0) flips with the rounding, and with it a part of the gradient.
 
 Layer by layer in float64, on the very batch that is proven, the bias that comes before a kinked activation is moved per channel, so that no value lies within
 1 of a kink: 70% of the channels on the side where the activation passes values on, 30% where it does not. What is off in probe1 is on in probe2.
+The other kind of kink is a largest value in a pooling's window that another comes near to: where they are few, gradient steps on the weights part them.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from capture.faults import PRODUCTS
@@ -23,6 +27,10 @@ from strata_sdk.torch_training import first_output
 MARGIN = 1.0
 OFF_SHARE = 0.3
 ROUNDS = 4
+TIE = 2.0**-17  # of a pooling's input, in its deviations: two largest values nearer than that may change places by rounding
+SAME = 1e-12  # nearer than that is one patch of an image twice, summed in another order: its gradient is the same wherever it comes from
+MANY_TIES = 500  # beyond so many they are left as they are: one flip in a large batch moves a gradient little
+TIE_ROUNDS = 60
 SHARP_LOGITS = 3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
 
 aten = torch.ops.aten
@@ -41,6 +49,7 @@ class Found:
     least: float = float("inf")  # the least distance of any value to a kink
     near: int = 0  # values closer than half of MARGIN
     maxima: int = 0  # poolings and reductions that choose a largest value, which ties make kinks too; those are not moved
+    ties: int = 0  # windows of two-dimensional poolings whose two largest values are nearer than TIE
 
     def sentence(self, name: str) -> str:
         return f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side" if self.near else ""
@@ -143,6 +152,9 @@ def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, see
             found = _run(module, entry, bundle, _Pass(module, seed, second, moves=False))
             if not found.near:
                 break
+    if found.maxima:
+        found.ties = _part_ties(module, entry, bundle)
+    with torch.no_grad():
         for norm in module.modules():
             if isinstance(norm, _BatchNorm) and norm.running_mean is not None:
                 norm.running_mean.copy_(away(norm.running_mean.shape, 0.1, 0.5, generator))
@@ -150,16 +162,79 @@ def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, see
     return found
 
 
-def _run(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: _Pass) -> Found:
-    """One pass in train mode; logits that would leave softmax no gradient are made smaller, by the last layer."""
+class _Enough(Exception):
+    """Nothing more of a forward pass is needed."""
+
+
+class _Gaps(TorchFunctionMode):
+    """Collects, for every window of a two-dimensional max pooling, by how much its largest value leads, in deviations of the pooling's input; ends the pass after `count` poolings."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.gaps: list[Tensor] = []
+        self.count = count
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if "max_pool2d" in getattr(func, "__name__", "") and "adaptive" not in func.__name__:
+            self.look(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def look(self, input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *_more, **_named) -> None:
+        kernel, padding, dilation = (((one,) * 2 if isinstance(one, int) else tuple(one)) for one in (kernel_size, padding, dilation))
+        steps = (stride,) * 2 if isinstance(stride, int) else tuple(stride or kernel)
+        if kernel[0] * kernel[1] < 2 or dilation != (1, 1):
+            return
+        whole = functional.pad(input, (padding[1], padding[1], padding[0], padding[0]), value=float("-inf"))
+        first, second = whole.unfold(-2, kernel[0], steps[0]).unfold(-2, kernel[1], steps[1]).flatten(-2).topk(2).values.unbind(-1)
+        self.gaps.append(((first - second) / input.detach().std()).flatten())
+        if len(self.gaps) == self.count:
+            raise _Enough
+
+
+def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> int:
+    """Steps of twice Polyak's length down the squares of what ties lack to twice TIE, until none is nearer than TIE; how many are left."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    ties = count = 0
+    for _ in range(TIE_ROUNDS):
+        look = _Gaps(count)
+        with torch.enable_grad():
+            with contextlib.suppress(_Enough):
+                _forward(module, entry, bundle, look)
+            count = len(look.gaps)
+            close = [gap[(gap > SAME) & (gap < 2 * TIE)] for gap in look.gaps]
+            ties = sum(int((gap < TIE).sum()) for gap in close)
+            if not 0 < ties <= MANY_TIES:
+                break
+            lack = sum((2 * TIE - gap).square().sum() for gap in close)
+            gradients = torch.autograd.grad(lack, parameters, allow_unused=True)
+        length = sum(g.square().sum().item() for g in gradients if g is not None)
+        if not length > 0:
+            break
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients):
+                if gradient is not None:
+                    parameter.sub_(2 * lack.item() / length * gradient)
+    return ties
+
+
+def _forward(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: TorchDispatchMode | TorchFunctionMode) -> Tensor:
+    """The logits of one pass in train mode under `look`."""
     device = next(module.parameters()).device
     args, kwargs = bind({k: (v.double() if v.is_floating_point() else v.clone()).to(device) for k, v in entry.items()}, bundle)
     module.train()
     try:
         with look:
-            logits = first_output(module(*args, **kwargs))
+            return first_output(module(*args, **kwargs))
     finally:
         module.eval()
+
+
+def _run(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: _Pass) -> Found:
+    """One pass; logits that would leave softmax no gradient are made smaller, by the last layer."""
+    try:
+        logits = _forward(module, entry, bundle, look)
+    finally:
         for handle in look.handles:
             handle.remove()
     deviation = logits.std(1).mean().item() if logits.dim() == 2 and logits.shape[1] > 1 else 0.0

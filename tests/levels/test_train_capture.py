@@ -65,6 +65,11 @@ def test_envelopes_are_those_of_rounding(folder):
         assert all(LEAST <= e <= (0.1 if name == "timed" else WIDEST) for e in envelope["grad"].values()), name
 
 
+def test_no_maximum_of_a_probe_can_flip_by_rounding(bundles):
+    told = train_json(bundles("train_mnist"))  # it has a max pooling, whose nearest values a float32 step would exchange
+    assert all(max(told[name]["envelope"]["grad"].values()) < 2e-5 for name in ("probe1", "probe2"))
+
+
 def test_every_fault_that_applies_reaches_ten_bounds_and_nothing_is_weak(folder):
     told = train_json(folder)
     without_batch_norm = {"bn_eval", "bn_biased_variance", "shortcut_backward"}
