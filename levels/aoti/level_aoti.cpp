@@ -76,13 +76,18 @@ class AotiLevel final : public strata::TorchLevel {
     if (!about.is_object())
       throw Failure("unavailable", (cache / "package.json").string() + " does not exist",
                     "run the level's prepare.py first");
-    const auto of = [&](const char* field) { return about.value(field, nlohmann::json()); };  // null where another version wrote it
-    if (of("device") != wanted.device || of("threads") != wanted.threads || of("maths") != wanted.maths || of("variant") != strata::variant())
-      throw Failure("unavailable",
-                    fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
-                                "in {} with {}, variant {}",
-                                cache.string(), of("device").dump(), of("maths").dump(), of("threads").dump(), of("variant").dump(), wanted.device, wanted.maths, wanted.threads, strata::variant()),
-                    "run the level's prepare.py for this case");
+    const auto of = [&](const char* field) {
+      return about.value(field, nlohmann::json());
+    };  // null where another version wrote it
+    if (of("device") != wanted.device || of("threads") != wanted.threads || of("maths") != wanted.maths ||
+        of("variant") != strata::variant())
+      throw Failure(
+          "unavailable",
+          fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
+                      "in {} with {}, variant {}",
+                      cache.string(), of("device").dump(), of("maths").dump(), of("threads").dump(),
+                      of("variant").dump(), wanted.device, wanted.maths, wanted.threads, strata::variant()),
+          "run the level's prepare.py for this case");
     bfloat16_ = wanted.maths == "bf16";
     if (wanted.maths != "fp32") facts_.maths = wanted.maths;  // compiled in: conversions are part of the package
     facts_.layout = "any";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // strata_generate --bundle DIR --cache DIR: the level's prepare command (docs/add_a_level.md). Compiles the captured
-// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so. Of the
-// variant `measured`, <cache>/kernels.json says what each kernel took at each step.
-// strata_generate --operations: those that it can write, as JSON.
+// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so. Of
+// the variant `measured`, <cache>/kernels.json says what each kernel took at each step. strata_generate --operations:
+// those that it can write, as JSON.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -37,7 +37,8 @@ strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bun
   const std::string_view variant = given == nullptr || *given == '\0' ? "default" : given;
   if (variant == "default") return strata::compiler::Kernels{};
   if (variant != "measured")
-    return strata::fail(fmt::format("static has no variant {}", variant), "it has: measured", strata::Exit::environment);
+    return strata::fail(fmt::format("static has no variant {}", variant), "it has: measured",
+                        strata::Exit::environment);
   progress("timing kernels");
   const auto times = strata::static_program::times_of_kernels(bundle, cache / "timing");
   if (!times) return tl::unexpected(times.error());

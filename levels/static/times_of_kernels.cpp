@@ -29,7 +29,8 @@ constexpr double kSeconds = 1.5;
 constexpr int kLeastRounds = 10, kMostRounds = 500;
 
 bool is_of_interest(const compiler::Step& step) {
-  return step.when == compiler::When::run && !step.view && (compiler::is_convolution(step) || compiler::is_linear(step));
+  return step.when == compiler::When::run && !step.view &&
+         (compiler::is_convolution(step) || compiler::is_linear(step));
 }
 
 compiler::Kernels wherever_it_can(const compiler::Program& program, Kernel kernel) {

@@ -64,8 +64,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
     torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}, {"maths", ""}};
     module_ = torch::jit::load(script_, device(), extra);
     if (extra.at("maths") != wanted.maths)
-      throw Failure("unavailable",
-                    fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
+      throw Failure("unavailable", fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
                     "run the level's prepare.py for this case");
     if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // its conversions are in the trace
     unfrozen_ = true;

@@ -9,15 +9,19 @@ namespace {
 Error of_failure(const level::Level& level, const worker::Failure& failure) {
   const bool lacking = failure.state == State::unavailable || failure.state == State::unsupported;
   auto what = fmt::format("level {} is {} here: {}", level.name(), to_string(failure.state), failure.what);
-  if (!lacking) what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.name(), failure.what, failure.log_tail.empty() ? "" : "\n", failure.log_tail);
+  if (!lacking)
+    what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.name(), failure.what,
+                       failure.log_tail.empty() ? "" : "\n", failure.log_tail);
   return {what, failure.hint, lacking ? Exit::environment : Exit::failed};
 }
 
 }  // namespace
 
-Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle, const plan::Environments& environments, const Installation& place, const plan::Options& options,
-                                  ProgressLine& line) {
-  if (const auto why = plan::cannot_run(level, bundle, environments.measured, environments.tools, place)) return tl::unexpected(of_failure(level, *why));
+Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
+                                  const plan::Environments& environments, const Installation& place,
+                                  const plan::Options& options, ProgressLine& line) {
+  if (const auto why = plan::cannot_run(level, bundle, environments.measured, environments.tools, place))
+    return tl::unexpected(of_failure(level, *why));
   const auto job = plan::make_job(level, bundle, place, environments.measured, options, place.cache / "logs");
   if (!job) return tl::unexpected(job.error());
   line.status(fmt::format("preparing {}", level.name()), -1);

@@ -14,7 +14,8 @@ namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kModel = "resnet18";  // about 6 ms at 64 pixels: several iterations a block, kernels that use all threads
+constexpr const char* kModel =
+    "resnet18";  // about 6 ms at 64 pixels: several iterations a block, kernels that use all threads
 constexpr const char* kInput = "1x3x64x64";
 constexpr double kSeconds = 35;
 
@@ -31,7 +32,8 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
   options.threads = threads;
   const auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
-  const auto bundle = plan::get_bundle(specs->front(), place, *environment, [&](const std::string& what) { line.status("capturing: " + what, -1); });
+  const auto bundle = plan::get_bundle(specs->front(), place, *environment,
+                                       [&](const std::string& what) { line.status("capturing: " + what, -1); });
   if (!bundle) return tl::unexpected(bundle.error());
   const auto logs = place.cache / "logs" / "calibration";
   const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);
@@ -47,7 +49,10 @@ int run_calibration(const std::string& store_path) {
   const auto machine = probe::machine();
   const double load = probe::other_load(std::chrono::milliseconds(500));
   if (load > 0.1)
-    return complain({fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise", load * 100), "end them and run it again", Exit::environment});
+    return complain(
+        {fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise",
+                     load * 100),
+         "end them and run it again", Exit::environment});
   std::vector<int> wanted{1};
   if (probe::physical_cores() > 1) wanted.push_back(probe::physical_cores());
   for (const int threads : wanted) {
@@ -56,8 +61,8 @@ int run_calibration(const std::string& store_path) {
     line.clear();
     if (!effect) return complain(effect.error());
     if (auto saved = store->save_effect(*effect); !saved) return complain(saved.error());
-    fmt::print("process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals use it from now on\n", threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100,
-               effect->high * 100);
+    fmt::print("process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals use it from now on\n",
+               threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100, effect->high * 100);
   }
   return 0;
 }

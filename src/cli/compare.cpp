@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata compare MODEL`: options, then cases one after the other, then the first screen and the report.
+#include "measure/compare.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +17,6 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
-#include "measure/compare.hpp"
 #include "measure/warnings.hpp"
 #include "plan/command.hpp"
 #include "plan/jobs.hpp"
@@ -46,7 +47,8 @@ std::optional<std::pair<double, std::string>> number_and_unit(const std::string&
 
 // "60s", "2m", "1h" or seconds; nullopt: something else.
 std::optional<double> seconds(const std::string& text) {
-  static const std::map<std::string, double> units{{"", 1}, {"ms", 0.001}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  static const std::map<std::string, double> units{{"", 1},   {"ms", 0.001}, {"s", 1},
+                                                   {"m", 60}, {"min", 60},   {"h", 3600}};
   const auto found = number_and_unit(text);
   if (!found || !units.contains(found->second)) return std::nullopt;
   return found->first * units.at(found->second);
@@ -70,13 +72,16 @@ Result<void> parse(Arguments& a) {
   };
   auto& o = a.options;
   for (const auto& part : listed(a.batch)) {
-    if (part.find_first_not_of("0123456789") != std::string::npos || part.size() > 7) return bad("--batch", a.batch, "a whole number, or several as 1,8,32");
+    if (part.find_first_not_of("0123456789") != std::string::npos || part.size() > 7)
+      return bad("--batch", a.batch, "a whole number, or several as 1,8,32");
     o.batches.push_back(std::stoi(part));
   }
   o.levels = listed(a.levels);
   if (!a.budget.empty() && !(o.budget_s = seconds(a.budget))) return bad("--budget", a.budget, "a time as 60s or 2m");
-  if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout))) return bad("--timeout", a.timeout, "a time as 60s or 2m");
-  if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--precision", a.precision, "a share as 1%");
+  if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout)))
+    return bad("--timeout", a.timeout, "a time as 60s or 2m");
+  if (!a.precision.empty() && !(o.precision = share(a.precision)))
+    return bad("--precision", a.precision, "a share as 1%");
   return {};
 }
 
@@ -108,7 +113,8 @@ Result<void> check_reference(const std::string& reference, const std::vector<lev
     if (!level.harness) names.push_back(level.name());
   if (std::find(names.begin(), names.end(), reference) != names.end()) return {};
   const auto near = nearest(reference, names);
-  return fail(fmt::format("--reference {}: no such level is compared; there are {}", reference, fmt::join(names, ", ")), near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
+  return fail(fmt::format("--reference {}: no such level is compared; there are {}", reference, fmt::join(names, ", ")),
+              near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
 }
 
 Result<Prepared> get_ready(const Arguments& a) {
@@ -142,7 +148,8 @@ Result<Prepared> get_ready(const Arguments& a) {
   s.tools = std::move(environments->tools);
   s.machine = probe::machine();
   s.run_id = run_identity();
-  s.order_seed = static_cast<std::uint64_t>(a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
+  s.order_seed =
+      static_cast<std::uint64_t>(a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
   return ready;
 }
 
@@ -155,10 +162,14 @@ Result<void> check_precision(const Prepared& ready, const store::Store& store) {
   const double reachable = stats::reachable_precision(restarts, sigma->value);
   if (ready.setting.effort.precision >= reachable) return {};
   const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, 0, sigma->value);
-  return fail(fmt::format("--precision {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})", ready.setting.effort.precision * 100, restarts, reachable * 100,
-                          sigma->value * 100, sigma->source),
-              needed ? fmt::format("--restarts {}, or a coarser precision; `./strata doctor --calibrate` measures this machine's process effect", *needed) : std::string("a coarser precision"),
-              Exit::usage);
+  return fail(
+      fmt::format("--precision {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
+                  ready.setting.effort.precision * 100, restarts, reachable * 100, sigma->value * 100, sigma->source),
+      needed ? fmt::format("--restarts {}, or a coarser precision; `./strata doctor --calibrate` measures this "
+                           "machine's process effect",
+                           *needed)
+             : std::string("a coarser precision"),
+      Exit::usage);
 }
 
 store::Run describe_run(const Prepared& ready, const Arguments& a) {
@@ -172,9 +183,17 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
-  run.settings = {{"preset", s.effort.preset}, {"restarts", s.effort.restarts}, {"budget_s", s.effort.budget_s}, {"aa", a.options.aa}, {"deep", a.options.deep}, {"tuned", a.options.tuned},
-                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)}, {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)}, {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
-                  {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)}, {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
+  run.settings = {{"preset", s.effort.preset},
+                  {"restarts", s.effort.restarts},
+                  {"budget_s", s.effort.budget_s},
+                  {"aa", a.options.aa},
+                  {"deep", a.options.deep},
+                  {"tuned", a.options.tuned},
+                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)},
+                  {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)},
+                  {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
+                  {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)},
+                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()}};
   return run;
 }
 
@@ -186,7 +205,8 @@ int show_result(const Arguments& a, const store::Store& store, const measure::Se
   if (const int code = print_result(result, a.format); code != 0) return code;
   const auto script = plotly_js(setting.place);
   const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
-  const fs::path path = a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
+  const fs::path path =
+      a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
   const auto written = page ? report::write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
   if (!written) return complain(written.error());
   fmt::print(stderr, "report: {}\n", path.string());
@@ -199,7 +219,8 @@ Json in_float32(Json spec) {
 }
 
 // The inputs that a score wants, for a case of mode infer.
-Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, const Json& spec, const plan::Bundle& bundle, const store::Store& store) {
+Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, const Json& spec,
+                                                         const plan::Bundle& bundle, const store::Store& store) {
   if (!ready.score || spec.value("mode", "infer") != "infer") return std::optional<measure::Evaluation>();
   const auto& s = ready.setting;
   const auto folder = store.path().parent_path() / "logs" / s.run_id / fmt::format("eval-{}", bundle.key);
@@ -213,7 +234,10 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store
   const auto& s = ready.setting;
   const auto capture = [&](const Json& one, const plan::Bundle* shared) {
     line.status(fmt::format("capturing {}", s.options.model), -1);
-    return plan::get_bundle(one, s.place, s.environment, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); }, shared);
+    return plan::get_bundle(
+        one, s.place, s.environment,
+        [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); },
+        shared);
   };
   std::optional<plan::Bundle> strict;
   if (spec.value("maths", "fp32") != "fp32") {
@@ -234,7 +258,8 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store
   }
   auto evaluation = evaluation_of(ready, spec, *bundle, store);
   if (!evaluation) return tl::unexpected(evaluation.error());
-  const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr, *evaluation ? &**evaluation : nullptr};
+  const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr,
+                                 *evaluation ? &**evaluation : nullptr};
   return measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
 }
 
@@ -269,7 +294,8 @@ int compare(Arguments& a) {
   auto run = describe_run(*ready, a);
   if (auto begun = store->begin_run(run); !begun) return complain(begun.error());
   for (const auto& problem : ready->problems)
-    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.error.what)); !warned) return complain(warned.error());
+    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.error.what)); !warned)
+      return complain(warned.error());
 
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
@@ -295,26 +321,35 @@ int compare(Arguments& a) {
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
-  auto* verb = app.add_subcommand("compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
+  auto* verb = app.add_subcommand(
+      "compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   a->command = "./strata";
   for (int i = 1; i < argc; ++i) a->command += " " + plan::quoted(argv[i]);
-  verb->add_option("model", o.model, "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt (TorchScript), .onnx")->required();
+  verb->add_option("model", o.model,
+                   "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
+                   "(TorchScript), .onnx")
+      ->required();
   verb->add_option("--levels", a->levels, "only these, as eager,libtorch (default: all; strata list levels)");
   verb->add_option("--reference", o.reference, "the level that the others are compared with (default: eager)");
   verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
-  verb->add_option("--input", o.inputs, "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
+  verb->add_option("--input", o.inputs,
+                   "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take inputs from");
   verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
   verb->add_option("--threads", o.threads, "threads of every level (default: physical cores)");
   verb->add_option("--device", o.device, "cpu or cuda");
   verb->add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both");
-  verb->add_option("--optimiser", o.optimiser, "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1");
+  verb->add_option("--optimiser", o.optimiser,
+                   "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1");
   verb->add_option("--loss", o.loss, "of training: cross_entropy (of logits) or nll (of log-probabilities)");
-  verb->add_option("--maths", o.maths, "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each");
-  verb->add_option("--eval", o.eval, "your score of every level's answers: file.py:score, where the file has inputs() and score(outputs)");
+  verb->add_option("--maths", o.maths,
+                   "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each");
+  verb->add_option(
+      "--eval", o.eval,
+      "your score of every level's answers: file.py:score, where the file has inputs() and score(outputs)");
   verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
   verb->add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)");
   verb->add_option("--preset", o.preset, "quick, standard or thorough");
@@ -322,12 +357,17 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--budget", a->budget, "measured time of a case, all levels together, as 60s");
   verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
   verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
-  verb->add_flag("--tuned", o.tuned, "also find each level's best variant, in equal time, and measure it beside the default");
-  verb->add_option("--clients", o.clients, "also serve this many requests at once, as 1,2,4: throughput, p50, p99, memory");
+  verb->add_flag("--tuned", o.tuned,
+                 "also find each level's best variant, in equal time, and measure it beside the default");
+  verb->add_option("--clients", o.clients,
+                   "also serve this many requests at once, as 1,2,4: throughput, p50, p99, memory");
   verb->add_option("--slo", o.slo, "what each level needs to meet a limit on the time of a request, as p99=20ms");
-  verb->add_option("--dynamic", o.dynamic, "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the cost against the fixed one");
+  verb->add_option("--dynamic", o.dynamic,
+                   "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the "
+                   "cost against the fixed one");
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
-  verb->add_option("--weight-sets", o.weight_sets, "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
+  verb->add_option("--weight-sets", o.weight_sets,
+                   "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
   verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
   verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");
   verb->add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");

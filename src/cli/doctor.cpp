@@ -83,7 +83,8 @@ Check level_check(const level::Level& level, const Modules& environment, const M
       return unavailable(fmt::format("Python module {} is missing in {}", need, python.python),
                          own ? first_use : fmt::format("{} -m pip install {}", python.python, need));
   }
-  const auto program = level.start.empty() ? std::string() : level::expand({level.start.front()}, level, plan::places_of(place)).front();
+  const auto program =
+      level.start.empty() ? std::string() : level::expand({level.start.front()}, level, plan::places_of(place)).front();
   if (!level.start.empty() && level.start.front().starts_with("{build}") && !fs::exists(program)) {
     if (const auto why = level::left_out(program)) return unavailable(why->what, why->hint);
     std::string reason;
@@ -172,11 +173,13 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("doctor", "what this machine can measure and what not, each with reason and remedy");
   verb->add_option("--format", arguments->format, "text, json, csv or md");
   verb->add_option("--python", arguments->python, "the interpreter whose PyTorch is measured (default: strata's own)");
-  verb->add_flag("--calibrate", arguments->calibrate, "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
+  verb->add_flag("--calibrate", arguments->calibrate,
+                 "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
   verb->add_option("--store", arguments->store, "the store's file, for --calibrate");
   verb->callback([arguments, &exit_code] {
     // the launcher has resolved it already
-    if (!arguments->python.empty() && !std::getenv("STRATA_ROOT")) setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
+    if (!arguments->python.empty() && !std::getenv("STRATA_ROOT"))
+      setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
     exit_code = arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
   });
 }

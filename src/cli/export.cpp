@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `strata export MODEL --level L -o DIR`: the artefact of a level, a program that serves it, a test and the certificate, in one folder.
+// `strata export MODEL --level L -o DIR`: the artefact of a level, a program that serves it, a test and the
+// certificate, in one folder.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,14 +35,17 @@ Error no_artefact(const level::Level& level, const level::Found& found) {
   for (const auto& other : found.levels) {
     if (!exporting::ships(other)) continue;
     shipping.push_back(other.id);
-    if (other.from == level.id && !other.peer && closest.empty()) closest = fmt::format("{} ({}); all of them: ", other.id, other.changes);
+    if (other.from == level.id && !other.peer && closest.empty())
+      closest = fmt::format("{} ({}); all of them: ", other.id, other.changes);
   }
-  const auto why = level.harness             ? std::string("it runs no network")
-                   : !level.prepare.empty()  ? fmt::format("its folder {} holds no export/export.json", level.folder.string())
-                   : level.language == "c++" ? fmt::format("its network is a hand-written program, {}", level.folder.string())
-                                             : std::string("it runs the Python module itself, and your own code already is that");
+  const auto why =
+      level.harness             ? std::string("it runs no network")
+      : !level.prepare.empty()  ? fmt::format("its folder {} holds no export/export.json", level.folder.string())
+      : level.language == "c++" ? fmt::format("its network is a hand-written program, {}", level.folder.string())
+                                : std::string("it runs the Python module itself, and your own code already is that");
   return {fmt::format("level {} ({}) has no artefact that could be shipped: {}", level.id, level.title, why),
-          shipping.empty() ? std::string() : fmt::format("--level {}{}", closest, fmt::join(shipping, ", ")), Exit::usage};
+          shipping.empty() ? std::string() : fmt::format("--level {}{}", closest, fmt::join(shipping, ", ")),
+          Exit::usage};
 }
 
 Result<level::Level> choose_level(const std::string& name, const Installation& place) {
@@ -52,9 +56,12 @@ Result<level::Level> choose_level(const std::string& name, const Installation& p
     if (!variant) return tl::unexpected(variant.error());
     const auto& chosen = variant->front();
     if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found));
-    const auto base = std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& level) { return level.id == chosen.id; });
+    const auto base = std::find_if(found.levels.begin(), found.levels.end(),
+                                   [&](const auto& level) { return level.id == chosen.id; });
     if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
-      return fail(fmt::format("--level {}: its artefact holds its weights, and the program that serves {} puts them in", name, chosen.id), fmt::format("export {} itself", chosen.id), Exit::usage);
+      return fail(fmt::format("--level {}: its artefact holds its weights, and the program that serves {} puts them in",
+                              name, chosen.id),
+                  fmt::format("export {} itself", chosen.id), Exit::usage);
     return chosen;
   }
   for (const auto& level : found.levels) {
@@ -64,10 +71,12 @@ Result<level::Level> choose_level(const std::string& name, const Installation& p
     return level;
   }
   for (const auto& problem : found.problems)  // it is there, but cannot be read
-    if (problem.where.parent_path().filename() == name) return fail("--level: " + problem.error.what, problem.error.hint, Exit::usage);
+    if (problem.where.parent_path().filename() == name)
+      return fail("--level: " + problem.error.what, problem.error.hint, Exit::usage);
   const auto near = nearest(name, known);
-  return fail(fmt::format("--level: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")), "`strata list levels` describes them",
-              Exit::usage);
+  return fail(fmt::format("--level: unknown level '{}'{}; known: {}", name,
+                          near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
+              "`strata list levels` describes them", Exit::usage);
 }
 
 struct Ready {
@@ -88,7 +97,9 @@ Result<Ready> get_ready(const Arguments& a) {
   if (a.batch) options.batches = {*a.batch};
   const auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
-  if (options.maths != "fp32") return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out", Exit::usage);
+  if (options.maths != "fp32")
+    return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out",
+                Exit::usage);
   ready.spec = specs->front();
   return ready;
 }
@@ -96,21 +107,27 @@ Result<Ready> get_ready(const Arguments& a) {
 // Versions of Python packages, "" for one that is not there.
 Json versions_of(const std::vector<std::string>& packages, const std::string& python) {
   worker::Launch launch;
-  launch.argv = {python, "-c", "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n except m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in sys.argv[1:]}))"};
+  launch.argv = {python, "-c",
+                 "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n except "
+                 "m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in sys.argv[1:]}))"};
   launch.argv.insert(launch.argv.end(), packages.begin(), packages.end());
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
   const auto told = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
   return told.is_object() ? told : Json::object();
 }
 
-void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence, const std::string& proving) {
+void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence,
+              const std::string& proving) {
   if (!evidence.certificate.is_object())
-    fmt::print(stderr, "warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not, proving);
+    fmt::print(stderr, "warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not,
+               proving);
   else if (!evidence.note.empty())
     fmt::print(stderr, "warning: {}\n  prove it: {}\n", evidence.note, proving);
   fmt::print("{}\n", draft.place().string());
-  if (evidence.certificate.is_object()) fmt::print("  equal work proven by run {}\n", evidence.certificate.value("run", ""));
-  fmt::print("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build, recipe.test);
+  if (evidence.certificate.is_object())
+    fmt::print("  equal work proven by run {}\n", evidence.certificate.value("run", ""));
+  fmt::print("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build,
+             recipe.test);
 }
 
 int export_level(const Arguments& a) {
@@ -123,7 +140,9 @@ int export_level(const Arguments& a) {
   ready->environments = std::move(*environments);
   ProgressLine line;
   line.status("capturing " + a.options.model, -1);
-  const auto bundle = plan::get_bundle(ready->spec, ready->place, ready->environments.measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  const auto bundle = plan::get_bundle(
+      ready->spec, ready->place, ready->environments.measured,
+      [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
   line.clear();
   if (!bundle) return complain(bundle.error());
   const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
@@ -131,9 +150,16 @@ int export_level(const Arguments& a) {
   if (!job) return complain(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);
   if (!recipe) return complain(recipe.error());
-  const auto evidence = exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
-  const auto proving = fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.name());
-  const exporting::Export made{*job, *recipe, evidence, proving, versions_of(recipe->packages, recipe->python), ready->place.root / "src/export/shared"};
+  const auto evidence =
+      exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
+  const auto proving =
+      fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.name());
+  const exporting::Export made{*job,
+                               *recipe,
+                               evidence,
+                               proving,
+                               versions_of(recipe->packages, recipe->python),
+                               ready->place.root / "src/export/shared"};
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
     complain({"interrupted: nothing was written", "", Exit::failed});
@@ -147,11 +173,13 @@ int export_level(const Arguments& a) {
 }  // namespace
 
 void add_export(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("export", "write a level's artefact with a program that serves it, a test and its certificate");
+  auto* verb = app.add_subcommand("export",
+                                  "write a level's artefact with a program that serves it, a test and its certificate");
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
-  verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")->required();
+  verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")
+      ->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
   verb->add_flag("--force", a->force, "replace a folder that an earlier export made, with all that is in it");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");

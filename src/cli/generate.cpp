@@ -42,7 +42,9 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   const auto targets = generate::targets();
   if (std::find(targets.begin(), targets.end(), a.target) == targets.end()) {
     const auto near = nearest(a.target, targets);
-    return fail(fmt::format("--target {}: allowed: {}{}", a.target, fmt::join(targets, ", "), near ? fmt::format(" (did you mean {}?)", *near) : ""), "", Exit::usage);
+    return fail(fmt::format("--target {}: allowed: {}{}", a.target, fmt::join(targets, ", "),
+                            near ? fmt::format(" (did you mean {}?)", *near) : ""),
+                "", Exit::usage);
   }
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
@@ -56,15 +58,20 @@ Result<fs::path> output_folder(const std::string& given) {
   std::error_code error;
   const auto folder = fs::absolute(given, error);
   if (fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    return fail(fmt::format("-o {}: {}", given, fs::is_directory(folder, error) ? "the folder is not empty" : "this is a file"), "name a folder that is not there yet, or an empty one", Exit::usage);
+    return fail(
+        fmt::format("-o {}: {}", given, fs::is_directory(folder, error) ? "the folder is not empty" : "this is a file"),
+        "name a folder that is not there yet, or an empty one", Exit::usage);
   const auto parent = folder.parent_path();
-  if (!fs::is_directory(parent, error)) return fail(fmt::format("-o {}: the folder {} is not there", given, parent.string()), "make it first", Exit::usage);
-  if (::access(parent.c_str(), W_OK) != 0) return fail(fmt::format("-o {}: cannot write to {}", given, parent.string()), "name another place", Exit::usage);
+  if (!fs::is_directory(parent, error))
+    return fail(fmt::format("-o {}: the folder {} is not there", given, parent.string()), "make it first", Exit::usage);
+  if (::access(parent.c_str(), W_OK) != 0)
+    return fail(fmt::format("-o {}: cannot write to {}", given, parent.string()), "name another place", Exit::usage);
   return folder;
 }
 
 // The kernels that the level `static@measured` found to be the fastest here, timed unless they have been before.
-Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments, const Arguments& a, const Installation& place, ProgressLine& line) {
+Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments,
+                                        const Arguments& a, const Installation& place, ProgressLine& line) {
   const auto levels = plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"});
   if (!levels) return tl::unexpected(levels.error());
   const auto job = get_artefact(levels->front(), bundle, environments, place, a.options, line);
@@ -72,7 +79,8 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
   const auto file = job->cache / "kernels.json";
   std::ifstream in(file);
   const auto times = nlohmann::json::parse(in, nullptr, false);
-  if (!times.is_object()) return fail(fmt::format("cannot read {}", file.string()), "remove its folder; it is made again");
+  if (!times.is_object())
+    return fail(fmt::format("cannot read {}", file.string()), "remove its folder; it is made again");
   return compiler::fastest_kernels(times);
 }
 
@@ -80,7 +88,9 @@ Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Ins
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
   line.status("capturing " + a.options.model, -1);
-  auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
+    line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
+  });
   if (!bundle) return tl::unexpected(bundle.error());
   Source source{*std::move(bundle), {}};
   if (!a.tune) return source;
@@ -97,7 +107,8 @@ fs::path own_onednn(const Installation& place) {
 }
 
 // All of the folder appears, or nothing: it is written beside its place and renamed.
-Result<compiler::Program> write_program(const Arguments& a, const Source& source, const Installation& place, const fs::path& folder) {
+Result<compiler::Program> write_program(const Arguments& a, const Source& source, const Installation& place,
+                                        const fs::path& folder) {
   auto program = generate::program_of(source.bundle.folder, source.kernels);
   if (!program) return program;
   generate::Options options;
@@ -132,23 +143,29 @@ int generate_program(const Arguments& a) {
   if (!source) return complain(source.error());
   const auto program = write_program(a, *source, place, *folder);
   if (!program) return complain(program.error());
-  const auto calls = std::count_if(program->steps.begin(), program->steps.end(), [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
+                                   [](const auto& step) { return step.when == compiler::When::run && !step.view; });
   const auto quoted = plan::quoted(folder->string());
-  fmt::print("{}\n  {} steps a run, {} bytes for activations (no plan can go below {})\n", folder->string(), calls, program->arena_bytes, program->least_arena_bytes);
-  fmt::print("  build it: cmake -S {0} -B {0}/build && cmake --build {0}/build\n  test it:  {0}/build/network --check\n", quoted);
+  fmt::print("{}\n  {} steps a run, {} bytes for activations (no plan can go below {})\n", folder->string(), calls,
+             program->arena_bytes, program->least_arena_bytes);
+  fmt::print(
+      "  build it: cmake -S {0} -B {0}/build && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
+      quoted);
   return 0;
 }
 
 }  // namespace
 
 void add_generate(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
+  auto* verb = app.add_subcommand(
+      "generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
   verb->add_option("--target", a->target, "the library that the program calls: onednn");
-  verb->add_flag("--tune", a->tune, "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
+  verb->add_flag("--tune", a->tune,
+                 "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata graph MODEL`: the captured network, node by node.
+#include "report/graph.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +17,6 @@
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
 #include "plan/options.hpp"
-#include "report/graph.hpp"
 #include "report/program.hpp"
 
 namespace strata::cli {
@@ -31,9 +32,12 @@ struct Arguments {
 
 Result<void> check_dump(const Arguments& a) {
   if (a.dump_after.empty()) return {};
-  if (a.format == "dot") return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
-  if (a.options.mode == "train") return fail("--dump-after with --mode train: the passes are for inference", "", Exit::usage);
-  if (a.block != 8 && a.block != 16) return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
+  if (a.format == "dot")
+    return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
+  if (a.options.mode == "train")
+    return fail("--dump-after with --mode train: the passes are for inference", "", Exit::usage);
+  if (a.block != 8 && a.block != 16)
+    return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
   auto known = compiler::check_pass_name(a.dump_after);
   if (!known) known.error().what = "--dump-after: " + known.error().what;
   return known;
@@ -43,9 +47,11 @@ int show_program(const Arguments& a, const graph::Graph& graph, const std::strin
   const auto program = compiler::compile(graph, {a.block, a.dump_after});
   if (!program) return complain(program.error());
   if (a.format == "json")
-    fmt::print("{}\n", report::program_json(*program, title, a.dump_after).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", report::program_json(*program, title, a.dump_after)
+                           .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   else
-    fmt::print("{}", report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width)));
+    fmt::print("{}",
+               report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width)));
   return 0;
 }
 
@@ -53,14 +59,19 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   const std::vector<std::string> formats{"text", "json", "dot"};
   if (std::find(formats.begin(), formats.end(), a.format) == formats.end()) {
     const auto near = nearest(a.format, formats);
-    return fail(fmt::format("--format {}: allowed: text, json, dot{}", a.format, near ? fmt::format(" (did you mean {}?)", *near) : ""), "", Exit::usage);
+    return fail(fmt::format("--format {}: allowed: text, json, dot{}", a.format,
+                            near ? fmt::format(" (did you mean {}?)", *near) : ""),
+                "", Exit::usage);
   }
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
-  if (a.backward && options.mode != "train") return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode), "add --mode train", Exit::usage);
-  if (specs->size() != 1) return fail(fmt::format("--mode {}: a graph is of one mode", options.mode), "give infer or train", Exit::usage);
+  if (a.backward && options.mode != "train")
+    return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode),
+                "add --mode train", Exit::usage);
+  if (specs->size() != 1)
+    return fail(fmt::format("--mode {}: a graph is of one mode", options.mode), "give infer or train", Exit::usage);
   return specs->front();
 }
 
@@ -71,7 +82,9 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   if (!environments) return tl::unexpected(environments.error());
   ProgressLine line;
   line.status("capturing " + a.options.model, -1);
-  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
+    line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
+  });
 }
 
 // With --backward the training step that strata makes of the network.
@@ -99,7 +112,9 @@ int show_graph(const Arguments& a) {
   const auto title = bundle->info.value("id", a.options.model);
   if (!a.dump_after.empty()) return show_program(a, *graph, title);
   if (a.format == "json")
-    fmt::print("{}\n", report::graph_json(*graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print(
+        "{}\n",
+        report::graph_json(*graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   else if (a.format == "dot")
     fmt::print("{}", report::graph_dot(*graph, *checked, title));
   else
@@ -110,19 +125,24 @@ int show_graph(const Arguments& a) {
 }  // namespace
 
 void add_graph(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("graph", "the captured network: every operation with its place, shapes, FLOPs and bytes");
+  auto* verb =
+      app.add_subcommand("graph", "the captured network: every operation with its place, shapes, FLOPs and bytes");
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss");
-  verb->add_flag("--backward", a->backward, "with --mode train: the training step, with loss and gradients by strata's own rules");
+  verb->add_flag("--backward", a->backward,
+                 "with --mode train: the training step, with loss and gradients by strata's own rules");
   verb->add_option("--loss", o.loss, "as in compare");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--format", a->format, "text, json or dot (Graphviz)");
-  verb->add_option("--dump-after", a->dump_after, "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name lists them)");
-  verb->add_option("--block", a->block, "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
+  verb->add_option(
+      "--dump-after", a->dump_after,
+      "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name lists them)");
+  verb->add_option("--block", a->block,
+                   "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/level.hpp"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -53,7 +54,8 @@ class Scratch {
 // A folder with level.json, or the id of a level that is found; nullopt: `path` is a program. Error: it is nothing.
 Result<std::optional<level::Level>> find_level(const std::string& path, const Installation& place) {
   std::error_code error;
-  if (fs::is_regular_file(path, error) && fs::path(path).filename() != "level.json") return std::optional<level::Level>();
+  if (fs::is_regular_file(path, error) && fs::path(path).filename() != "level.json")
+    return std::optional<level::Level>();
   if (fs::exists(path, error)) {
     auto level = level::read(fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path());
     if (!level) return tl::unexpected<Error>(level.error());
@@ -68,18 +70,28 @@ Result<std::optional<level::Level>> find_level(const std::string& path, const In
   for (const auto& problem : found.problems)
     if (problem.where.parent_path().filename() == path) return tl::unexpected<Error>(problem.error);
   const auto meant = nearest(path, ids);
-  return fail(fmt::format("{} is neither a folder with level.json, nor a program, nor a level; levels are: {}", path, fmt::join(ids, ", ")), meant ? fmt::format("did you mean {}?", *meant) : "", Exit::usage);
+  return fail(fmt::format("{} is neither a folder with level.json, nor a program, nor a level; levels are: {}", path,
+                          fmt::join(ids, ", ")),
+              meant ? fmt::format("did you mean {}?", *meant) : "", Exit::usage);
 }
 
 // The parts of bundle.json that the checks rely on.
 Result<void> check_bundle(const fs::path& folder) {
   std::ifstream file(folder / "bundle.json");
   const Json bundle = Json::parse(file, nullptr, false);
-  const bool good = bundle.is_object() && bundle.contains("case") && bundle["case"].is_object() && bundle.contains("outputs") && bundle["outputs"].is_array() && bundle.contains("parameters") &&
-                    bundle.contains("ring") && bundle["ring"].is_number_unsigned() && bundle["ring"] >= 2 && bundle["ring"] < 100000;
+  const bool good = bundle.is_object() && bundle.contains("case") && bundle["case"].is_object() &&
+                    bundle.contains("outputs") && bundle["outputs"].is_array() && bundle.contains("parameters") &&
+                    bundle.contains("ring") && bundle["ring"].is_number_unsigned() && bundle["ring"] >= 2 &&
+                    bundle["ring"] < 100000;
   if (good && bundle["case"].value("mode", "infer") != "infer")
-    return fail(fmt::format("{} is a bundle of mode {}, and the checks are of inference", folder.string(), bundle["case"].value("mode", "")), "capture the network with mode infer; `strata compare --mode train` proves how a level trains", Exit::usage);
-  return good ? Result<void>() : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more", folder.string()), "docs/bundle.md says what a bundle holds; `python -m capture` writes one", Exit::usage);
+    return fail(fmt::format("{} is a bundle of mode {}, and the checks are of inference", folder.string(),
+                            bundle["case"].value("mode", "")),
+                "capture the network with mode infer; `strata compare --mode train` proves how a level trains",
+                Exit::usage);
+  return good ? Result<void>()
+              : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more",
+                                 folder.string()),
+                     "docs/bundle.md says what a bundle holds; `python -m capture` writes one", Exit::usage);
 }
 
 Result<level::Subject> make_subject(const CheckOptions& options, const Installation& place, const fs::path& scratch) {
@@ -91,14 +103,18 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   subject.bundle = options.bundle.empty() ? scratch / "bundle" : fs::absolute(options.bundle);
   if (options.bundle.empty()) {
     const fs::path module = place.root / "examples" / "tiny_mlp.py";
-    if (auto written = level::write_tiny_bundle(subject.bundle, fs::exists(module) ? module.string() + ":build" : "tiny_mlp"); !written) return tl::unexpected<Error>(written.error());
+    if (auto written =
+            level::write_tiny_bundle(subject.bundle, fs::exists(module) ? module.string() + ":build" : "tiny_mlp");
+        !written)
+      return tl::unexpected<Error>(written.error());
   }
   if (auto good = check_bundle(subject.bundle); !good) return tl::unexpected<Error>(good.error());
   const level::Places places = {place.python, place.tools_python, place.level_build.string(), place.root.string()};
   level::Level bare;  // a program without level.json
   bare.folder = fs::absolute(fs::path(options.path)).parent_path();
   const level::Level& known = *level ? **level : bare;
-  subject.launch.argv = *level ? level::expand(known.start, known, places) : std::vector<std::string>{fs::absolute(options.path).string()};
+  subject.launch.argv = *level ? level::expand(known.start, known, places)
+                               : std::vector<std::string>{fs::absolute(options.path).string()};
   subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
   subject.launch.env = level::environment(known, places, 1, scratch / "cache");
   subject.launch.env["STRATA_OVERLAY"] = place.overlay;
@@ -110,22 +126,28 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
 }
 
 void print_check(const level::Check& check) {
-  const char* mark = check.verdict == level::Verdict::pass ? "pass" : check.verdict == level::Verdict::fail ? "FAIL" : "skip";
+  const char* mark = check.verdict == level::Verdict::pass   ? "pass"
+                     : check.verdict == level::Verdict::fail ? "FAIL"
+                                                             : "skip";
   fmt::print("{}  {}{}{}\n", mark, check.name, check.why.empty() ? "" : ": ", check.why);
   std::fflush(stdout);
 }
 
 int run_check(const CheckOptions& options) {
-  if (!(options.timeout_s > 0 && options.timeout_s <= 86400)) return complain({fmt::format("--timeout is {}; allowed are seconds up to 86400", options.timeout_s), "", Exit::usage});
+  if (!(options.timeout_s > 0 && options.timeout_s <= 86400))
+    return complain(
+        {fmt::format("--timeout is {}; allowed are seconds up to 86400", options.timeout_s), "", Exit::usage});
   const Scratch scratch;
-  if (scratch.path().empty()) return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
+  if (scratch.path().empty())
+    return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
   const auto subject = make_subject(options, installation(), scratch.path());
   if (!subject) return complain(subject.error());
   fmt::print("checking {}\n", fmt::join(subject->launch.argv, " "));
   const auto checks = level::check_conformance(*subject, print_check);
   std::map<level::Verdict, int> counts;
   for (const auto& check : checks) ++counts[check.verdict];
-  fmt::print("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail], counts[level::Verdict::skip]);
+  fmt::print("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail],
+             counts[level::Verdict::skip]);
   if (interrupted().load()) return complain({"interrupted: the checks above are not all", "", Exit::failed});
   return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
 }
@@ -139,8 +161,12 @@ int run_new(level::Skeleton wanted) {
   for (const auto& file : *written) fmt::print("wrote {}\n", file.string());
   const fs::path folder = written->front().parent_path();
   const bool found = folder.parent_path() == place.root / "levels";
-  if (wanted.language == "c++" && !found) fmt::print("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n", folder.string(), place.root.string());
-  if (wanted.language == "c++" && found) fmt::print("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(), place.root.string());
+  if (wanted.language == "c++" && !found)
+    fmt::print("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
+               folder.string(), place.root.string());
+  if (wanted.language == "c++" && found)
+    fmt::print("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(),
+               place.root.string());
   fmt::print("check it: ./strata level check {}\n", folder.string());
   if (!found) fmt::print("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n", folder.parent_path().string());
   return 0;
@@ -160,11 +186,13 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   make->callback([wanted, &exit_code] { exit_code = run_new(*wanted); });
 
   const auto options = std::make_shared<CheckOptions>();
-  CLI::App* check = verb->add_subcommand("check", "run the protocol's conformance suite (docs/protocol.md) on a level or any program");
+  CLI::App* check = verb->add_subcommand(
+      "check", "run the protocol's conformance suite (docs/protocol.md) on a level or any program");
   check->add_option("path", options->path, "a level's folder, its id, or any program")->required();
   check->add_option("arguments", options->arguments, "after --: arguments for the program");
   check->add_option("--bundle", options->bundle, "check with this bundle instead of a tiny network of the suite's own");
-  check->add_option("--timeout", options->timeout_s, "seconds that one request may take (load: ten times as long)")->capture_default_str();
+  check->add_option("--timeout", options->timeout_s, "seconds that one request may take (load: ten times as long)")
+      ->capture_default_str();
   check->callback([options, &exit_code] { exit_code = run_check(*options); });
 }
 

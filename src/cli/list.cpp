@@ -40,20 +40,28 @@ int levels(const Arguments& a) {
   const auto found = level::discover(level::search_path(place.root));
   Rows rows;
   for (const auto& level : found.levels) {
-    const auto program = level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
+    const auto program =
+        level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
     const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || fs::exists(program);
-    rows.push_back({level.id, std::to_string(level.rank), level.language, fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
-                    level.harness ? "harness" : level.peer ? "peer" : level.from, built ? "ready" : "built on first use", level.title});
+    rows.push_back({level.id, std::to_string(level.rank), level.language,
+                    fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
+                    level.harness ? "harness"
+                    : level.peer  ? "peer"
+                                  : level.from,
+                    built ? "ready" : "built on first use", level.title});
     for (const auto& variant : level.variants) {
       const auto one = level::as_variant(level, variant);
-      rows.push_back({one.name(), std::to_string(one.rank), one.language, fmt::format("{}", fmt::join(one.devices, " ")), fmt::format("{}", fmt::join(one.modes, " ")), "variant", built ? "ready" : "built on first use", variant.title});
+      rows.push_back({one.name(), std::to_string(one.rank), one.language,
+                      fmt::format("{}", fmt::join(one.devices, " ")), fmt::format("{}", fmt::join(one.modes, " ")),
+                      "variant", built ? "ready" : "built on first use", variant.title});
     }
   }
   for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem.error.what);
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
 }
 
-// Name, kind and what it is: the shipped models, from models/*/model.json; torchvision's names only where torchvision is.
+// Name, kind and what it is: the shipped models, from models/*/model.json; torchvision's names only where torchvision
+// is.
 Rows known_models(const Installation& place) {
   Rows rows;
   std::error_code ec;
@@ -88,14 +96,16 @@ int models_of_level(const Arguments& a, const Installation& place) {
   const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), {a.level});
   if (!chosen) {
     auto error = chosen.error();
-    if (const std::string other = "--levels:"; error.what.starts_with(other)) error.what.replace(0, other.size(), "--level:");
+    if (const std::string other = "--levels:"; error.what.starts_with(other))
+      error.what.replace(0, other.size(), "--level:");
     return complain(error);
   }
   if (chosen->size() != 1) return complain({fmt::format("--level {}: one level is wanted", a.level), "", Exit::usage});
   const auto& level = chosen->front();
   const auto recorded = plan::recorded_operations(place.root);
   if (!recorded) return complain(recorded.error());
-  static const std::map<plan::Support, std::string> words{{plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
+  static const std::map<plan::Support, std::string> words{
+      {plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
   Rows rows;
   std::map<std::string, int> runs;
   for (const auto& model : known_models(place)) {
@@ -112,8 +122,11 @@ int models_of_level(const Arguments& a, const Installation& place) {
     rows.push_back(std::move(row));
   }
   const int code = print({"model", "kind", "infer", "train", "why not"}, rows, a.format);
-  fmt::print(stderr, "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(), runs["train"],
-             level.operations.empty() ? "" : fmt::format("; judged by graphs captured with torch {} and torchvision {}", recorded->torch, recorded->torchvision));
+  fmt::print(stderr, "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(),
+             runs["train"],
+             level.operations.empty() ? ""
+                                      : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
+                                                    recorded->torch, recorded->torchvision));
   return code;
 }
 
@@ -126,11 +139,14 @@ int models(const Arguments& a) {
 int environments(const Arguments& a) {
   const auto place = installation();
   Rows rows;
-  std::vector<std::pair<std::string, std::string>> interpreters{{"default", (place.root / ".venv/bin/python").string()}};
+  std::vector<std::pair<std::string, std::string>> interpreters{
+      {"default", (place.root / ".venv/bin/python").string()}};
   if (place.python != interpreters.front().second) interpreters.emplace_back("named", place.python);
   for (const auto& [name, python] : interpreters) {
     const auto found = plan::ask_environment(python, place, {});
-    rows.push_back({name, python, found ? found->python_version : "-", found ? (found->torch_version.empty() ? "none" : found->torch_version) : "-", found ? "" : found.error().what});
+    rows.push_back({name, python, found ? found->python_version : "-",
+                    found ? (found->torch_version.empty() ? "none" : found->torch_version) : "-",
+                    found ? "" : found.error().what});
   }
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
 }
@@ -146,7 +162,11 @@ int runs(const Arguments& a) {
     std::vector<std::string> ids;
     if (cases)
       for (const auto& [hash, id] : *cases) ids.push_back(id);
-    rows.push_back({run.run_id, run.name, run.started, run.finished.empty() ? "unfinished" : run.interrupted ? "interrupted" : "finished", fmt::format("{}", fmt::join(ids, " ")), run.command});
+    rows.push_back({run.run_id, run.name, run.started,
+                    run.finished.empty() ? "unfinished"
+                    : run.interrupted    ? "interrupted"
+                                         : "finished",
+                    fmt::format("{}", fmt::join(ids, " ")), run.command});
   }
   return print({"run", "name", "started", "state", "cases", "command"}, rows, a.format);
 }
@@ -165,7 +185,8 @@ void add_list(CLI::App& app, int& exit_code) {
     return one;
   };
   add("levels", "every level found, and whether it is ready", levels);
-  add("models", "models by name", models)->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others");
+  add("models", "models by name", models)
+      ->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others");
   add("environments", "Python interpreters and their PyTorch", environments);
   auto* stored = add("runs", "runs in the store, the newest first", runs);
   stored->add_option("--store", a->store, "the store's file");

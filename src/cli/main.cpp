@@ -25,7 +25,8 @@ std::string suggestion(const CLI::App& app, const std::string& got) {
     for (const auto* option : app.get_options())
       for (const auto& name : option->get_lnames()) known.push_back("--" + name);
   else
-    for (const auto* verb : app.get_subcommands(std::function<bool(const CLI::App*)>())) known.push_back(verb->get_name());
+    for (const auto* verb : app.get_subcommands(std::function<bool(const CLI::App*)>()))
+      known.push_back(verb->get_name());
   const auto near = strata::nearest(got.substr(0, got.find('=')), known);
   return near ? fmt::format(" (did you mean '{}'?)", *near) : "";
 }
@@ -47,7 +48,10 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 
 int main(int argc, char** argv) {
   strata::install_interrupt_handler();
-  CLI::App app{"strata: where, between Python and the hardware, do time and memory go, and what is gained by moving down a level?", "./strata"};
+  CLI::App app{
+      "strata: where, between Python and the hardware, do time and memory go, and what is gained by moving down a "
+      "level?",
+      "./strata"};
   app.set_version_flag("--version", "strata " STRATA_VERSION);
   app.require_subcommand(1);
   int exit_code = 0;
@@ -64,7 +68,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+      return app.exit(error);  // --help, --version
     return wrong_usage(app, error, argc, argv);
   }
   return exit_code;

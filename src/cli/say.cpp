@@ -26,17 +26,20 @@ report::TerminalStyle terminal_style() {
   report::TerminalStyle style;
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
   winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = std::min<int>(size.ws_col, 140);
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+    style.width = std::min<int>(size.ws_col, 140);
   style.colour = isatty(STDOUT_FILENO) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
   const auto locale = variable("LC_ALL") + variable("LC_CTYPE") + variable("LANG");
   style.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   return style;
 }
 
-ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO)), start_(Clock::now()), last_print_(start_ - std::chrono::hours(1)) {}
+ProgressLine::ProgressLine()
+    : terminal_(isatty(STDERR_FILENO)), start_(Clock::now()), last_print_(start_ - std::chrono::hours(1)) {}
 
 measure::Progress ProgressLine::callbacks() {
-  return {[this](const std::string& line) { note(line); }, [this](const std::string& doing, double left) { status(doing, left); }};
+  return {[this](const std::string& line) { note(line); },
+          [this](const std::string& doing, double left) { status(doing, left); }};
 }
 
 void ProgressLine::clear() {
@@ -58,7 +61,8 @@ void ProgressLine::status(const std::string& doing, double seconds_left) {
   last_ = phase;
   last_print_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const auto left = seconds_left >= 0 ? fmt::format(", about {:.0f} s of measuring left", std::ceil(seconds_left)) : std::string();
+  const auto left =
+      seconds_left >= 0 ? fmt::format(", about {:.0f} s of measuring left", std::ceil(seconds_left)) : std::string();
   if (terminal_) {
     fmt::print(stderr, "\r\x1b[K[{:.0f} s] {}{}", elapsed, doing, left);
     std::fflush(stderr);
@@ -76,20 +80,25 @@ Result<fs::path> plotly_js(const Installation& place) {
     const auto script = entry.path() / "site-packages/plotly/package_data/plotly.min.js";
     if (fs::exists(script, ec)) return script;
   }
-  return fail(fmt::format("plotly is not installed below {}", lib.string()), "run ./strata compare or ./test once: they set it up", Exit::environment);
+  return fail(fmt::format("plotly is not installed below {}", lib.string()),
+              "run ./strata compare or ./test once: they set it up", Exit::environment);
 }
 
 Result<report::Format> format_option(const std::string& name) {
   if (const auto format = report::format_from(name)) return *format;
   const auto near = nearest(name, {"text", "json", "csv", "md"});
-  return fail(fmt::format("--format {}: unknown{}; allowed: text, json, csv, md", name, near ? fmt::format(" (did you mean '{}'?)", *near) : ""), "", Exit::usage);
+  return fail(fmt::format("--format {}: unknown{}; allowed: text, json, csv, md", name,
+                          near ? fmt::format(" (did you mean '{}'?)", *near) : ""),
+              "", Exit::usage);
 }
 
 int print_result(const nlohmann::json& result, const std::string& format) {
   const auto text = report::render({result}, format, {}, terminal_style());
   if (!text) return complain(text.error());
   fmt::print("{}", *text);
-  return std::fflush(stdout) == 0 ? 0 : complain({fmt::format("cannot write the result: {}", std::strerror(errno)), "check where standard output goes"});
+  return std::fflush(stdout) == 0 ? 0
+                                  : complain({fmt::format("cannot write the result: {}", std::strerror(errno)),
+                                              "check where standard output goes"});
 }
 
 }  // namespace strata::cli

@@ -19,7 +19,8 @@ int complain(const Error& error);
 // Colour and Unicode only where the terminal has them (NO_COLOR and TERM=dumb are respected).
 report::TerminalStyle terminal_style();
 
-// One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on standard error.
+// One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on
+// standard error.
 class ProgressLine {
  public:
   ProgressLine();

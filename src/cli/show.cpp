@@ -23,7 +23,9 @@ struct Arguments {
   bool certificate = false, ledger = false;
 };
 
-Result<store::Store> open_store(const std::string& path) { return store::Store::open_existing(path.empty() ? store::Store::default_path() : fs::path(path)); }
+Result<store::Store> open_store(const std::string& path) {
+  return store::Store::open_existing(path.empty() ? store::Store::default_path() : fs::path(path));
+}
 
 Result<store::Run> load(const Arguments& a, const std::string& which) {
   auto store = open_store(a.store);
@@ -39,7 +41,8 @@ int show(const Arguments& a) {
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
-    fmt::print("{}", report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
+    fmt::print("{}",
+               report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
   else if (a.ledger)
     print_result(result, "ledger");
   else
@@ -72,33 +75,54 @@ int write_report(const Arguments& a) {
   return 0;
 }
 
-// Every raw sample: one line an iteration of the turns, or one JSON object with their blocks and what the passes of their own
-// (tuning, phases, start-up, clients, open batches, scores) stored of each row.
+// Every raw sample: one line an iteration of the turns, or one JSON object with their blocks and what the passes of
+// their own (tuning, phases, start-up, clients, open batches, scores) stored of each row.
 int export_data(const Arguments& a) {
   const bool json = a.format == "json";
-  if (!json && a.format != "csv") return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
+  if (!json && a.format != "csv")
+    return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
   const auto run = load(a, a.runs.front());
   if (!run) return complain(run.error());
   std::string csv = "case,level,variant,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
   Json blocks = Json::array(), passes = Json::array();
   for (const auto& one : run->cases)
     for (const auto& row : one.rows) {
-      Json& own = passes.emplace_back(Json{{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"state", row.state}, {"start_up", row.start_up}, {"memory", row.memory}});
+      Json& own = passes.emplace_back(Json{{"case", one.id},
+                                           {"level", row.level},
+                                           {"variant", row.variant},
+                                           {"state", row.state},
+                                           {"start_up", row.start_up},
+                                           {"memory", row.memory}});
       for (const char* pass : {"tuning", "phases", "clients", "dynamic", "eval"})
         if (row.info.contains(pass)) own[pass] = row.info[pass];
       for (const auto& block : row.blocks) {
         if (json) {
-          blocks.push_back({{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"state", row.state}, {"instance", block.instance}, {"restart", block.restart},
-                            {"round", block.round}, {"position", block.position}, {"start_ns", block.start_ns}, {"wall_ns", block.wall_ns}, {"latency_ns", block.latency_ns},
-                            {"cpu_ns", block.cpu_ns ? Json(*block.cpu_ns) : Json()}, {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}, {"check", block.check}});
+          blocks.push_back({{"case", one.id},
+                            {"level", row.level},
+                            {"variant", row.variant},
+                            {"state", row.state},
+                            {"instance", block.instance},
+                            {"restart", block.restart},
+                            {"round", block.round},
+                            {"position", block.position},
+                            {"start_ns", block.start_ns},
+                            {"wall_ns", block.wall_ns},
+                            {"latency_ns", block.latency_ns},
+                            {"cpu_ns", block.cpu_ns ? Json(*block.cpu_ns) : Json()},
+                            {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()},
+                            {"check", block.check}});
           continue;
         }
         for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
-          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id), report::csv_field(row.level), row.variant, row.state, block.instance, block.restart, block.round,
-                             block.position, i, block.wall_ns[i], block.latency_ns[i]);
+          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id),
+                             report::csv_field(row.level), row.variant, row.state, block.instance, block.restart,
+                             block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
       }
     }
-  const auto text = json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}}.dump() + "\n" : csv;
+  const auto text =
+      json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}}.dump() +
+                 "\n"
+           : csv;
   if (a.output.empty()) {
     fmt::print("{}", text);
     return 0;
@@ -132,7 +156,8 @@ void add_report(CLI::App& app, int& exit_code) {
 }
 
 void add_export_data(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("export-data", "write every raw sample of a run: its blocks (csv), and its other passes too (json)");
+  auto* verb = app.add_subcommand("export-data",
+                                  "write every raw sample of a run: its blocks (csv), and its other passes too (json)");
   auto a = std::make_shared<Arguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);

@@ -39,7 +39,9 @@ std::string sha256_hex(std::string_view bytes) {
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot read {}", path.string()), "check that the file exists and is readable", Exit::usage);
+  if (!in)
+    return fail(fmt::format("cannot read {}", path.string()), "check that the file exists and is readable",
+                Exit::usage);
   Digest digest;
   std::vector<char> buffer(1 << 20);
   while (in) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/interrupt.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 
 namespace strata {
 namespace {
@@ -47,6 +48,8 @@ void install_interrupt_handler() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-int interrupt_descriptor() { return g_pipe[0]; }
+int interrupt_descriptor() {
+  return g_pipe[0];
+}
 
 }  // namespace strata

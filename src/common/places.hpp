@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things lie: strata's own tree, the caches, the level binaries. Set by the launcher, with defaults for a bare program.
+// Where things lie: strata's own tree, the caches, the level binaries. Set by the launcher, with defaults for a bare
+// program.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,8 @@ struct Installation {
   std::filesystem::path cache;        // bundles and artefacts: $STRATA_CACHE, else $XDG_CACHE_HOME/strata
 };
 
-Installation installation();  // from STRATA_ROOT, STRATA_PYTHON, STRATA_TOOLS_PYTHON, STRATA_LEVEL_BUILD, STRATA_OVERLAY
+Installation
+installation();  // from STRATA_ROOT, STRATA_PYTHON, STRATA_TOOLS_PYTHON, STRATA_LEVEL_BUILD, STRATA_OVERLAY
 
 std::string utc_now();  // 2026-11-21T06:15:00Z
 

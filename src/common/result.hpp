@@ -8,7 +8,8 @@
 
 namespace strata {
 
-// Exit codes of the program (DESIGN: 0 all measured, 1 something failed, 2 bad usage, 3 the environment lacks something).
+// Exit codes of the program (DESIGN: 0 all measured, 1 something failed, 2 bad usage, 3 the environment lacks
+// something).
 enum class Exit { ok = 0, failed = 1, usage = 2, environment = 3 };
 
 struct Error {

@@ -23,14 +23,20 @@ bool made_by_strata(const fs::path& folder) {
 Result<void> check_place(const fs::path& wanted, bool replace) {
   std::error_code ec;
   if (!fs::exists(fs::symlink_status(wanted, ec))) return {};
-  if (!fs::is_directory(wanted, ec)) return fail(fmt::format("-o {}: it exists and is not a folder", wanted.string()), "name another folder", Exit::usage);
+  if (!fs::is_directory(wanted, ec))
+    return fail(fmt::format("-o {}: it exists and is not a folder", wanted.string()), "name another folder",
+                Exit::usage);
   const bool empty = fs::is_empty(wanted, ec);
-  if (ec) return fail(fmt::format("-o {}: it cannot be read: {}", wanted.string(), ec.message()), "name another folder", Exit::usage);
+  if (ec)
+    return fail(fmt::format("-o {}: it cannot be read: {}", wanted.string(), ec.message()), "name another folder",
+                Exit::usage);
   if (empty) return {};
   if (!made_by_strata(wanted))
-    return fail(fmt::format("-o {}: the folder is not empty, and strata export did not make it", wanted.string()), "name a folder that is new or empty; --force replaces only what strata export made",
-                Exit::usage);
-  if (!replace) return fail(fmt::format("-o {}: it holds an earlier export", wanted.string()), "--force replaces the whole folder, or name another", Exit::usage);
+    return fail(fmt::format("-o {}: the folder is not empty, and strata export did not make it", wanted.string()),
+                "name a folder that is new or empty; --force replaces only what strata export made", Exit::usage);
+  if (!replace)
+    return fail(fmt::format("-o {}: it holds an earlier export", wanted.string()),
+                "--force replaces the whole folder, or name another", Exit::usage);
   return {};
 }
 
@@ -40,18 +46,26 @@ Result<Draft> Draft::begin(const fs::path& wanted, bool replace) {
   std::error_code ec;
   fs::path place = fs::weakly_canonical(fs::absolute(wanted, ec), ec);
   if (!place.has_filename()) place = place.parent_path();
-  if (ec || place.empty() || place == place.root_path()) return fail(fmt::format("-o {}: not a folder that can be made", wanted.string()), "name a new folder, as -o served", Exit::usage);
+  if (ec || place.empty() || place == place.root_path())
+    return fail(fmt::format("-o {}: not a folder that can be made", wanted.string()), "name a new folder, as -o served",
+                Exit::usage);
   if (auto free = check_place(place, replace); !free) return tl::unexpected(free.error());
   const auto parent = place.parent_path();
-  if (!fs::is_directory(parent, ec)) return fail(fmt::format("-o {}: the folder {} does not exist", wanted.string(), parent.string()), fmt::format("mkdir -p {}", parent.string()), Exit::usage);
+  if (!fs::is_directory(parent, ec))
+    return fail(fmt::format("-o {}: the folder {} does not exist", wanted.string(), parent.string()),
+                fmt::format("mkdir -p {}", parent.string()), Exit::usage);
   const auto partial = parent / fmt::format(".{}.partial-{}", place.filename().string(), getpid());
   fs::create_directory(partial, ec);
   if (!ec) fs::create_directory(partial / "test", ec);
-  if (ec) return fail(fmt::format("-o {}: cannot write to {}: {}", wanted.string(), parent.string(), ec.message()), "name a folder that you may write to", Exit::usage);
+  if (ec)
+    return fail(fmt::format("-o {}: cannot write to {}: {}", wanted.string(), parent.string(), ec.message()),
+                "name a folder that you may write to", Exit::usage);
   return Draft(place, partial);
 }
 
-Draft::Draft(Draft&& other) noexcept : wanted_(std::move(other.wanted_)), partial_(std::move(other.partial_)) { other.partial_.clear(); }
+Draft::Draft(Draft&& other) noexcept : wanted_(std::move(other.wanted_)), partial_(std::move(other.partial_)) {
+  other.partial_.clear();
+}
 
 Draft::~Draft() {
   std::error_code ec;
@@ -62,7 +76,8 @@ Result<void> Draft::write(const std::string& name, const std::string& text) cons
   std::ofstream out(partial_ / name, std::ios::binary);
   out << text;
   out.close();
-  return out ? Result<void>() : fail(fmt::format("cannot write {} ({} bytes)", (wanted_ / name).string(), text.size()), kSpace);
+  return out ? Result<void>()
+             : fail(fmt::format("cannot write {} ({} bytes)", (wanted_ / name).string(), text.size()), kSpace);
 }
 
 Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
@@ -77,7 +92,9 @@ Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
   if (!ec) return {};
   std::error_code ignored;  // copy_file says "input/output error" of a full disk
   const bool full = fs::exists(from, ignored) && fs::space(partial_, ignored).available < fs::file_size(from, ignored);
-  return fail(fmt::format("cannot copy {} to {}: {}", from.string(), (wanted_ / name).string(), full ? "no space left on the disk" : ec.message()), full ? kSpace : "");
+  return fail(fmt::format("cannot copy {} to {}: {}", from.string(), (wanted_ / name).string(),
+                          full ? "no space left on the disk" : ec.message()),
+              full ? kSpace : "");
 }
 
 Result<void> Draft::publish() {
@@ -90,7 +107,9 @@ Result<void> Draft::publish() {
     std::error_code ignored;
     if (ec && replaces) fs::rename(old, wanted_, ignored);
   }
-  if (ec) return fail(fmt::format("cannot put {} in its place: {}", wanted_.string(), ec.message()), "name another folder with -o");
+  if (ec)
+    return fail(fmt::format("cannot put {} in its place: {}", wanted_.string(), ec.message()),
+                "name another folder with -o");
   partial_.clear();
   if (replaces) fs::remove_all(old, ec);
   return {};

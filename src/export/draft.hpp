@@ -11,8 +11,8 @@ namespace strata::exporting {
 
 class Draft {
  public:
-  // Errors (usage): something that strata export did not make stands at `wanted`, or it did and `replace` is false; the parent folder is missing
-  // or cannot be written to.
+  // Errors (usage): something that strata export did not make stands at `wanted`, or it did and `replace` is false; the
+  // parent folder is missing or cannot be written to.
   static Result<Draft> begin(const std::filesystem::path& wanted, bool replace);
   Draft(Draft&& other) noexcept;
   ~Draft();  // removes what was not published
@@ -25,7 +25,8 @@ class Draft {
   const std::filesystem::path& folder() const { return partial_; }  // until it is published
 
  private:
-  Draft(std::filesystem::path wanted, std::filesystem::path partial) : wanted_(std::move(wanted)), partial_(std::move(partial)) {}
+  Draft(std::filesystem::path wanted, std::filesystem::path partial)
+      : wanted_(std::move(wanted)), partial_(std::move(partial)) {}
   std::filesystem::path wanted_, partial_;
 };
 

@@ -20,7 +20,8 @@ std::string made_at(const fs::path& cache) {
   std::error_code ec;
   const auto when = fs::last_write_time(cache / "prepared.json", ec);
   if (ec) return {};
-  const auto seconds = std::chrono::system_clock::to_time_t(std::chrono::time_point_cast<std::chrono::system_clock::duration>(std::chrono::file_clock::to_sys(when)));
+  const auto seconds = std::chrono::system_clock::to_time_t(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(std::chrono::file_clock::to_sys(when)));
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   char text[32];
@@ -32,7 +33,9 @@ std::string made_at(const fs::path& cache) {
 const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
   for (const auto& row : one.rows) {
     const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
-    if (judged && row.level == job.level.id && row.variant == job.level.variant && row.info.value("artefact", Json()) == job.cache.filename().string()) return &row;
+    if (judged && row.level == job.level.id && row.variant == job.level.variant &&
+        row.info.value("artefact", Json()) == job.cache.filename().string())
+      return &row;
   }
   return nullptr;
 }
@@ -40,14 +43,19 @@ const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
 Evidence evidence_of(const store::Run& run, const store::Case& one, const store::Row& row, const measure::Job& job) {
   const auto verdict = row.proof.is_object() ? row.proof.value("verdict", "none") : "none";
   if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
-    return {{}, fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, row.state, row.reason), ""};
+    return {
+        {}, fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, row.state, row.reason), ""};
   Evidence found;
-  found.certificate = {{"run", run.run_id}, {"started", run.started}, {"command", run.command}, {"strata", run.version}, {"machine", run.machine}, {"environments", run.environments},
-                       {"case", one.id}, {"case_hash", one.hash}, {"level", row.level}, {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
+  found.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
+                       {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
+                       {"case", one.id},         {"case_hash", one.hash},    {"level", row.level},
+                       {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
   const auto made = made_at(job.cache);
   const bool same = made.empty() || run.finished.empty() || made <= run.finished;
   found.certificate["same_files"] = same;
-  if (!same) found.note = fmt::format("the artefact was made again on {}, after that run, from the same sources and with the same versions", made);
+  if (!same)
+    found.note = fmt::format(
+        "the artefact was made again on {}, after that run, from the same sources and with the same versions", made);
   return found;
 }
 
@@ -62,11 +70,14 @@ Evidence find_evidence(const fs::path& path, const measure::Job& job) {
   if (!runs) return {{}, runs.error().what, ""};
   for (const auto& listed : *runs) {
     const auto cases = store->run_cases(listed.run_id);
-    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.first == job.bundle->key; })) continue;
+    if (!cases ||
+        std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.first == job.bundle->key; }))
+      continue;
     const auto run = store->load_run(listed.run_id);
     if (!run) return {{}, run.error().what, ""};
     for (const auto& one : run->cases)
-      if (const auto* row = one.hash == job.bundle->key ? verdict_row(one, job) : nullptr) return evidence_of(*run, one, *row, job);
+      if (const auto* row = one.hash == job.bundle->key ? verdict_row(one, job) : nullptr)
+        return evidence_of(*run, one, *row, job);
   }
   return {{}, none, ""};
 }

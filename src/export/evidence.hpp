@@ -13,8 +13,8 @@ struct Evidence {
   std::string note;            // what is to be known about a certificate that there is
 };
 
-// Looks for the newest run that ended the job's level, on this artefact of this case, with a verdict. A verdict other than equal proves nothing. A store
-// that is missing or broken is a reason, no error.
+// Looks for the newest run that ended the job's level, on this artefact of this case, with a verdict. A verdict other
+// than equal proves nothing. A store that is missing or broken is a reason, no error.
 Evidence find_evidence(const std::filesystem::path& store, const measure::Job& job);
 
 // SHA-256 of the files by their names in the exported folder.

@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 namespace {
 
 std::string replaced(std::string text, const std::string& name, const std::string& value) {
-  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size())) text.replace(at, name.size(), value);
+  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+    text.replace(at, name.size(), value);
   return text;
 }
 
@@ -48,7 +49,9 @@ Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
   const fs::path folder = job.level.folder / "export", file = folder / "export.json";
   std::ifstream in(file);
   const Json told = Json::parse(in, nullptr, false);
-  if (!told.is_object()) return fail(fmt::format("{} cannot be read, or is not a JSON object", file.string()), "docs/export.md shows its fields");
+  if (!told.is_object())
+    return fail(fmt::format("{} cannot be read, or is not a JSON object", file.string()),
+                "docs/export.md shows its fields");
   const Filler fill(job, place);
   Recipe recipe;
   try {
@@ -57,7 +60,8 @@ Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
     recipe.test = fill(told.at("test").get<std::string>());
     recipe.run = fill(told.at("run").get<std::string>());
     recipe.artefacts = pieces(told.at("artefacts"), fill, "the artefact that was measured", false);
-    for (auto& piece : pieces(told.value("optional", Json::object()), fill, "the artefact that was measured", true)) recipe.artefacts.push_back(std::move(piece));
+    for (auto& piece : pieces(told.value("optional", Json::object()), fill, "the artefact that was measured", true))
+      recipe.artefacts.push_back(std::move(piece));
     recipe.sources = pieces(told.value("files", Json::object()), fill, "belongs to the program", false);
     recipe.packages = told.value("packages", std::vector<std::string>{});
   } catch (const Json::exception& error) {
@@ -66,8 +70,11 @@ Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
   recipe.python = job.level.environment ? place.python : place.tools_python;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec))
-    if (entry.is_regular_file(ec) && entry.path() != file) recipe.sources.push_back({entry.path(), entry.path().filename().string(), "the program that serves the network", false});
-  std::sort(recipe.sources.begin(), recipe.sources.end(), [](const Piece& a, const Piece& b) { return a.name < b.name; });
+    if (entry.is_regular_file(ec) && entry.path() != file)
+      recipe.sources.push_back(
+          {entry.path(), entry.path().filename().string(), "the program that serves the network", false});
+  std::sort(recipe.sources.begin(), recipe.sources.end(),
+            [](const Piece& a, const Piece& b) { return a.name < b.name; });
   return recipe;
 }
 

@@ -12,8 +12,8 @@ struct Export {
   const measure::Job& job;
   const Recipe& recipe;
   const Evidence& evidence;
-  std::string proving;      // the command that proves the artefact
-  nlohmann::json versions;  // of the recipe's packages, by name
+  std::string proving;           // the command that proves the artefact
+  nlohmann::json versions;       // of the recipe's packages, by name
   std::filesystem::path shared;  // the README's template and the files of every export
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "level/conformance.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -21,7 +22,9 @@ std::string text_of(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-tl::unexpected<std::string> because(std::string why) { return tl::unexpected<std::string>(std::move(why)); }
+tl::unexpected<std::string> because(std::string why) {
+  return tl::unexpected<std::string>(std::move(why));
+}
 
 Session::Session(const Subject& subject) : subject_(subject) {
   std::ifstream file(subject.bundle / "bundle.json");
@@ -39,13 +42,16 @@ Text Session::restart() {
 Or<Json> Session::raw(const std::string& line, const Json& expected_id) {
   if (!running()) return because("the worker is gone");
   auto answer = worker_->send_line(line, subject_.patience);
-  if (answer) answer = worker_->receive_line(subject_.patience * (line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1));
+  if (answer)
+    answer = worker_->receive_line(subject_.patience * (line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1));
   if (!answer) return because(answer.error().what);
   const std::string shown = worker::printable(*answer, 160);
   Json object = Json::parse(*answer, nullptr, false);
   if (!object.is_object()) return because(fmt::format("answered with a line that is no JSON object: {}", shown));
-  if (!object.contains("id") || object["id"] != expected_id) return because(fmt::format("the answer must carry id {}: {}", expected_id.dump(), shown));
-  if (!object.contains("ok") || !object["ok"].is_boolean()) return because(fmt::format("the answer must have a boolean \"ok\": {}", shown));
+  if (!object.contains("id") || object["id"] != expected_id)
+    return because(fmt::format("the answer must carry id {}: {}", expected_id.dump(), shown));
+  if (!object.contains("ok") || !object["ok"].is_boolean())
+    return because(fmt::format("the answer must have a boolean \"ok\": {}", shown));
   return object;
 }
 
@@ -61,7 +67,8 @@ Or<Json> Session::ask(const std::string& op, Json fields) {
 Or<Json> Session::ask_ok(const std::string& op, Json fields) {
   auto answer = ask(op, std::move(fields));
   if (answer && !(*answer)["ok"].get<bool>())
-    return because(fmt::format("{} failed with \"{}\": {}", op, text_of(*answer, "code"), worker::printable(text_of(*answer, "what"), 300)));
+    return because(fmt::format("{} failed with \"{}\": {}", op, text_of(*answer, "code"),
+                               worker::printable(text_of(*answer, "what"), 300)));
   return answer;
 }
 
@@ -71,9 +78,12 @@ Text Session::refused(const std::string& op, Json fields, const std::vector<std:
   if ((*answer)["ok"].get<bool>()) return because(fmt::format("{} was answered with ok; it must be refused", op));
   const auto code = answer->find("code");
   const bool known = code != answer->end() && std::find(codes.begin(), codes.end(), *code) != codes.end();
-  if (!known) return because(fmt::format("{} was refused with code {}; allowed: {}", op, code == answer->end() ? "none" : code->dump(), fmt::join(codes, ", ")));
+  if (!known)
+    return because(fmt::format("{} was refused with code {}; allowed: {}", op,
+                               code == answer->end() ? "none" : code->dump(), fmt::join(codes, ", ")));
   const auto what = answer->find("what");
-  if (what == answer->end() || !what->is_string() || what->get<std::string>().empty()) return because(fmt::format("{} was refused without a reason in \"what\"", op));
+  if (what == answer->end() || !what->is_string() || what->get<std::string>().empty())
+    return because(fmt::format("{} was refused without a reason in \"what\"", op));
   return {};
 }
 
@@ -83,7 +93,10 @@ Text Session::still_answers() {
 }
 
 Json Session::load_request(const std::string& weights) const {
-  return {{"case", bundle_.value("case", Json::object())}, {"bundle", subject_.bundle.string()}, {"weights", weights}, {"cache", (subject_.scratch / "cache").string()}};
+  return {{"case", bundle_.value("case", Json::object())},
+          {"bundle", subject_.bundle.string()},
+          {"weights", weights},
+          {"cache", (subject_.scratch / "cache").string()}};
 }
 
 Text Session::prepare() {
@@ -92,13 +105,17 @@ Text Session::prepare() {
   if (subject_.prepare.empty() || std::exchange(prepared_, true)) return {};
   worker::Launch launch = subject_.launch;
   launch.argv = subject_.prepare;
-  for (const std::string& more : {std::string("--bundle"), subject_.bundle.string(), std::string("--cache"), (subject_.scratch / "cache").string()}) launch.argv.push_back(more);
+  for (const std::string& more : {std::string("--bundle"), subject_.bundle.string(), std::string("--cache"),
+                                  (subject_.scratch / "cache").string()})
+    launch.argv.push_back(more);
   const auto finished = worker::run_to_end(launch, subject_.patience * 10);
   if (!finished) return because(finished.error().what);
   if (finished->timed_out) return because("the prepare command did not end in time");
   const Json answer = Json::parse(finished->stdout_text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean())
-    return because(fmt::format("the prepare command must print exactly one JSON object with \"ok\" to standard output: {}", worker::printable(finished->stdout_text, 160)));
+    return because(
+        fmt::format("the prepare command must print exactly one JSON object with \"ok\" to standard output: {}",
+                    worker::printable(finished->stdout_text, 160)));
   if (answer["ok"].get<bool>()) return {};
   const std::string code = text_of(answer, "code");
   const std::string what = worker::printable(text_of(answer, "what"), 300);
@@ -112,23 +129,29 @@ Text Session::prepare() {
 Text Session::load() {
   if (auto fresh = restart(); !fresh) return fresh;
   if (auto loaded = ask_ok("load", load_request()); !loaded) return because(loaded.error());
-  if (auto given = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !given) return because(given.error());
+  if (auto given = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !given)
+    return because(given.error());
   return {};
 }
 
 namespace {
 
-// A loose bound: this says that the protocol is kept; the proof of equal work is the driver's (a run of `strata compare`).
+// A loose bound: this says that the protocol is kept; the proof of equal work is the driver's (a run of `strata
+// compare`).
 Text close_to(const TensorView& got, const TensorView& reference, const std::string& name) {
-  if (got.shape != reference.shape) return because(fmt::format("{} has the shape [{}]; the reference has [{}]", name, fmt::join(got.shape, ", "), fmt::join(reference.shape, ", ")));
+  if (got.shape != reference.shape)
+    return because(fmt::format("{} has the shape [{}]; the reference has [{}]", name, fmt::join(got.shape, ", "),
+                               fmt::join(reference.shape, ", ")));
   const auto values = to_doubles(got), wanted = to_doubles(reference);
   double scale = 0.0;
   for (const double value : wanted) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
   const double bound = is_floating(reference.dtype) ? 1e-3 * scale + 1e-9 : 0.0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool same_special = !std::isfinite(wanted[i]) && (std::isnan(wanted[i]) ? std::isnan(values[i]) : values[i] == wanted[i]);
+    const bool same_special =
+        !std::isfinite(wanted[i]) && (std::isnan(wanted[i]) ? std::isnan(values[i]) : values[i] == wanted[i]);
     if (!same_special && !(std::abs(values[i] - wanted[i]) <= bound))
-      return because(fmt::format("{}: element {} is {:.6g}; the reference is {:.6g}, off by more than {:.2g}", name, i, values[i], wanted[i], bound));
+      return because(fmt::format("{}: element {} is {:.6g}; the reference is {:.6g}, off by more than {:.2g}", name, i,
+                                 values[i], wanted[i], bound));
   }
   return {};
 }
@@ -147,12 +170,16 @@ Text Session::matches(const fs::path& path, const std::vector<int>& indices, con
       expected.insert(fmt::format("{}/{}", index, name));
       const TensorView* mine = got->find(fmt::format("{}/{}", index, name));
       const TensorView* theirs = reference->find(fmt::format("f64/{}/{}", index, name));
-      if (mine == nullptr) return because(fmt::format("{} lacks the tensor {}/{}; it holds {}", path.filename().string(), index, name, fmt::join(got->names(), ", ")));
+      if (mine == nullptr)
+        return because(fmt::format("{} lacks the tensor {}/{}; it holds {}", path.filename().string(), index, name,
+                                   fmt::join(got->names(), ", ")));
       if (theirs == nullptr) continue;
-      if (auto close = close_to(*mine, *theirs, fmt::format("{}/{} with weights {}", index, name, weights)); !close) return close;
+      if (auto close = close_to(*mine, *theirs, fmt::format("{}/{} with weights {}", index, name, weights)); !close)
+        return close;
     }
   for (const std::string& name : got->names())
-    if (!expected.contains(name)) return because(fmt::format("{} holds {}, which was not asked for", path.filename().string(), name));
+    if (!expected.contains(name))
+      return because(fmt::format("{} holds {}, which was not asked for", path.filename().string(), name));
   return {};
 }
 

@@ -24,10 +24,10 @@ struct Check {
 
 // What is checked. Without a level (any executable) what level.json says is not compared with what the program says.
 struct Subject {
-  worker::Launch launch;  // its log_path receives the log of the worker that runs
+  worker::Launch launch;             // its log_path receives the log of the worker that runs
   std::vector<std::string> prepare;  // expanded; empty: none
   std::optional<Level> level;
-  std::filesystem::path bundle, scratch;  // scratch: an empty folder for caches and outputs
+  std::filesystem::path bundle, scratch;      // scratch: an empty folder for caches and outputs
   std::chrono::milliseconds patience{60000};  // for one request; load and prepare get ten times as much
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conformance with a network loaded: load, weights, inputs, prove, warm_up, measure, unload. Each function is one check.
+// Conformance with a network loaded: load, weights, inputs, prove, warm_up, measure, unload. Each function is one
+// check.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <numeric>
 
 #include "common/hash.hpp"
@@ -34,12 +36,14 @@ bool is_count(const Json& object, const char* key) {
 Text check_settings(const Json& settings) {
   if (!settings.is_object()) return because("\"settings\" must be an object");
   for (const char* key : {"inference_mode", "autotune", "freezing"})
-    if (!settings.contains(key) || !settings[key].is_boolean()) return because(fmt::format("settings.{} must be true or false", key));
+    if (!settings.contains(key) || !settings[key].is_boolean())
+      return because(fmt::format("settings.{} must be true or false", key));
   if (!is_count(settings, "threads")) return because("settings.threads must be an integer");
   if (text_of(settings, "maths").empty()) return because("settings.maths must be a string");
   const auto one_of = [&](const char* key, const std::vector<std::string>& allowed) -> Text {
     const std::string got = text_of(settings, key);
-    if (std::find(allowed.begin(), allowed.end(), got) == allowed.end()) return because(fmt::format("settings.{} is \"{}\"; allowed are {}", key, got, fmt::join(allowed, ", ")));
+    if (std::find(allowed.begin(), allowed.end(), got) == allowed.end())
+      return because(fmt::format("settings.{} is \"{}\"; allowed are {}", key, got, fmt::join(allowed, ", ")));
     return {};
   };
   if (auto good = one_of("layout", {"contiguous", "channels_last", "blocked", "any"}); !good) return good;
@@ -58,24 +62,31 @@ Outcome loads(Session& session) {
   if (!answer) return give_up(answer.error());
   if (!(*answer)["ok"].get<bool>()) {
     const std::string code = text_of(*answer, "code"), what = text_of(*answer, "what");
-    if ((code != "unsupported" && code != "unavailable") || what.empty()) return give_up(fmt::format("load failed with \"{}\": {}", code, what));
+    if ((code != "unsupported" && code != "unavailable") || what.empty())
+      return give_up(fmt::format("load failed with \"{}\": {}", code, what));
     if (auto alive = session.still_answers(); !alive) return give_up(alive.error());
     session.not_loadable = fmt::format("{}: {}", code, what);
     return {Verdict::skip, session.not_loadable};
   }
   const Json& loaded = *answer;
-  if (!loaded.contains("phases") || !is_count(loaded["phases"], "build_ns") || !is_count(loaded["phases"], "weights_ns")) return {Verdict::fail, "\"phases\" must hold the integers build_ns and weights_ns"};
+  if (!loaded.contains("phases") || !is_count(loaded["phases"], "build_ns") ||
+      !is_count(loaded["phases"], "weights_ns"))
+    return {Verdict::fail, "\"phases\" must hold the integers build_ns and weights_ns"};
   if (!is_count(loaded, "artefact_bytes")) return {Verdict::fail, "\"artefact_bytes\" must be an integer"};
-  if (!loaded.contains("deterministic") || !loaded["deterministic"].is_boolean()) return {Verdict::fail, "\"deterministic\" must be true or false"};
+  if (!loaded.contains("deterministic") || !loaded["deterministic"].is_boolean())
+    return {Verdict::fail, "\"deterministic\" must be true or false"};
   const Json& parameters = session.bundle()["parameters"];
   if (!is_count(loaded, "parameters")) return {Verdict::fail, "\"parameters\" must be an integer"};
-  if (loaded["parameters"] != 0 && loaded["parameters"] != parameters) return {Verdict::fail, fmt::format("it holds {} parameters; the network has {}", loaded["parameters"].dump(), parameters.dump())};
+  if (loaded["parameters"] != 0 && loaded["parameters"] != parameters)
+    return {Verdict::fail,
+            fmt::format("it holds {} parameters; the network has {}", loaded["parameters"].dump(), parameters.dump())};
   return Outcome(check_settings(loaded.value("settings", Json())));
 }
 
 Outcome needs_inputs(Session& session) {
   const std::string out = session.out("early").string();
-  if (auto refused = session.refused("prove", {{"indices", {0}}, {"out", out}}, {"bad_request"}); !refused) return {Verdict::fail, "before inputs, " + refused.error()};
+  if (auto refused = session.refused("prove", {{"indices", {0}}, {"out", out}}, {"bad_request"}); !refused)
+    return {Verdict::fail, "before inputs, " + refused.error()};
   return session.still_answers();
 }
 
@@ -85,7 +96,9 @@ Outcome takes_inputs(Session& session) {
   if ((*missing)["ok"].get<bool>()) return {Verdict::fail, "a file of inputs that does not exist was answered with ok"};
   const auto answer = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
   if (!answer) return Outcome(because(answer.error()));
-  if (!answer->contains("count") || (*answer)["count"] != session.ring()) return {Verdict::fail, fmt::format("the ring has {} inputs; it counted {}", session.ring(), answer->value("count", Json()).dump())};
+  if (!answer->contains("count") || (*answer)["count"] != session.ring())
+    return {Verdict::fail, fmt::format("the ring has {} inputs; it counted {}", session.ring(),
+                                       answer->value("count", Json()).dump())};
   return {};
 }
 
@@ -101,7 +114,9 @@ Text prove(Session& session, const std::vector<int>& indices, const std::string&
   if (session.harness()) return {};
   std::vector<std::string> expected;
   for (const Json& output : session.bundle()["outputs"]) expected.push_back(text_of(output, "name"));
-  if (*names != Json(expected)) return because(fmt::format("prove names the outputs {}; the bundle's are {}", names->dump(), fmt::join(expected, ", ")));
+  if (*names != Json(expected))
+    return because(
+        fmt::format("prove names the outputs {}; the bundle's are {}", names->dump(), fmt::join(expected, ", ")));
   return session.matches(out, indices, weights);
 }
 
@@ -111,19 +126,25 @@ std::vector<int> whole_ring(const Session& session) {
   return indices;
 }
 
-Outcome proves(Session& session) { return Outcome(prove(session, whole_ring(session), "timed")); }
+Outcome proves(Session& session) {
+  return Outcome(prove(session, whole_ring(session), "timed"));
+}
 
 Outcome refuses_wrong_indices(Session& session) {
   for (const Json& indices : {Json{session.ring()}, Json{-1}, Json{0.5}, Json("text")})
-    if (auto refused = session.refused("prove", {{"indices", indices}, {"out", session.out("wrong").string()}}, {"bad_request"}); !refused)
+    if (auto refused =
+            session.refused("prove", {{"indices", indices}, {"out", session.out("wrong").string()}}, {"bad_request"});
+        !refused)
       return {Verdict::fail, fmt::format("with indices {}: {}", indices.dump(), refused.error())};
   return session.still_answers();
 }
 
 Outcome changes_weights(Session& session) {
   for (const std::string set : {"generic1", "generic2", "timed"}) {
-    if (auto changed = session.ask_ok("weights", {{"weights", set}}); !changed) return Outcome(because(changed.error()));
-    if (auto proven = prove(session, {1, 0}, set); !proven) return Outcome(because(fmt::format("after the change to {}: {}", set, proven.error())));
+    if (auto changed = session.ask_ok("weights", {{"weights", set}}); !changed)
+      return Outcome(because(changed.error()));
+    if (auto proven = prove(session, {1, 0}, set); !proven)
+      return Outcome(because(fmt::format("after the change to {}: {}", set, proven.error())));
   }
   return {};
 }
@@ -131,24 +152,29 @@ Outcome changes_weights(Session& session) {
 Outcome refuses_missing_weights(Session& session) {
   const auto answer = session.ask("weights", {{"weights", "zz_no_such_set"}});
   if (!answer) return Outcome(because(answer.error()));
-  if ((*answer)["ok"].get<bool>() && !session.harness()) return {Verdict::fail, "a weight set that does not exist was answered with ok"};
-  if (auto back = session.ask_ok("weights", {{"weights", "timed"}}); !back) return Outcome(because("afterwards: " + back.error()));
+  if ((*answer)["ok"].get<bool>() && !session.harness())
+    return {Verdict::fail, "a weight set that does not exist was answered with ok"};
+  if (auto back = session.ask_ok("weights", {{"weights", "timed"}}); !back)
+    return Outcome(because("afterwards: " + back.error()));
   return Outcome(prove(session, {0}, "timed"));
 }
 
 Outcome reads_weights_back(Session& session) {
   const Json& ops = session.hello["ops"];
-  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "read_weights") == ops.end()) return {Verdict::skip, "optional, and hello does not list it"};
+  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "read_weights") == ops.end())
+    return {Verdict::skip, "optional, and hello does not list it"};
   const auto answer = session.ask_ok("read_weights");
   if (!answer) return Outcome(because(answer.error()));
   const auto hashes = answer->find("sha256");
-  if (hashes == answer->end() || !hashes->is_object()) return {Verdict::fail, "read_weights must answer with the object \"sha256\""};
+  if (hashes == answer->end() || !hashes->is_object())
+    return {Verdict::fail, "read_weights must answer with the object \"sha256\""};
   const auto weights = SafeTensors::open(session.subject().bundle / "weights" / "timed.safetensors");
   if (!weights) return {Verdict::fail, weights.error().what};
   for (const auto& [name, hash] : hashes->items()) {
     const TensorView* tensor = weights->find(name);
     if (tensor == nullptr) return {Verdict::fail, fmt::format("it read back {}, which the bundle does not have", name)};
-    if (hash != sha256_hex({reinterpret_cast<const char*>(tensor->data), tensor->bytes})) return {Verdict::fail, fmt::format("the SHA-256 of {} differs from the bundle's", name)};
+    if (hash != sha256_hex({reinterpret_cast<const char*>(tensor->data), tensor->bytes}))
+      return {Verdict::fail, fmt::format("the SHA-256 of {} differs from the bundle's", name)};
   }
   return {Verdict::pass, fmt::format("{} of {} tensors", hashes->size(), weights->size())};
 }
@@ -156,18 +182,21 @@ Outcome reads_weights_back(Session& session) {
 Outcome warms_up(Session& session) {
   const auto answer = session.ask_ok("warm_up", {{"iterations", 3}, {"min_ns", 1'000'000}});
   if (!answer) return Outcome(because(answer.error()));
-  if (!is_count(*answer, "iterations") || !is_count(*answer, "first_ns")) return {Verdict::fail, "warm_up must answer with the integers iterations and first_ns"};
+  if (!is_count(*answer, "iterations") || !is_count(*answer, "first_ns"))
+    return {Verdict::fail, "warm_up must answer with the integers iterations and first_ns"};
   const auto iterations = (*answer)["iterations"].get<std::int64_t>();
   if (iterations < 3) return {Verdict::fail, fmt::format("3 iterations were asked for; {} were run", iterations)};
   const auto told = answer->find("wall_ns");
   const auto least = static_cast<std::size_t>(std::min(iterations, kept_warm_up));
-  const bool enough = told != answer->end() && told->is_array() && told->size() >= least && told->size() <= static_cast<std::size_t>(iterations);
+  const bool enough = told != answer->end() && told->is_array() && told->size() >= least &&
+                      told->size() <= static_cast<std::size_t>(iterations);
   const auto walls = worker::read_integers(*answer, "wall_ns", enough ? told->size() : least);
   return walls ? Outcome() : Outcome(Verdict::fail, walls.error().what);
 }
 
 Json measure_request(const Session& session, int head, const std::vector<int>& indices, int check) {
-  return {{"iterations", indices.size()}, {"head", head}, {"indices", indices}, {"check", check}, {"out", session.out("measure").string()}, {"region", "end_to_end"}};
+  return {{"iterations", indices.size()},           {"head", head},          {"indices", indices}, {"check", check},
+          {"out", session.out("measure").string()}, {"region", "end_to_end"}};
 }
 
 // One block: its times fit each other and the driver's clock, and the checked result is the one that was asked for.
@@ -182,15 +211,23 @@ Text measure(Session& session, int head, const std::vector<int>& indices, int ch
   const auto latencies = worker::read_integers(*answer, "latency_ns", indices.size());
   if (!walls || !latencies) return because(walls ? latencies.error().what : walls.error().what);
   for (std::size_t i = 0; i < walls->size(); ++i)
-    if ((*latencies)[i] > (*walls)[i]) return because(fmt::format("iteration {}: latency {} ns is longer than the wall time {} ns of which it is a part", i, (*latencies)[i], (*walls)[i]));
+    if ((*latencies)[i] > (*walls)[i])
+      return because(fmt::format("iteration {}: latency {} ns is longer than the wall time {} ns of which it is a part",
+                                 i, (*latencies)[i], (*walls)[i]));
   const std::int64_t total = std::accumulate(walls->begin(), walls->end(), std::int64_t{0});
-  if (total > after - before) return because(fmt::format("its iterations took {} ns together, but the request only {} ns", total, after - before));
+  if (total > after - before)
+    return because(
+        fmt::format("its iterations took {} ns together, but the request only {} ns", total, after - before));
   for (const char* key : {"cpu_ns", "runq_ns"})
     if (auto value = worker::read_optional_integer(*answer, key); !value) return because(value.error().what);
   if (!is_count(*answer, "start_ns")) return because("\"start_ns\" must be an integer");
   const auto start = (*answer)["start_ns"].get<std::int64_t>();
-  if (start < before || start > after) return because(fmt::format("start_ns is {}, outside the request ({} to {} of CLOCK_MONOTONIC)", start, before, after));
-  return session.harness() ? Text() : session.matches(session.out("measure"), {indices[static_cast<std::size_t>(check)]}, "timed");
+  if (start < before || start > after)
+    return because(
+        fmt::format("start_ns is {}, outside the request ({} to {} of CLOCK_MONOTONIC)", start, before, after));
+  return session.harness()
+             ? Text()
+             : session.matches(session.out("measure"), {indices[static_cast<std::size_t>(check)]}, "timed");
 }
 
 Outcome measures(Session& session) {
@@ -201,7 +238,9 @@ Outcome measures(Session& session) {
   return {};
 }
 
-Outcome measures_one(Session& session) { return measure(session, 0, {session.ring() - 1}, 0); }
+Outcome measures_one(Session& session) {
+  return measure(session, 0, {session.ring() - 1}, 0);
+}
 
 Outcome refuses_wrong_blocks(Session& session) {
   Json short_of_one = measure_request(session, 0, {0, 1}, 0);
@@ -209,8 +248,11 @@ Outcome refuses_wrong_blocks(Session& session) {
   Json check_outside = measure_request(session, 0, {0, 1}, 0);
   check_outside["check"] = 2;
   const Json index_outside = measure_request(session, 0, {0, session.ring()}, 0);
-  for (const auto& [name, request] : {std::pair{"two indices for three iterations", short_of_one}, {"a check behind the last iteration", check_outside}, {"an index outside the ring", index_outside}})
-    if (auto refused = session.refused("measure", request, {"bad_request"}); !refused) return {Verdict::fail, fmt::format("with {}: {}", name, refused.error())};
+  for (const auto& [name, request] : {std::pair{"two indices for three iterations", short_of_one},
+                                      {"a check behind the last iteration", check_outside},
+                                      {"an index outside the ring", index_outside}})
+    if (auto refused = session.refused("measure", request, {"bad_request"}); !refused)
+      return {Verdict::fail, fmt::format("with {}: {}", name, refused.error())};
   return session.still_answers();
 }
 
@@ -221,39 +263,46 @@ Outcome does_the_same_after_measuring(Session& session) {
 
 Outcome unloads(Session& session) {
   if (auto unloaded = session.ask_ok("unload"); !unloaded) return Outcome(because(unloaded.error()));
-  if (auto refused = session.refused("prove", {{"indices", {0}}, {"out", session.out("late").string()}}, {"bad_request"}); !refused) return {Verdict::fail, "after unload, " + refused.error()};
-  if (auto again = session.ask_ok("load", session.load_request("generic1")); !again) return {Verdict::fail, "again after unload: " + again.error()};
-  if (auto given = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}}); !given) return Outcome(because(given.error()));
+  if (auto refused =
+          session.refused("prove", {{"indices", {0}}, {"out", session.out("late").string()}}, {"bad_request"});
+      !refused)
+    return {Verdict::fail, "after unload, " + refused.error()};
+  if (auto again = session.ask_ok("load", session.load_request("generic1")); !again)
+    return {Verdict::fail, "again after unload: " + again.error()};
+  if (auto given = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
+      !given)
+    return Outcome(because(given.error()));
   return Outcome(prove(session, {0, 1}, "generic1"));
 }
 
 Outcome ends_loaded(Session& session) {
   if (auto alive = session.still_answers(); !alive) return alive;
   session.worker().close_input();
-  if (!session.worker().wait_exit(5s)) return {Verdict::fail, "its input closed while a network was loaded, and it lived on for more than 5 s"};
+  if (!session.worker().wait_exit(5s))
+    return {Verdict::fail, "its input closed while a network was loaded, and it lived on for more than 5 s"};
   return {};
 }
 
 }  // namespace
 
 std::vector<Rule> rules_of_the_network() {
-  std::vector<Rule> rules{{"loads the network and reports how", true, loads},
-          {"refuses to run before it has inputs", true, needs_inputs},
-          {"takes the ring of inputs, and refuses a file that does not exist", true, takes_inputs},
-          {"computes what the reference says, each input under its own index", true, proves},
-          {"refuses indices outside the ring", true, refuses_wrong_indices},
-          {"computes with other weights after weights", true, changes_weights},
-          {"refuses a weight set that does not exist and goes on with the old one", true, refuses_missing_weights},
-          {"reads its weights back", true, reads_weights_back},
-          {"warms up as long as asked", true, warms_up},
-          {"measures blocks whose times fit and whose results are right", true, measures},
-          {"measures a single iteration", true, measures_one},
-          {"refuses blocks that do not fit together", true, refuses_wrong_blocks},
-          {"computes the same after it was measured and stopped", true, does_the_same_after_measuring}};
+  std::vector<Rule> rules{
+      {"loads the network and reports how", true, loads},
+      {"refuses to run before it has inputs", true, needs_inputs},
+      {"takes the ring of inputs, and refuses a file that does not exist", true, takes_inputs},
+      {"computes what the reference says, each input under its own index", true, proves},
+      {"refuses indices outside the ring", true, refuses_wrong_indices},
+      {"computes with other weights after weights", true, changes_weights},
+      {"refuses a weight set that does not exist and goes on with the old one", true, refuses_missing_weights},
+      {"reads its weights back", true, reads_weights_back},
+      {"warms up as long as asked", true, warms_up},
+      {"measures blocks whose times fit and whose results are right", true, measures},
+      {"measures a single iteration", true, measures_one},
+      {"refuses blocks that do not fit together", true, refuses_wrong_blocks},
+      {"computes the same after it was measured and stopped", true, does_the_same_after_measuring}};
   for (auto& rule : rules_of_serving()) rules.push_back(std::move(rule));
-  const std::vector<Rule> last{
-          {"unloads, and loads again", true, unloads},
-          {"ends within 5 s when its input closes, with a network loaded", true, ends_loaded}};
+  const std::vector<Rule> last{{"unloads, and loads again", true, unloads},
+                               {"ends within 5 s when its input closes, with a network loaded", true, ends_loaded}};
   rules.insert(rules.end(), last.begin(), last.end());
   return rules;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conformance of what is optional: `report`, and one network for several batch sizes.
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "level/conformance_session.hpp"
 
@@ -12,22 +13,28 @@ namespace fs = std::filesystem;
 
 Outcome reports(Session& session) {
   const Json& ops = session.hello["ops"];
-  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "report") == ops.end()) return {Verdict::skip, "optional, and hello does not list it"};
-  if (auto proven = session.ask_ok("prove", {{"indices", {0}}, {"out", session.out("report").string()}}); !proven) return Outcome(because(proven.error()));
+  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "report") == ops.end())
+    return {Verdict::skip, "optional, and hello does not list it"};
+  if (auto proven = session.ask_ok("prove", {{"indices", {0}}, {"out", session.out("report").string()}}); !proven)
+    return Outcome(because(proven.error()));
   const auto before = session.ask_ok("report"), after = session.ask_ok("report");
   if (!before || !after) return Outcome(because(before ? after.error() : before.error()));
   for (const auto* answer : {&*before, &*after})
-    if (!answer->contains("facts") || !(*answer)["facts"].is_object()) return {Verdict::fail, "report must answer with the object \"facts\""};
+    if (!answer->contains("facts") || !(*answer)["facts"].is_object())
+      return {Verdict::fail, "report must answer with the object \"facts\""};
   const Json &was = (*before)["facts"], &is = (*after)["facts"];
   for (const char* number : {"guards", "guard_us", "graphs", "recompiles", "bailouts"})
-    if (is.contains(number) && !is[number].is_number()) return {Verdict::fail, fmt::format("facts.{} must be a number, got {}", number, is[number].dump())};
-  if (was.contains("recompiles") && is.value("recompiles", 0.0) < was["recompiles"].get<double>()) return {Verdict::fail, "facts.recompiles fell from one report to the next"};
+    if (is.contains(number) && !is[number].is_number())
+      return {Verdict::fail, fmt::format("facts.{} must be a number, got {}", number, is[number].dump())};
+  if (was.contains("recompiles") && is.value("recompiles", 0.0) < was["recompiles"].get<double>())
+    return {Verdict::fail, "facts.recompiles fell from one report to the next"};
   return {Verdict::pass, is.dump()};
 }
 
 // A worker of its own for the bundle's open part; every size is given as another ring, then the first one again.
 Outcome serves_batches(Session& session) {
-  const bool says = session.hello.value("dynamic", Json(false)) == true, declares = session.subject().level ? session.subject().level->dynamic : says;
+  const bool says = session.hello.value("dynamic", Json(false)) == true,
+             declares = session.subject().level ? session.subject().level->dynamic : says;
   if (says != declares) return {Verdict::fail, fmt::format("hello says dynamic {}, level.json {}", says, declares)};
   if (!declares) return {Verdict::skip, "optional, and it does not offer it"};
   Subject open = session.subject();
@@ -47,10 +54,13 @@ Outcome serves_batches(Session& session) {
     const Session about(part);
     const auto given = other.ask_ok("inputs", {{"path", (part.bundle / "inputs.safetensors").string()}});
     if (!given) return Outcome(because(fmt::format("batch {}: {}", size, given.error())));
-    if (given->value("count", Json()) != about.ring()) return {Verdict::fail, fmt::format("batch {}: the ring has {} inputs; it counted {}", size, about.ring(), given->value("count", Json()).dump())};
+    if (given->value("count", Json()) != about.ring())
+      return {Verdict::fail, fmt::format("batch {}: the ring has {} inputs; it counted {}", size, about.ring(),
+                                         given->value("count", Json()).dump())};
     const auto proven = other.ask_ok("prove", {{"indices", {1, 0}}, {"out", other.out("prove").string()}});
     if (!proven) return Outcome(because(fmt::format("batch {}: {}", size, proven.error())));
-    if (auto same = about.matches(other.out("prove"), {1, 0}, "timed"); !same) return Outcome(because(fmt::format("batch {}: {}", size, same.error())));
+    if (auto same = about.matches(other.out("prove"), {1, 0}, "timed"); !same)
+      return Outcome(because(fmt::format("batch {}: {}", size, same.error())));
   }
   other.worker().end();
   return {};
@@ -59,7 +69,8 @@ Outcome serves_batches(Session& session) {
 }  // namespace
 
 std::vector<Rule> rules_of_the_options() {
-  return {{"reports facts once it has run", true, reports}, {"serves other batches with one network", true, serves_batches}};
+  return {{"reports facts once it has run", true, reports},
+          {"serves other batches with one network", true, serves_batches}};
 }
 
 }  // namespace strata::level

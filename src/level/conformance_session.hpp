@@ -20,7 +20,9 @@ struct Outcome {
   std::string why;
   Outcome() = default;
   Outcome(Verdict said, std::string because) : verdict(said), why(std::move(because)) {}
-  Outcome(const Text& text) : verdict(text ? Verdict::pass : Verdict::fail), why(text ? "" : text.error()) {}  // NOLINT: a reason is an outcome
+  Outcome(const Text& text)
+      : verdict(text ? Verdict::pass : Verdict::fail),
+        why(text ? "" : text.error()) {}  // NOLINT: a reason is an outcome
 };
 
 std::string text_of(const Json& object, const char* key);  // empty: missing or no string
@@ -45,11 +47,12 @@ class Session {
   Text still_answers();  // the worker goes on after what was just tried
 
   Json load_request(const std::string& weights = "timed") const;
-  Text load();       // a fresh worker with the network loaded and the inputs given
-  Text prepare();    // runs the prepare command once; `unsupported` and `unavailable` are kept in reason_not_loaded
+  Text load();     // a fresh worker with the network loaded and the inputs given
+  Text prepare();  // runs the prepare command once; `unsupported` and `unavailable` are kept in reason_not_loaded
   std::filesystem::path out(const std::string& name) const { return subject_.scratch / (name + ".safetensors"); }
 
-  // File `path` holds exactly <index>/<output> for the indices, with the declared shapes, close to the weight set's reference.
+  // File `path` holds exactly <index>/<output> for the indices, with the declared shapes, close to the weight set's
+  // reference.
   Text matches(const std::filesystem::path& path, const std::vector<int>& indices, const std::string& weights) const;
 
   const Subject& subject() const { return subject_; }
@@ -58,8 +61,8 @@ class Session {
   bool harness() const { return subject_.level && subject_.level->harness; }
   std::int64_t take_id() { return next_id_++; }
 
-  std::string not_loadable;     // why load-dependent checks are skipped; empty: they run
-  Json hello;                   // the answer to hello, once it came
+  std::string not_loadable;  // why load-dependent checks are skipped; empty: they run
+  Json hello;                // the answer to hello, once it came
 
  private:
   const Subject& subject_;
@@ -76,7 +79,7 @@ struct Rule {
   std::function<Outcome(Session&)> run;
 };
 
-std::vector<Rule> rules_of_the_stream();  // conformance_stream.cpp
+std::vector<Rule> rules_of_the_stream();   // conformance_stream.cpp
 std::vector<Rule> rules_of_the_network();  // conformance_network.cpp; those of serving are among them
 std::vector<Rule> rules_of_serving();      // conformance_serve.cpp
 std::vector<Rule> rules_of_the_options();  // conformance_options.cpp

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conformance without a network: hello, the stream's rules, refusals, the end. Each function is one check.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <thread>
 
 #include "level/conformance_session.hpp"
@@ -32,9 +33,13 @@ Outcome starts(Session& session) {
 Outcome describes_itself(Session& session) {
   const auto hello = worker::read_hello(session.hello, true);
   if (!hello) return {Verdict::fail, hello.error().what};
-  for (const char* op : {"hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"})
-    if (std::find(hello->ops.begin(), hello->ops.end(), op) == hello->ops.end()) return {Verdict::fail, fmt::format("\"ops\" lacks {}", op)};
-  if (!worker::read_hello(session.hello, false)) return {Verdict::pass, fmt::format("a \"{}\" build: `strata compare` refuses it without --allow-debug", hello->build_type)};
+  for (const char* op :
+       {"hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"})
+    if (std::find(hello->ops.begin(), hello->ops.end(), op) == hello->ops.end())
+      return {Verdict::fail, fmt::format("\"ops\" lacks {}", op)};
+  if (!worker::read_hello(session.hello, false))
+    return {Verdict::pass,
+            fmt::format("a \"{}\" build: `strata compare` refuses it without --allow-debug", hello->build_type)};
   return {};
 }
 
@@ -43,19 +48,26 @@ Outcome agrees_with_level_json(Session& session) {
   const auto hello = worker::read_hello(session.hello, true);
   if (!hello) return {Verdict::fail, "hello is not complete"};
   const Level& level = *session.subject().level;
-  if (hello->level != level.id) return {Verdict::fail, fmt::format("hello says \"{}\", level.json says \"{}\"", hello->level, level.id)};
-  for (const auto& [name, said, declared] : {std::tuple{"devices", &hello->devices, &level.devices}, {"modes", &hello->modes, &level.modes}, {"maths", &hello->maths, &level.maths}})
+  if (hello->level != level.id)
+    return {Verdict::fail, fmt::format("hello says \"{}\", level.json says \"{}\"", hello->level, level.id)};
+  for (const auto& [name, said, declared] : {std::tuple{"devices", &hello->devices, &level.devices},
+                                             {"modes", &hello->modes, &level.modes},
+                                             {"maths", &hello->maths, &level.maths}})
     for (const std::string& value : *said)
       if (std::find(declared->begin(), declared->end(), value) == declared->end())
-        return {Verdict::fail, fmt::format("hello's {} hold \"{}\"; level.json's are {}", name, value, fmt::join(*declared, ", "))};
-  if (!level.ignored.empty()) return {Verdict::pass, fmt::format("level.json has fields that this version ignores: {}", fmt::join(level.ignored, ", "))};
+        return {Verdict::fail,
+                fmt::format("hello's {} hold \"{}\"; level.json's are {}", name, value, fmt::join(*declared, ", "))};
+  if (!level.ignored.empty())
+    return {Verdict::pass,
+            fmt::format("level.json has fields that this version ignores: {}", fmt::join(level.ignored, ", "))};
   return {};
 }
 
 Outcome answers_another_version(Session& session) {
   const auto answer = session.ask_ok("hello", {{"api", 99}});
   if (!answer) return Outcome(because(answer.error()));
-  if (!answer->contains("api") || (*answer)["api"] != session.hello["api"]) return {Verdict::fail, "asked as version 99, it must still answer with its own api"};
+  if (!answer->contains("api") || (*answer)["api"] != session.hello["api"])
+    return {Verdict::fail, "asked as version 99, it must still answer with its own api"};
   return {};
 }
 
@@ -65,8 +77,10 @@ Outcome ignores_unknown_fields(Session& session) {
 }
 
 Outcome keeps_ids(Session& session) {
-  for (const std::int64_t id : {std::int64_t{0}, std::int64_t{12345}, std::int64_t{4294967301}, std::int64_t{9007199254740991}})
-    if (auto answer = session.raw(Json{{"id", id}, {"op", "memory"}}.dump(), id); !answer) return Outcome(because(answer.error()));
+  for (const std::int64_t id :
+       {std::int64_t{0}, std::int64_t{12345}, std::int64_t{4294967301}, std::int64_t{9007199254740991}})
+    if (auto answer = session.raw(Json{{"id", id}, {"op", "memory"}}.dump(), id); !answer)
+      return Outcome(because(answer.error()));
   return {};
 }
 
@@ -77,10 +91,12 @@ Outcome refuses_unknown_ops(Session& session) {
 
 Outcome refuses_junk(Session& session) {
   const std::string deep(3000, '[');
-  for (const std::string& line : {std::string("this is no JSON"), std::string("[1, 2]"), std::string("\"text\""), std::string("{\"id\": 1, \"op\""), std::string("\xff\xfe{}"), deep}) {
+  for (const std::string& line : {std::string("this is no JSON"), std::string("[1, 2]"), std::string("\"text\""),
+                                  std::string("{\"id\": 1, \"op\""), std::string("\xff\xfe{}"), deep}) {
     const auto answer = session.raw(line, nullptr);
     if (!answer) return {Verdict::fail, fmt::format("to a line that is no JSON object: {}", answer.error())};
-    if ((*answer)["ok"].get<bool>() || text_of(*answer, "code") != "bad_request") return {Verdict::fail, "a line that is no JSON object must be answered with code bad_request"};
+    if ((*answer)["ok"].get<bool>() || text_of(*answer, "code") != "bad_request")
+      return {Verdict::fail, "a line that is no JSON object must be answered with code bad_request"};
   }
   return session.still_answers();
 }
@@ -100,14 +116,18 @@ Outcome refuses_malformed_requests(Session& session) {
 
 Outcome answers_in_order(Session& session) {
   const std::int64_t first = session.take_id(), second = session.take_id(), third = session.take_id();
-  const std::string lines = fmt::format("{{\"id\":{},\"op\":\"memory\"}}\n{{\"id\":{},\"op\":\"hello\",\"api\":1}}\n{{\"id\":{},\"op\":\"zz_unknown\"}}", first, second, third);
+  const std::string lines = fmt::format(
+      "{{\"id\":{},\"op\":\"memory\"}}\n{{\"id\":{},\"op\":\"hello\",\"api\":1}}\n{{\"id\":{},\"op\":\"zz_unknown\"}}",
+      first, second, third);
   auto answer = session.raw(lines, first);
   for (const std::int64_t id : {second, third}) {
     if (!answer) return Outcome(because(answer.error()));
     const auto line = session.worker().receive_line(session.subject().patience);
     if (!line) return {Verdict::fail, "three requests lay in the pipe at once: " + line.error().what};
     const Json parsed = Json::parse(*line, nullptr, false);
-    if (!parsed.is_object() || !parsed.contains("id") || parsed["id"] != id) return {Verdict::fail, fmt::format("three requests lay in the pipe at once; the answer to id {} did not come in its turn", id)};
+    if (!parsed.is_object() || !parsed.contains("id") || parsed["id"] != id)
+      return {Verdict::fail,
+              fmt::format("three requests lay in the pipe at once; the answer to id {} did not come in its turn", id)};
   }
   return {};
 }
@@ -124,7 +144,8 @@ Outcome protects_the_stream(Session& session) {
   };
   const std::string first = target(1), second = target(2);
   if (first.empty() || second.empty()) return {Verdict::skip, "/proc shows no descriptors of it"};
-  if (first != second) return {Verdict::fail, "fd 1 is not a copy of fd 2: what a library prints would corrupt the stream (rule 2)"};
+  if (first != second)
+    return {Verdict::fail, "fd 1 is not a copy of fd 2: what a library prints would corrupt the stream (rule 2)"};
   return {};
 }
 
@@ -137,16 +158,22 @@ Outcome refuses_operations_before_load(Session& session) {
       {"inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}}},
       {"prove", {{"indices", {0}}, {"out", out}}},
       {"warm_up", {{"iterations", 1}, {"min_ns", 0}}},
-      {"measure", {{"iterations", 1}, {"head", 0}, {"indices", {0}}, {"check", 0}, {"out", out}, {"region", "end_to_end"}}}};
+      {"measure",
+       {{"iterations", 1}, {"head", 0}, {"indices", {0}}, {"check", 0}, {"out", out}, {"region", "end_to_end"}}}};
   for (const auto& [op, fields] : requests)
-    if (auto refused = session.refused(op, fields, out_of_order); !refused) return {Verdict::fail, "before load, " + refused.error()};
+    if (auto refused = session.refused(op, fields, out_of_order); !refused)
+      return {Verdict::fail, "before load, " + refused.error()};
   return session.still_answers();
 }
 
 Outcome refuses_requests_without_fields(Session& session) {
   for (const char* op : {"load", "weights", "inputs", "prove", "measure"})
-    if (auto refused = session.refused(op, Json::object(), out_of_order); !refused) return {Verdict::fail, "without its fields, " + refused.error()};
-  if (auto refused = session.refused("load", {{"case", "text"}, {"bundle", 5}, {"weights", nullptr}, {"cache", Json::array()}}, {"bad_request", "unsupported", "failed"}); !refused)
+    if (auto refused = session.refused(op, Json::object(), out_of_order); !refused)
+      return {Verdict::fail, "without its fields, " + refused.error()};
+  if (auto refused =
+          session.refused("load", {{"case", "text"}, {"bundle", 5}, {"weights", nullptr}, {"cache", Json::array()}},
+                          {"bad_request", "unsupported", "failed"});
+      !refused)
     return {Verdict::fail, "with fields of wrong types, " + refused.error()};
   return session.still_answers();
 }
@@ -169,8 +196,10 @@ Outcome knows_training_requests(Session& session) {
   const bool trains = modes.is_array() && std::find(modes.begin(), modes.end(), "train") != modes.end();
   const std::string out = session.out("state").string();
   const std::vector<std::pair<std::string, Json>> requests = {
-      {"set_mode", {{"mode", "train"}}}, {"set_optimiser", {{"optimiser", {{"name", "sgd"}, {"lr", 0.1}}}}}, {"set_labels", {{"path", out}}},      {"state", {{"out", out}}},
-      {"load_state", {{"path", out}}},   {"epoch", {{"indices", {0}}, {"out", out}}},                       {"profile", {{"iterations", 1}}}};
+      {"set_mode", {{"mode", "train"}}}, {"set_optimiser", {{"optimiser", {{"name", "sgd"}, {"lr", 0.1}}}}},
+      {"set_labels", {{"path", out}}},   {"state", {{"out", out}}},
+      {"load_state", {{"path", out}}},   {"epoch", {{"indices", {0}}, {"out", out}}},
+      {"profile", {{"iterations", 1}}}};
   for (const auto& [op, fields] : requests) {
     if (trains) {
       if (auto answer = session.ask(op, fields); !answer) return Outcome(because(answer.error()));
@@ -186,7 +215,8 @@ Outcome refuses_a_missing_bundle(Session& session) {
   request["bundle"] = (session.subject().scratch / "no_such_bundle").string();
   const auto answer = session.ask("load", request);
   if (!answer) return Outcome(because(answer.error()));
-  if ((*answer)["ok"].get<bool>() && !session.harness()) return {Verdict::fail, "load of a bundle that does not exist was answered with ok"};
+  if ((*answer)["ok"].get<bool>() && !session.harness())
+    return {Verdict::fail, "load of a bundle that does not exist was answered with ok"};
   if ((*answer)["ok"].get<bool>()) return session.restart();
   return session.still_answers();
 }
@@ -195,7 +225,8 @@ Outcome refuses_cases_that_it_cannot_run(Session& session) {
   for (const auto& [field, value] : {std::pair{"mode", "zz_mode"}, {"maths", "zz_maths"}, {"device", "zz_device"}}) {
     Json request = session.load_request();
     request["case"][field] = value;
-    if (auto refused = session.refused("load", request, {"unsupported", "unavailable"}); !refused) return {Verdict::fail, fmt::format("with the unknown {} {}: {}", field, value, refused.error())};
+    if (auto refused = session.refused("load", request, {"unsupported", "unavailable"}); !refused)
+      return {Verdict::fail, fmt::format("with the unknown {} {}: {}", field, value, refused.error())};
   }
   return session.still_answers();
 }
@@ -205,7 +236,8 @@ Outcome says_goodbye(Session& session) {
   if (auto answer = session.ask_ok("bye"); !answer) return Outcome(because(answer.error()));
   const auto exited = session.worker().wait_exit(5s);
   if (!exited) return {Verdict::fail, "it answered bye but did not exit within 5 s"};
-  if (exited->signal || exited->code != 0) return {Verdict::fail, fmt::format("after bye it must exit with code 0; it was {}", worker::describe(*exited))};
+  if (exited->signal || exited->code != 0)
+    return {Verdict::fail, fmt::format("after bye it must exit with code 0; it was {}", worker::describe(*exited))};
   return session.restart();
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "level/level.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,8 +25,11 @@ constexpr int newest_api = 1;
 constexpr int search_depth = 4;
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
-const std::vector<std::string> known_keys = {"id",      "title",       "rank", "language", "api",     "devices",      "modes",         "maths", "models",  "start",
-                                             "prepare", "environment", "needs", "peer",    "harness", "reassociates", "bakes_weights", "from",  "changes", "default", "variants", "dynamic", "to_maintain", "operations"};
+const std::vector<std::string> known_keys = {"id",           "title",         "rank",        "language",  "api",
+                                             "devices",      "modes",         "maths",       "models",    "start",
+                                             "prepare",      "environment",   "needs",       "peer",      "harness",
+                                             "reassociates", "bakes_weights", "from",        "changes",   "default",
+                                             "variants",     "dynamic",       "to_maintain", "operations"};
 const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights"};
 
 // Reads typed fields and keeps the first complaint, so that read() stays a plain list of fields.
@@ -75,7 +79,8 @@ class Fields {
     if (value == nullptr) {
       return {};
     }
-    const bool strings = value->is_array() && std::all_of(value->begin(), value->end(), [](const Json& entry) { return entry.is_string(); });
+    const bool strings = value->is_array() &&
+                         std::all_of(value->begin(), value->end(), [](const Json& entry) { return entry.is_string(); });
     if (!strings || (required && value->empty())) {
       complain(key, *value, required ? "a list of one or more strings" : "a list of strings");
       return {};
@@ -107,7 +112,8 @@ class Fields {
       return &*found;
     }
     if (required) {
-      fail_with(fmt::format("{}: the field \"{}\" is missing", where_, key), "docs/protocol.md, section level.json, shows every field");
+      fail_with(fmt::format("{}: the field \"{}\" is missing", where_, key),
+                "docs/protocol.md, section level.json, shows every field");
     }
     return nullptr;
   }
@@ -117,7 +123,8 @@ class Fields {
     if (shown.size() > 80) {
       shown = shown.substr(0, 77) + "...";
     }
-    fail_with(fmt::format("{}: \"{}\" is {}; allowed is {}", where_, key, shown, allowed), "docs/protocol.md, section level.json, shows every field");
+    fail_with(fmt::format("{}: \"{}\" is {}; allowed is {}", where_, key, shown, allowed),
+              "docs/protocol.md, section level.json, shows every field");
   }
 
   const Json& object_;
@@ -130,25 +137,31 @@ void check_placeholders(Fields& fields, const char* key, const std::vector<std::
   for (const std::string& argument : command) {
     for (std::size_t open = argument.find('{'); open != std::string::npos; open = argument.find('{', open + 1)) {
       const std::size_t close = argument.find('}', open);
-      const std::string name = close == std::string::npos ? argument.substr(open + 1) : argument.substr(open + 1, close - open - 1);
-      if (close == std::string::npos || std::find(placeholders.begin(), placeholders.end(), name) == placeholders.end()) {
+      const std::string name =
+          close == std::string::npos ? argument.substr(open + 1) : argument.substr(open + 1, close - open - 1);
+      if (close == std::string::npos ||
+          std::find(placeholders.begin(), placeholders.end(), name) == placeholders.end()) {
         const auto meant = nearest(name, placeholders);
-        fields.fail_with(fmt::format("{}: \"{}\" uses the unknown placeholder {{{}}}; allowed are {{{}}}", fields.where(), key, name, fmt::join(placeholders, "}, {")),
+        fields.fail_with(fmt::format("{}: \"{}\" uses the unknown placeholder {{{}}}; allowed are {{{}}}",
+                                     fields.where(), key, name, fmt::join(placeholders, "}, {")),
                          meant ? fmt::format("did you mean {{{}}}?", *meant) : "");
       }
     }
   }
 }
 
-// A key that is nearly a known one is a slip and refused; any other may belong to a later version and is only remembered.
-void check_keys(Fields& fields, const Json& object, const std::vector<std::string>& known, std::vector<std::string>& ignored) {
+// A key that is nearly a known one is a slip and refused; any other may belong to a later version and is only
+// remembered.
+void check_keys(Fields& fields, const Json& object, const std::vector<std::string>& known,
+                std::vector<std::string>& ignored) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) {
       continue;
     }
     const auto meant = nearest(key, known);
     if (meant && edit_distance(key, *meant) <= 2) {
-      fields.fail_with(fmt::format("{}: unknown field \"{}\"", fields.where(), key), fmt::format("did you mean \"{}\"?", *meant));
+      fields.fail_with(fmt::format("{}: unknown field \"{}\"", fields.where(), key),
+                       fmt::format("did you mean \"{}\"?", *meant));
     }
     ignored.push_back(key);
   }
@@ -167,18 +180,25 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
     return found;
   }
   if (!variants->is_object()) {
-    fields.fail_with(fmt::format("{}: \"variants\" is {}; allowed is an object, a name for each variant", fields.where(), variants->type_name()), "docs/protocol.md, section level.json, shows one");
+    fields.fail_with(fmt::format("{}: \"variants\" is {}; allowed is an object, a name for each variant",
+                                 fields.where(), variants->type_name()),
+                     "docs/protocol.md, section level.json, shows one");
     return found;
   }
   for (const auto& [name, about] : variants->items()) {
     const std::string where = fmt::format("{}: variant \"{}\"", fields.where(), name);
     if (!good_variant(name) || !about.is_object()) {
-      fields.fail_with(where + (about.is_object() ? " has a name that is not allowed" : " is not an object"), "a name has up to 40 of a-z, 0-9, _ and -, and is not default");
+      fields.fail_with(where + (about.is_object() ? " has a name that is not allowed" : " is not an object"),
+                       "a name has up to 40 of a-z, 0-9, _ and -, and is not default");
       continue;
     }
     Fields own(about, where);
     check_keys(own, about, known_variant_keys, ignored);
-    Variant variant{name, own.text("title", true), own.list("modes", false, {"infer", "train"}), own.list("devices", false, {"cpu", "cuda"}), {}};
+    Variant variant{name,
+                    own.text("title", true),
+                    own.list("modes", false, {"infer", "train"}),
+                    own.list("devices", false, {"cpu", "cuda"}),
+                    {}};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
     }
@@ -197,7 +217,8 @@ Result<Json> parse_file(const fs::path& file) {
     return fail(fmt::format("{}: cannot be read: {}", file.string(), error.message()), "", Exit::usage);
   }
   if (bytes > largest_file_bytes) {
-    return fail(fmt::format("{}: {} bytes; a level.json has at most {}", file.string(), bytes, largest_file_bytes), "", Exit::usage);
+    return fail(fmt::format("{}: {} bytes; a level.json has at most {}", file.string(), bytes, largest_file_bytes), "",
+                Exit::usage);
   }
   std::ifstream stream(file, std::ios::binary);
   std::stringstream text;
@@ -208,7 +229,8 @@ Result<Json> parse_file(const fs::path& file) {
   try {
     Json object = Json::parse(text.str());
     if (!object.is_object()) {
-      return fail(fmt::format("{}: holds {} instead of a JSON object", file.string(), object.type_name()), "", Exit::usage);
+      return fail(fmt::format("{}: holds {} instead of a JSON object", file.string(), object.type_name()), "",
+                  Exit::usage);
     }
     return object;
   } catch (const Json::parse_error& problem) {
@@ -226,7 +248,8 @@ void walk(const fs::path& folder, int depth, std::vector<fs::path>& out) {
     return;
   }
   std::vector<fs::path> inner;
-  for (fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error), end;
+       !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (entry->is_directory(error) && !entry->is_symlink(error) && !name.starts_with(".")) {
       inner.push_back(entry->path());
@@ -283,10 +306,13 @@ Result<Level> read(const fs::path& folder) {
   level.default_text = fields.text("default", false);
   level.variants = read_variants(fields, *object, level.ignored);
   if (!fields.error() && !good_id(level.id)) {
-    fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first", file.string(), level.id), "");
+    fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first",
+                                 file.string(), level.id),
+                     "");
   }
   if (level.api > newest_api) {
-    fields.fail_with(fmt::format("{}: \"api\" is {}; this strata speaks {}", file.string(), level.api, newest_api), "use a newer strata, or write the level for this version");
+    fields.fail_with(fmt::format("{}: \"api\" is {}; this strata speaks {}", file.string(), level.api, newest_api),
+                     "use a newer strata, or write the level for this version");
   }
   check_placeholders(fields, "start", level.start);
   check_placeholders(fields, "prepare", level.prepare);
@@ -317,7 +343,8 @@ Found discover(const std::vector<fs::path>& roots) {
   for (const fs::path& root : roots) {
     std::error_code error;
     if (!fs::is_directory(root, error)) {
-      found.problems.push_back({root, Error{fmt::format("{}: not a folder; levels are looked for there", root.string()), "check STRATA_LEVEL_PATH", Exit::usage}});
+      found.problems.push_back({root, Error{fmt::format("{}: not a folder; levels are looked for there", root.string()),
+                                            "check STRATA_LEVEL_PATH", Exit::usage}});
       continue;
     }
     std::vector<fs::path> folders;
@@ -331,16 +358,20 @@ Found discover(const std::vector<fs::path>& roots) {
         found.problems.push_back({folder / "level.json", level.error()});
         continue;
       }
-      const auto same = std::find_if(found.levels.begin(), found.levels.end(), [&](const Level& other) { return other.id == level->id; });
+      const auto same = std::find_if(found.levels.begin(), found.levels.end(),
+                                     [&](const Level& other) { return other.id == level->id; });
       if (same != found.levels.end()) {
-        found.problems.push_back({folder / "level.json", Error{fmt::format("{}: the id \"{}\" is taken by {}", (folder / "level.json").string(), level->id, same->folder.string()),
-                                                               "give one of the two another id", Exit::usage}});
+        found.problems.push_back({folder / "level.json",
+                                  Error{fmt::format("{}: the id \"{}\" is taken by {}",
+                                                    (folder / "level.json").string(), level->id, same->folder.string()),
+                                        "give one of the two another id", Exit::usage}});
         continue;
       }
       found.levels.push_back(std::move(*level));
     }
   }
-  std::sort(found.levels.begin(), found.levels.end(), [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
+  std::sort(found.levels.begin(), found.levels.end(),
+            [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
   return found;
 }
 
@@ -357,14 +388,18 @@ std::vector<fs::path> search_path(const fs::path& root) {
 }
 
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places) {
-  const std::map<std::string, std::string> meaning = {
-      {"python", places.python}, {"tools_python", places.tools_python}, {"build", places.build}, {"root", places.root}, {"level", level.folder.string()}};
+  const std::map<std::string, std::string> meaning = {{"python", places.python},
+                                                      {"tools_python", places.tools_python},
+                                                      {"build", places.build},
+                                                      {"root", places.root},
+                                                      {"level", level.folder.string()}};
   std::vector<std::string> out;
   for (const std::string& argument : command) {
     std::string text;
     for (std::size_t at = 0; at < argument.size();) {
       const std::size_t close = argument[at] == '{' ? argument.find('}', at) : std::string::npos;
-      const auto found = close == std::string::npos ? meaning.end() : meaning.find(argument.substr(at + 1, close - at - 1));
+      const auto found =
+          close == std::string::npos ? meaning.end() : meaning.find(argument.substr(at + 1, close - at - 1));
       if (found == meaning.end()) {
         text += argument[at++];
       } else {
@@ -386,7 +421,8 @@ std::optional<Error> left_out(const fs::path& program) {
   return error;
 }
 
-std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const fs::path& cache) {
+std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads,
+                                               const fs::path& cache) {
   std::map<std::string, std::string> env = {
       {"STRATA_LEVEL_DIR", level.folder.string()},
       {"STRATA_VARIANT", level.variant},
@@ -396,7 +432,8 @@ std::map<std::string, std::string> environment(const Level& level, const Places&
       {"TRITON_CACHE_DIR", (cache / "triton").string()},
   };
   const char* before = std::getenv("PYTHONPATH");
-  env["PYTHONPATH"] = (fs::path(places.root) / "sdk" / "python").string() + (before == nullptr || *before == '\0' ? "" : std::string(":") + before);
+  env["PYTHONPATH"] = (fs::path(places.root) / "sdk" / "python").string() +
+                      (before == nullptr || *before == '\0' ? "" : std::string(":") + before);
   return env;
 }
 

@@ -24,7 +24,8 @@ struct Level {
   int rank = 0;
   int api = 1;
   std::vector<std::string> devices, modes, maths, models, start, prepare, needs, to_maintain;
-  std::vector<std::string> operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
+  std::vector<std::string>
+      operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false;
   std::string from, changes, default_text;
   std::vector<Variant> variants;     // in the order of level.json's names; empty in a level that is one
@@ -42,7 +43,8 @@ struct Problem {
   Error error;
 };
 
-// Levels by rank, then id. A broken level.json is a problem and hides no other level; of two levels with one id the first found wins.
+// Levels by rank, then id. A broken level.json is a problem and hides no other level; of two levels with one id the
+// first found wins.
 struct Found {
   std::vector<Level> levels;
   std::vector<Problem> problems;
@@ -71,6 +73,7 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
 std::optional<Error> left_out(const std::filesystem::path& program);
 
 // The variables that docs/protocol.md promises to a worker.
-std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads, const std::filesystem::path& cache);
+std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads,
+                                               const std::filesystem::path& cache);
 
 }  // namespace strata::level

@@ -59,7 +59,9 @@ Result<std::vector<KeptFile>> to_maintain(const Level& level, const Places& plac
     if (condition != std::string::npos && !model.starts_with(entry.substr(condition + 4))) continue;
     const fs::path file = expand({entry.substr(0, condition)}, level, places).front();
     const auto lines = code_lines(file);
-    if (!lines) return fail(fmt::format("level {}: \"to_maintain\" names {}, which cannot be read", level.id, file.string()), "mend its level.json; docs/protocol.md shows the field");
+    if (!lines)
+      return fail(fmt::format("level {}: \"to_maintain\" names {}, which cannot be read", level.id, file.string()),
+                  "mend its level.json; docs/protocol.md shows the field");
     kept.push_back({file.filename().string(), *lines});
   }
   return kept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of code to maintain (docs/method.md): what a person writes and keeps to run a network at a level, counted in the files that level.json names.
+// Lines of code to maintain (docs/method.md): what a person writes and keeps to run a network at a level, counted in
+// the files that level.json names.
 #pragma once
 
 #include "level/level.hpp"
@@ -11,11 +12,12 @@ struct KeptFile {
   int lines = 0;
 };
 
-// Lines that are neither blank nor comment alone: `#` in Python and CMake (docstrings of a line's own too), `//` and `/* */` elsewhere. nullopt: it cannot be read.
+// Lines that are neither blank nor comment alone: `#` in Python and CMake (docstrings of a line's own too), `//` and
+// `/* */` elsewhere. nullopt: it cannot be read.
 std::optional<int> code_lines(const std::filesystem::path& file);
 
-// Those of the level's `to_maintain` that belong to the model. An entry is a file, or "FILE if NAME" for models whose names begin with NAME.
-// Error: a file that is not there.
+// Those of the level's `to_maintain` that belong to the model. An entry is a file, or "FILE if NAME" for models whose
+// names begin with NAME. Error: a file that is not there.
 Result<std::vector<KeptFile>> to_maintain(const Level& level, const Places& places, const std::string& model);
 
 }  // namespace strata::level

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "level/skeleton.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
+
+#include <cctype>
 #include <fstream>
 #include <map>
 #include <system_error>
@@ -130,7 +131,8 @@ Defaults: threads, layout, precision, graph optimisations, and why they are fair
 
 std::string filled(std::string text, const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values)
-    for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size()) text.replace(at, name.size(), value);
+    for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size())
+      text.replace(at, name.size(), value);
   return text;
 }
 
@@ -148,21 +150,35 @@ std::string type_name(const std::string& id) {
 }  // namespace
 
 Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
-  if (!good_id(wanted.id)) return fail(fmt::format("\"{}\" is no id for a level; allowed are up to 40 of a-z, 0-9 and _, a letter first", wanted.id), "", Exit::usage);
+  if (!good_id(wanted.id))
+    return fail(
+        fmt::format("\"{}\" is no id for a level; allowed are up to 40 of a-z, 0-9 and _, a letter first", wanted.id),
+        "", Exit::usage);
   if (wanted.language != "c++" && wanted.language != "python") {
     const auto meant = nearest(wanted.language == "cpp" ? "c++" : wanted.language, {"c++", "python"});
     return fail(fmt::format("no skeleton for the language \"{}\"; there are: c++, python", wanted.language),
-                meant ? fmt::format("did you mean {}?", *meant) : "a level may be in any language: docs/add_a_level.md, and examples/perl_level", Exit::usage);
+                meant ? fmt::format("did you mean {}?", *meant)
+                      : "a level may be in any language: docs/add_a_level.md, and examples/perl_level",
+                Exit::usage);
   }
   const fs::path folder = fs::absolute(wanted.parent) / wanted.id;
   std::error_code error;
-  if (fs::exists(folder, error)) return fail(fmt::format("{} exists; nothing was written", folder.string()), "choose another name, or remove it first", Exit::usage);
+  if (fs::exists(folder, error))
+    return fail(fmt::format("{} exists; nothing was written", folder.string()),
+                "choose another name, or remove it first", Exit::usage);
   const bool cpp = wanted.language == "c++";
   const bool inside = fs::weakly_canonical(wanted.parent, error) == fs::weakly_canonical(wanted.root / "levels", error);
   const std::map<std::string, std::string> values = {
-      {"@ID@", wanted.id}, {"@TYPE@", type_name(wanted.id)}, {"@FOLDER@", folder.string()}, {"@START@", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", wanted.id)},
-      {"@BUILD@", !cpp ? "" : inside ? "It is built with the other levels.\n\n" : "Build it: `cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build`\n\n"}};
-  std::vector<std::pair<std::string, const char*>> files = {{"level.json", cpp ? cpp_json : python_json}, {"README.md", readme}};
+      {"@ID@", wanted.id},
+      {"@TYPE@", type_name(wanted.id)},
+      {"@FOLDER@", folder.string()},
+      {"@START@", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", wanted.id)},
+      {"@BUILD@",
+       !cpp     ? ""
+       : inside ? "It is built with the other levels.\n\n"
+                : "Build it: `cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build`\n\n"}};
+  std::vector<std::pair<std::string, const char*>> files = {{"level.json", cpp ? cpp_json : python_json},
+                                                            {"README.md", readme}};
   if (cpp) {
     files.emplace_back(fmt::format("level_{}.cpp", wanted.id), cpp_source);
     files.emplace_back("CMakeLists.txt", inside ? cpp_inside : cpp_outside);
@@ -170,13 +186,17 @@ Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
     files.emplace_back("level.py", python_source);
   }
   fs::create_directories(folder, error);
-  if (error) return fail(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()), "choose another one with --into");
+  if (error)
+    return fail(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()),
+                "choose another one with --into");
   std::vector<fs::path> written;
   for (const auto& [name, text] : files) {
     std::ofstream file(folder / name);
     file << filled(text, values);
     file.close();
-    if (!file) return fail(fmt::format("cannot write {}", (folder / name).string()), "check its permissions and the disk's space");
+    if (!file)
+      return fail(fmt::format("cannot write {}", (folder / name).string()),
+                  "check its permissions and the disk's space");
     written.push_back(folder / name);
   }
   return written;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "level/tiny_bundle.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <fmt/format.h>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -80,16 +81,19 @@ Result<void> write_weights(const fs::path& path, const Network& network) {
 
 Result<void> write_entries(const fs::path& folder, const std::vector<Values>& inputs, std::size_t rows) {
   std::vector<std::pair<std::string, TensorView>> named;
-  for (std::size_t i = 0; i < inputs.size(); ++i) named.emplace_back(fmt::format("{}/arg0", i), view("F32", {static_cast<std::int64_t>(rows), features}, inputs[i]));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    named.emplace_back(fmt::format("{}/arg0", i), view("F32", {static_cast<std::int64_t>(rows), features}, inputs[i]));
   return write_safetensors(folder / "inputs.safetensors", named);
 }
 
-Result<void> write_outputs(const fs::path& folder, const std::string& set, const Network& network, const std::vector<Values>& inputs, std::size_t rows) {
+Result<void> write_outputs(const fs::path& folder, const std::string& set, const Network& network,
+                           const std::vector<Values>& inputs, std::size_t rows) {
   std::deque<std::vector<double>> outputs;  // keeps the addresses that the views hold
   std::vector<std::pair<std::string, TensorView>> reference;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     outputs.push_back(run(network, inputs[i]));
-    reference.emplace_back(fmt::format("f64/{}/output", i), view("F64", {static_cast<std::int64_t>(rows), classes}, outputs.back()));
+    reference.emplace_back(fmt::format("f64/{}/output", i),
+                           view("F64", {static_cast<std::int64_t>(rows), classes}, outputs.back()));
   }
   return write_safetensors(folder / "reference" / (set + ".safetensors"), reference);
 }
@@ -102,11 +106,14 @@ Result<Network> write_tensors(const fs::path& folder) {
   for (std::size_t i = 0; i < ring; ++i) inputs.push_back(source.draw(batch * features));
   if (auto written = write_entries(folder, inputs, batch); !written) return tl::unexpected(written.error());
   for (const std::string set : weight_sets) {
-    const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden), source.draw(classes)};
-    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written) return tl::unexpected(written.error());
+    const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden),
+                             source.draw(classes)};
+    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written)
+      return tl::unexpected(written.error());
     if (set == "timed") timed = network;
     const auto shown = set == "timed" ? inputs : std::vector<Values>(inputs.begin(), inputs.begin() + 2);
-    if (auto written = write_outputs(folder, set, network, shown, batch); !written) return tl::unexpected(written.error());
+    if (auto written = write_outputs(folder, set, network, shown, batch); !written)
+      return tl::unexpected(written.error());
   }
   return timed;
 }
@@ -115,36 +122,72 @@ Json describe(const std::string& model) {
   const Json shape = {batch, features};
   const Json input = {{"name", "arg0"}, {"keyword", false}, {"dtype", "float32"}, {"shape", shape}};
   const std::size_t parameters = hidden * features + hidden + classes * hidden + classes;
-  const Json network_case = {{"model", model}, {"mode", "infer"}, {"batch", batch}, {"inputs", {input}}, {"maths", "fp32"}, {"device", "cpu"},
-                             {"threads", 1}, {"optimiser", nullptr}, {"seed", 0}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", true}, {"ring", ring}, {"deep", false}};
-  return {{"bundle", 1}, {"spec", network_case}, {"case", network_case}, {"id", "tiny_mlp/infer/b2/8/fp32/cpu/t1"},
-          {"model", {{"name", "tiny_mlp"}, {"kind", "user"}, {"source", "two linear layers, made by the conformance suite"}}},
-          {"inputs", {input}}, {"input_source", "seeded"},
-          {"outputs", {{{"name", "output"}, {"dtype", "float32"}, {"shape", {batch, classes}}}}}, {"ring", ring},
-          {"parameters", parameters}, {"weight_bytes", 4 * parameters}, {"input_bytes", 4 * batch * features},
-          {"flops", 2 * batch * (features * hidden + hidden * classes)}, {"activation_bytes", 4 * batch * (2 * hidden + classes)},
-          {"reference", "float64"}, {"reference_note", ""},
-          {"export", {{"ok", false}, {"what", "this bundle was made without PyTorch and holds no exported graph"}, {"where", ""}}},
-          {"graph", {{"ok", true}, {"what", ""}, {"where", ""}}}, {"weight_source", "seeded"}, {"faults", Json::array()}, {"torch", ""}};
+  const Json network_case = {{"model", model},  {"mode", "infer"},    {"batch", batch},        {"inputs", {input}},
+                             {"maths", "fp32"}, {"device", "cpu"},    {"threads", 1},          {"optimiser", nullptr},
+                             {"seed", 0},       {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", true},
+                             {"ring", ring},    {"deep", false}};
+  return {
+      {"bundle", 1},
+      {"spec", network_case},
+      {"case", network_case},
+      {"id", "tiny_mlp/infer/b2/8/fp32/cpu/t1"},
+      {"model",
+       {{"name", "tiny_mlp"}, {"kind", "user"}, {"source", "two linear layers, made by the conformance suite"}}},
+      {"inputs", {input}},
+      {"input_source", "seeded"},
+      {"outputs", {{{"name", "output"}, {"dtype", "float32"}, {"shape", {batch, classes}}}}},
+      {"ring", ring},
+      {"parameters", parameters},
+      {"weight_bytes", 4 * parameters},
+      {"input_bytes", 4 * batch * features},
+      {"flops", 2 * batch * (features * hidden + hidden * classes)},
+      {"activation_bytes", 4 * batch * (2 * hidden + classes)},
+      {"reference", "float64"},
+      {"reference_note", ""},
+      {"export",
+       {{"ok", false}, {"what", "this bundle was made without PyTorch and holds no exported graph"}, {"where", ""}}},
+      {"graph", {{"ok", true}, {"what", ""}, {"where", ""}}},
+      {"weight_source", "seeded"},
+      {"faults", Json::array()},
+      {"torch", ""}};
 }
 
 // The network as levels on the captured graph read it (docs/bundle.md, "The graph").
 Json captured() {
-  const auto value = [](const char* name, Json shape) { return Json{{"name", name}, {"dtype", "float32"}, {"shape", std::move(shape)}}; };
+  const auto value = [](const char* name, Json shape) {
+    return Json{{"name", name}, {"dtype", "float32"}, {"shape", std::move(shape)}};
+  };
   const auto node = [](const char* op, const char* name, Json args, int output, const char* module, const char* type) {
-    return Json{{"op", op}, {"name", name}, {"args", std::move(args)}, {"outputs", {output}}, {"module", module}, {"module_type", type}, {"source", ""}};
+    return Json{{"op", op},
+                {"name", name},
+                {"args", std::move(args)},
+                {"outputs", {output}},
+                {"module", module},
+                {"module_type", type},
+                {"source", ""}};
   };
   const auto tensor = [](int index) { return Json{{"value", index}}; };
   Json parameters = Json::array();
-  for (const char* name : {"first.weight", "first.bias", "second.weight", "second.bias"}) parameters.push_back({{"value", 1 + parameters.size()}, {"name", name}});
-  return {{"graph", 1}, {"mode", "infer"},
-          {"values", {value("arg0", {batch, features}), value("first.weight", {hidden, features}), value("first.bias", {hidden}), value("second.weight", {classes, hidden}),
-                      value("second.bias", {classes}), value("linear", {batch, hidden}), value("relu", {batch, hidden}), value("linear_1", {batch, classes})}},
-          {"inputs", {{{"value", 0}, {"name", "arg0"}}}}, {"parameters", parameters}, {"buffers", Json::array()}, {"constants", Json::array()},
-          {"nodes", {node("aten.linear.default", "linear", {{"input", tensor(0)}, {"weight", tensor(1)}, {"bias", tensor(2)}}, 5, "first", "Linear"),
-                     node("aten.relu.default", "relu", {{"self", tensor(5)}}, 6, "", "Network"),
-                     node("aten.linear.default", "linear_1", {{"input", tensor(6)}, {"weight", tensor(3)}, {"bias", tensor(4)}}, 7, "second", "Linear")}},
-          {"outputs", {{{"name", "output"}, {"value", 7}}}}, {"updates", Json::array()}};
+  for (const char* name : {"first.weight", "first.bias", "second.weight", "second.bias"})
+    parameters.push_back({{"value", 1 + parameters.size()}, {"name", name}});
+  return {{"graph", 1},
+          {"mode", "infer"},
+          {"values",
+           {value("arg0", {batch, features}), value("first.weight", {hidden, features}), value("first.bias", {hidden}),
+            value("second.weight", {classes, hidden}), value("second.bias", {classes}),
+            value("linear", {batch, hidden}), value("relu", {batch, hidden}), value("linear_1", {batch, classes})}},
+          {"inputs", {{{"value", 0}, {"name", "arg0"}}}},
+          {"parameters", parameters},
+          {"buffers", Json::array()},
+          {"constants", Json::array()},
+          {"nodes",
+           {node("aten.linear.default", "linear", {{"input", tensor(0)}, {"weight", tensor(1)}, {"bias", tensor(2)}}, 5,
+                 "first", "Linear"),
+            node("aten.relu.default", "relu", {{"self", tensor(5)}}, 6, "", "Network"),
+            node("aten.linear.default", "linear_1", {{"input", tensor(6)}, {"weight", tensor(3)}, {"bias", tensor(4)}},
+                 7, "second", "Linear")}},
+          {"outputs", {{{"name", "output"}, {"value", 7}}}},
+          {"updates", Json::array()}};
 }
 
 // The same network with an open batch (docs/bundle.md): the bundle's own files, and inputs and references of each size.
@@ -155,7 +198,9 @@ Result<void> write_open_part(const fs::path& folder, const Network& timed, const
   for (const std::size_t size : {std::size_t{1}, batch, std::size_t{3}}) {
     const fs::path place = open / "sizes" / std::to_string(size);
     fs::create_directories(place / "reference", error);
-    if (error) return fail(fmt::format("cannot make the folder {}: {}", place.string(), error.message()), "check its permissions and the disk's space");
+    if (error)
+      return fail(fmt::format("cannot make the folder {}: {}", place.string(), error.message()),
+                  "check its permissions and the disk's space");
     Source source(size);
     const std::vector<Values> inputs{source.draw(size * features), source.draw(size * features)};
     if (auto written = write_entries(place, inputs, size); !written) return written;
@@ -168,7 +213,9 @@ Result<void> write_open_part(const fs::path& folder, const Network& timed, const
   }
   for (const char* shared : {"weights", "reference", "inputs.safetensors"}) {
     fs::create_symlink(fs::path("..") / shared, open / shared, error);
-    if (error) return fail(fmt::format("cannot make the link {}: {}", (open / shared).string(), error.message()), "check its permissions");
+    if (error)
+      return fail(fmt::format("cannot make the link {}: {}", (open / shared).string(), error.message()),
+                  "check its permissions");
   }
   about["case"]["dynamic"] = {{"low", 1}, {"high", 3}, {"sizes", {1, batch, 3}}};
   std::ofstream(open / "bundle.json") << about.dump(1) << '\n';
@@ -181,7 +228,9 @@ Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model)
   std::error_code error;
   for (const char* part : {"weights", "reference"}) {
     fs::create_directories(folder / part, error);
-    if (error) return fail(fmt::format("cannot make the folder {}: {}", (folder / part).string(), error.message()), "check its permissions and the disk's space");
+    if (error)
+      return fail(fmt::format("cannot make the folder {}: {}", (folder / part).string(), error.message()),
+                  "check its permissions and the disk's space");
   }
   const auto timed = write_tensors(folder);
   if (!timed) return tl::unexpected(timed.error());
@@ -191,7 +240,9 @@ Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model)
   std::ofstream(folder / "graph.json") << captured().dump(1) << '\n';
   std::ofstream(folder / "graph.txt") << "output = second(relu(first(arg0)))\n";
   file.close();
-  if (!file) return fail(fmt::format("cannot write {}", (folder / "bundle.json").string()), "check its permissions and the disk's space");
+  if (!file)
+    return fail(fmt::format("cannot write {}", (folder / "bundle.json").string()),
+                "check its permissions and the disk's space");
   return {};
 }
 

@@ -10,8 +10,8 @@
 
 namespace strata::level {
 
-// Writes the bundle into `folder` (made if missing). `model` goes into the case: "/path/tiny_mlp.py:build" or a bare name.
-// Weights and inputs are drawn from a fixed seed; the reference is computed in double precision.
+// Writes the bundle into `folder` (made if missing). `model` goes into the case: "/path/tiny_mlp.py:build" or a bare
+// name. Weights and inputs are drawn from a fixed seed; the reference is computed in double precision.
 Result<void> write_tiny_bundle(const std::filesystem::path& folder, const std::string& model);
 
 }  // namespace strata::level

@@ -18,14 +18,16 @@ double median_ns(const std::vector<std::int64_t>& values) {
 std::vector<std::string> disturbances(const store::Row& row, int threads) {
   std::vector<std::string> why(row.blocks.size());
   std::map<std::pair<int, int>, std::vector<std::size_t>> groups;  // by instance and restart
-  for (std::size_t i = 0; i < row.blocks.size(); ++i) groups[{row.blocks[i].instance, row.blocks[i].restart}].push_back(i);
+  for (std::size_t i = 0; i < row.blocks.size(); ++i)
+    groups[{row.blocks[i].instance, row.blocks[i].restart}].push_back(i);
   for (const auto& [group, members] : groups) {
     std::vector<stats::BlockTiming> timings;
     for (const auto i : members) {
       const auto& block = row.blocks[i];
       double wall = 0;
       for (const auto ns : block.wall_ns) wall += static_cast<double>(ns);
-      timings.push_back({median_ns(block.wall_ns), wall, block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan});
+      timings.push_back(
+          {median_ns(block.wall_ns), wall, block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan});
     }
     const auto reasons = stats::disturbed(timings, threads);
     for (std::size_t i = 0; i < members.size(); ++i) why[members[i]] = reasons[i];
@@ -42,13 +44,16 @@ stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, i
       rounds[block.restart] = std::max(rounds[block.restart], block.round + 1);
     }
   stats::Blocks blocks(static_cast<std::size_t>(restarts));
-  for (int r = 0; r < restarts; ++r) blocks[static_cast<std::size_t>(r)].assign(static_cast<std::size_t>(rounds[r]), std::vector<double>(rows.size(), stats::nan));
+  for (int r = 0; r < restarts; ++r)
+    blocks[static_cast<std::size_t>(r)].assign(static_cast<std::size_t>(rounds[r]),
+                                               std::vector<double>(rows.size(), stats::nan));
   for (std::size_t level = 0; level < rows.size(); ++level) {
     const auto why = disturbances(*rows[level], threads);
     for (std::size_t i = 0; i < why.size(); ++i) {
       const auto& block = rows[level]->blocks[i];
       if (block.instance != instance || !why[i].empty()) continue;
-      blocks[static_cast<std::size_t>(block.restart)][static_cast<std::size_t>(block.round)][level] = median_ns(block.wall_ns);
+      blocks[static_cast<std::size_t>(block.restart)][static_cast<std::size_t>(block.round)][level] =
+          median_ns(block.wall_ns);
     }
   }
   return blocks;

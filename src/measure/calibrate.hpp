@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// This machine's process effect: how much processes that run the same program differ for as long as they live (docs/method.md).
+// This machine's process effect: how much processes that run the same program differ for as long as they live
+// (docs/method.md).
 #pragma once
 
 #include "measure/compare.hpp"
 
 namespace strata::measure {
 
-// Eight warm workers of one level take turns in 20 ms blocks, for `seconds` in each of two sessions. Not stored. Errors: a worker that fails,
-// too little memory for eight workers, interrupted.
-Result<store::ProcessEffect> calibrate(const Job& job, int threads, double seconds, const Json& machine, const Progress& progress);
+// Eight warm workers of one level take turns in 20 ms blocks, for `seconds` in each of two sessions. Not stored.
+// Errors: a worker that fails, too little memory for eight workers, interrupted.
+Result<store::ProcessEffect> calibrate(const Job& job, int threads, double seconds, const Json& machine,
+                                       const Progress& progress);
 
 }  // namespace strata::measure

@@ -29,15 +29,23 @@ namespace {
 
 constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
 
-// A second, but no more than a tenth of what a short look may take. Trials last 5 ms, so the least has ten of each limit.
+// A second, but no more than a tenth of what a short look may take. Trials last 5 ms, so the least has ten of each
+// limit.
 std::chrono::milliseconds time_for_limits(const plan::Effort& effort) {
   return std::chrono::milliseconds(std::lround(std::clamp(100 * effort.budget_s, 100.0, 1000.0)));
 }
 
 class CaseRun {
  public:
-  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, store::Store& store, const Progress& progress)
-      : setting_(setting), bundle_(bundle), deep_(besides.deep), strict_(besides.strict), evaluation_(besides.evaluation), store_(store), progress_(progress) {}
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, store::Store& store,
+          const Progress& progress)
+      : setting_(setting),
+        bundle_(bundle),
+        deep_(besides.deep),
+        strict_(besides.strict),
+        evaluation_(besides.evaluation),
+        store_(store),
+        progress_(progress) {}
 
   Result<void> begin(const std::vector<level::Level>& levels);
   Result<void> prove();
@@ -67,7 +75,10 @@ class CaseRun {
   const Evaluation* evaluation_;
   store::Store& store_;
   const Progress& progress_;
-  Judge judge() const { return {reference_ ? &*reference_ : nullptr, strict_reference_ ? &*strict_reference_ : nullptr, training_ ? &*training_ : nullptr}; }
+  Judge judge() const {
+    return {reference_ ? &*reference_ : nullptr, strict_reference_ ? &*strict_reference_ : nullptr,
+            training_ ? &*training_ : nullptr};
+  }
   std::optional<Failure> prove_in_float32(Player& player);
   Result<void> open_reference();
   void store_phases(Player& player);
@@ -116,7 +127,8 @@ void CaseRun::store_phases(Player& player) {
     ms[phase] = stats::median(times);
     iterations = times.size();
   }
-  player.row.info["phases"] = {{"ms", ms}, {"joined", player.joined}, {"iterations", iterations}, {"note", player.phases_note}};
+  player.row.info["phases"] = {
+      {"ms", ms}, {"joined", player.joined}, {"iterations", iterations}, {"note", player.phases_note}};
 }
 
 Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
@@ -126,15 +138,23 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.hash = bundle_.key;
   case_.bundle = bundle_.info;
   const bool float32 = case_.canonical.value("maths", "fp32") == "fp32";  // the peak of another mode is not measured
-  const auto limits = setting_.options.device == "cpu" && float32 ? probe::measure_limits(threads(), time_for_limits(setting_.effort)) : probe::Limits{};
-  case_.limits = {{"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
+  const auto limits = setting_.options.device == "cpu" && float32
+                          ? probe::measure_limits(threads(), time_for_limits(setting_.effort))
+                          : probe::Limits{};
+  case_.limits = {
+      {"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
   const auto sigma = process_sigma(store_, setting_.machine, threads());
   if (!sigma) return tl::unexpected(sigma.error());
-  case_.trust = {{"process_sigma", sigma->value}, {"process_sigma_source", sigma->source}, {"minimum_effect", kMinimumEffect}, {"together", true}};
-  const auto has_eager = std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
+  case_.trust = {{"process_sigma", sigma->value},
+                 {"process_sigma_source", sigma->source},
+                 {"minimum_effect", kMinimumEffect},
+                 {"together", true}};
+  const auto has_eager =
+      std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
   case_.reference_level = setting_.options.reference;
   for (const auto& level : levels)
-    if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager")) case_.reference_level = level.name();
+    if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager"))
+      case_.reference_level = level.name();
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
   logs_ = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
   for (const auto& level : levels) {
@@ -146,7 +166,8 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   const auto maths = case_.canonical.value("maths", "fp32");
   if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
     if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
-  if (power_.weak) return warn(warnings::weak_proof(case_.id, power_.reason, training_ && case_.canonical.value("batch", 0) == 1));
+  if (power_.weak)
+    return warn(warnings::weak_proof(case_.id, power_.reason, training_ && case_.canonical.value("batch", 0) == 1));
   return {};
 }
 
@@ -159,10 +180,12 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
   player.row.level = level.id;
   player.row.variant = level.variant;
   player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle_.info["spec"]), level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
+  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle_.info["spec"]),
+                                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
   if (!setting_.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting_.options.dynamic;
-  player.row.info = {{"title", level.title}, {"rank", level.rank}, {"language", level.language}, {"peer", level.peer}, {"harness", level.harness},
-                     {"from", level.from}, {"changes", level.changes}, {"default", level.default_text}};
+  player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
+                     {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
+                     {"changes", level.changes}, {"default", level.default_text}};
   const auto kept = level::to_maintain(level, plan::places_of(setting_.place), bundle_.info["model"].value("name", ""));
   if (!kept) return tl::unexpected(kept.error());
   if (!kept->empty()) {
@@ -172,7 +195,8 @@ Result<Player> CaseRun::make_player(const level::Level& level) {
       player.row.info["lines"]["total"] = player.row.info["lines"]["total"].get<int>() + file.lines;
     }
   }
-  if (exporting::ships(level)) player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
+  if (exporting::ships(level))
+    player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
   return player;
 }
 
@@ -184,34 +208,49 @@ Result<void> CaseRun::add_row(Player& player) {
 }
 
 std::optional<Failure> CaseRun::prepare_one(Player& player) {
-  if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place)) return why;
+  if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place))
+    return why;
   progress_.status(fmt::format("preparing {}", player.name()), -1);
-  const auto prepared = prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
+  const auto prepared =
+      prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
   if (!prepared) return prepared.error();
-  if (*prepared > 1000) progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.name(), *prepared / 1000));
+  if (*prepared > 1000)
+    progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.name(), *prepared / 1000));
   return std::nullopt;
 }
 
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
-  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training) : strict_reference_ ? proof::certificate(*strict_reference_, power_, player.evidence, &*reference_) : proof::certificate(*reference_, power_, player.evidence);
+  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training)
+                           : strict_reference_
+                               ? proof::certificate(*strict_reference_, power_, player.evidence, &*reference_)
+                               : proof::certificate(*reference_, power_, player.evidence);
   player.row.proof = certificate.proof;
-  if (player.deep && !player.deep->first_difference.empty()) player.row.proof["first_difference"] = player.deep->first_difference;
+  if (player.deep && !player.deep->first_difference.empty())
+    player.row.proof["first_difference"] = player.deep->first_difference;
   if (player.playing && !certificate.may_have_numbers()) {
     const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
-    player.drop({certificate.none ? State::failed : mistrusted ? State::mistrusted : State::unequal, certificate.none ? "nothing could be proven" : certificate.reason,
+    player.drop({certificate.none ? State::failed
+                 : mistrusted     ? State::mistrusted
+                                  : State::unequal,
+                 certificate.none ? "nothing could be proven" : certificate.reason,
                  deep_ || training_ ? "" : "--deep shows the first layer that differs", ""});
     player.row.info["reason_short"] = certificate.reason_short;
   }
 }
 
-// The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the player was dropped.
+// The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the
+// player was dropped.
 std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
-  const auto job = plan::make_job(player.job.level, *strict_, setting_.place, setting_.environment, setting_.options, logs_);
+  const auto job =
+      plan::make_job(player.job.level, *strict_, setting_.place, setting_.environment, setting_.options, logs_);
   if (!job) return Failure{State::failed, job.error().what, job.error().hint, ""};
   progress_.status(fmt::format("preparing {} in float32", player.name()), -1);
-  if (const auto prepared = prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place))); !prepared) return prepared.error();
+  if (const auto prepared =
+          prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
+      !prepared)
+    return prepared.error();
   prove_structure(player, *job, *strict_reference_, progress_);
   return std::nullopt;
 }
@@ -221,7 +260,9 @@ void CaseRun::prove_one(Player& player) {
   if (strict_) {
     if (const auto why = prove_in_float32(player)) return player.drop(*why);
     if (!player.playing || interrupted()) return certify(player);
-    if (const auto& sets = player.evidence.sets; std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); })) return certify(player);
+    if (const auto& sets = player.evidence.sets;
+        std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); }))
+      return certify(player);
   }
   run_alone(player, judge(), progress_);
   std::ifstream warm(player.job.cache / "warm.json");
@@ -246,8 +287,9 @@ Result<void> CaseRun::prove() {
   return {};
 }
 
-// Gives every level the same measured seconds to find its best variant. The best is then measured afresh beside the default, since the least of
-// several noisy times is too low. What was tried and not chosen stays in the default row's `tuning`.
+// Gives every level the same measured seconds to find its best variant. The best is then measured afresh beside the
+// default, since the least of several noisy times is too low. What was tried and not chosen stays in the default row's
+// `tuning`.
 Result<void> CaseRun::tune() {
   if (!setting_.options.tuned) return {};
   const std::size_t levels = players_.size();
@@ -256,18 +298,22 @@ Result<void> CaseRun::tune() {
     std::vector<Player> tried{players_[i]};
     for (const auto& variant : players_[i].job.level.variants) {
       const auto level = level::as_variant(players_[i].job.level, variant);
-      if (plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place)) continue;  // of another mode or device
+      if (plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place))
+        continue;  // of another mode or device
       auto candidate = make_player(level);
       if (!candidate) return tl::unexpected(candidate.error());
       prove_one(*candidate);
-      if (!candidate->playing) progress_.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
+      if (!candidate->playing)
+        progress_.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
       tried.push_back(std::move(*candidate));
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
-    auto choice = choose_variant(tried, judge(), store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
+    auto choice =
+        choose_variant(tried, judge(), store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
     if (!choice) return tl::unexpected(choice.error());
     players_[i].row.info["tuning"] = std::move(choice->record);
-    const auto named = std::find_if(players_.begin(), players_.end(), [&](const Player& player) { return player.name() == choice->best.name(); });
+    const auto named = std::find_if(players_.begin(), players_.end(),
+                                    [&](const Player& player) { return player.name() == choice->best.name(); });
     if (named != players_.end()) {
       named->row.info["tuned"] = true;
       if (auto written = write(*named); !written) return written;
@@ -292,18 +338,25 @@ Result<void> CaseRun::look_closer() {
     const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
     if (!ran || player.job.level.harness || interrupted()) continue;
     progress_.status(fmt::format("comparing {} layer by layer", player.name()), -1);
-    const auto job = plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
+    const auto job =
+        plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
     if (!job) return tl::unexpected(job.error());
-    if (const auto prepared = prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place))); !prepared)
+    if (const auto prepared =
+            prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
+        !prepared)
       player.deep_note = prepared.error().what;
     else
       run_deep(player, *job, *deep_reference_);
-    player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference}, {"worst_ratio", player.deep->worst_ratio}, {"reason", player.deep->reason}}
+    player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference},
+                                                 {"worst_ratio", player.deep->worst_ratio},
+                                                 {"reason", player.deep->reason}}
                                           : Json{{"note", player.deep_note}};
     if (player.deep && !player.deep->first_difference.empty()) {
       certify(player);
-      if (!player.playing) player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
-      progress_.note(fmt::format("{}: the first layer that differs is {}", player.name(), player.deep->first_difference));
+      if (!player.playing)
+        player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
+      progress_.note(
+          fmt::format("{}: the first layer that differs is {}", player.name(), player.deep->first_difference));
     }
     if (auto written = write(player); !written) return written;
   }
@@ -319,7 +372,8 @@ bool CaseRun::fits_together(std::uint64_t& needed, std::uint64_t& available) con
 }
 
 Result<void> CaseRun::take_turns() {
-  TurnsPlan plan{setting_.effort, setting_.order_seed, threads(), setting_.options.aa, true, case_.trust["process_sigma"], 0};
+  TurnsPlan plan{
+      setting_.effort, setting_.order_seed, threads(), setting_.options.aa, true, case_.trust["process_sigma"], 0};
   for (std::size_t i = 0; i < players_.size(); ++i)
     if (players_[i].name() == case_.reference_level) plan.reference = i;
   // A reference that dropped out leaves the others to be compared with the most abstract level that is left.
@@ -353,7 +407,8 @@ Result<void> CaseRun::take_turns() {
 Result<void> CaseRun::open_batch() {
   if (!dynamic_) return {};
   TurnsPlan turns;
-  turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0, 0, "dynamic"};
+  turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0,
+                  0, "dynamic"};
   turns.seed = setting_.order_seed;
   turns.threads = threads();
   turns.trial = true;
@@ -363,15 +418,21 @@ Result<void> CaseRun::open_batch() {
     Json found;
     if (!player.job.level.dynamic) {
       found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
-    } else if (auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment, setting_.options, logs_); !job) {
+    } else if (auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment,
+                                         setting_.options, logs_);
+               !job) {
       found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
       job->launch.log_path += ".dynamic";
-      auto ran = dynamic_->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)), store_, turns, progress_);
+      auto ran =
+          dynamic_->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)),
+                        store_, turns, progress_);
       if (!ran) return tl::unexpected(ran.error());
       found = std::move(*ran);
     }
-    if (found["state"] != "measured") progress_.note(fmt::format("{} with an open batch: {}: {}", player.name(), found.value("state", ""), found.value("reason", "")));
+    if (found["state"] != "measured")
+      progress_.note(fmt::format("{} with an open batch: {}: {}", player.name(), found.value("state", ""),
+                                 found.value("reason", "")));
     player.row.info["dynamic"] = std::move(found);
     if (auto written = write(player); !written) return written;
   }
@@ -382,7 +443,8 @@ Result<void> CaseRun::open_batch() {
 Result<void> CaseRun::serve() {
   if (setting_.options.clients.empty() || !reference_) return {};
   const auto clients = plan::parse_clients(setting_.options.clients);
-  ServePlan plan{clients.value_or(std::vector<int>{}), std::clamp(setting_.effort.restarts, 3, 6), setting_.effort.serve_s, threads(), setting_.order_seed};
+  ServePlan plan{clients.value_or(std::vector<int>{}), std::clamp(setting_.effort.restarts, 3, 6),
+                 setting_.effort.serve_s, threads(), setting_.order_seed};
   serving_failed_ = serve_clients(players_, *reference_, plan, progress_);
   for (auto& player : players_)
     if (auto written = write(player); !written) return written;
@@ -392,11 +454,13 @@ Result<void> CaseRun::serve() {
 // The user's score of every level that has numbers. A score that fails leaves them.
 Result<void> CaseRun::evaluate() {
   for (auto& player : players_) {
-    if (!evaluation_ || !player.playing || player.row.blocks.empty() || player.job.level.harness || interrupted()) continue;
+    if (!evaluation_ || !player.playing || player.row.blocks.empty() || player.job.level.harness || interrupted())
+      continue;
     progress_.status(fmt::format("scoring {}", player.name()), -1);
     auto found = measure::evaluate(player, *evaluation_, setting_.place, setting_.environment);
     if (interrupted()) break;
-    if (found["state"] != "scored") progress_.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
+    if (found["state"] != "scored")
+      progress_.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
     player.row.info["eval"] = std::move(found);
     if (auto written = write(player); !written) return written;
   }
@@ -406,7 +470,9 @@ Result<void> CaseRun::evaluate() {
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
   outcome.failed = serving_failed_;
-  const double compute_ms = case_.limits.value("gflops", 0.0) > 0 ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6 : 0;
+  const double compute_ms = case_.limits.value("gflops", 0.0) > 0
+                                ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6
+                                : 0;
   for (auto& player : players_) {
     if (player.playing && !player.row.blocks.empty()) {
       store_phases(player);
@@ -418,7 +484,8 @@ Result<Outcome> CaseRun::finish() {
       player.row.reason.clear();
       certify(player);
     } else if (player.playing) {
-      player.drop({State::failed, interrupted() ? "interrupted before it was measured" : "it has no block", "run the command again", ""});
+      player.drop({State::failed, interrupted() ? "interrupted before it was measured" : "it has no block",
+                   "run the command again", ""});
     } else {
       certify(player);
     }
@@ -428,7 +495,10 @@ Result<Outcome> CaseRun::finish() {
     if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
     if (!absent && state != State::measured) outcome.failed = true;
     if (player.row.info.contains("eval") && player.row.info["eval"]["state"] != "scored") outcome.failed = true;
-    if (const auto open = player.row.info.value("dynamic", Json()); open.is_object() && open["state"] != "measured" && open["state"] != "unsupported" && open["state"] != "unavailable") outcome.failed = true;
+    if (const auto open = player.row.info.value("dynamic", Json()); open.is_object() && open["state"] != "measured" &&
+                                                                    open["state"] != "unsupported" &&
+                                                                    open["state"] != "unavailable")
+      outcome.failed = true;
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
   return outcome;
@@ -448,8 +518,8 @@ Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machin
   return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
 }
 
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, const std::vector<level::Level>& levels, store::Store& store,
-                             const Progress& progress) {
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
+                             const std::vector<level::Level>& levels, store::Store& store, const Progress& progress) {
   CaseRun run(setting, bundle, besides, store, progress);
   if (auto done = run.begin(levels); !done) return tl::unexpected(done.error());
   if (auto done = run.prove(); !done) return tl::unexpected(done.error());

@@ -25,14 +25,14 @@ struct Outcome {
 
 // What else was captured of a case; nullptr: not needed.
 struct Besides {
-  const plan::Bundle* deep = nullptr;    // with the outputs of every layer
-  const plan::Bundle* strict = nullptr;  // in float32, for a case in another maths mode
+  const plan::Bundle* deep = nullptr;      // with the outputs of every layer
+  const plan::Bundle* strict = nullptr;    // in float32, for a case in another maths mode
   const Evaluation* evaluation = nullptr;  // the user's score
 };
 
 // Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, const std::vector<level::Level>& levels, store::Store& store,
-                             const Progress& progress);
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
+                             const std::vector<level::Level>& levels, store::Store& store, const Progress& progress);
 
 // The process effect of this machine for a number of threads: calibrated, or assumed. `source` is for people.
 struct ProcessSigma {

@@ -18,7 +18,11 @@ const std::vector<int> kEntries{0, 1};  // of each size's ring
 
 Json blocks_json(const store::Row& row) {
   Json out = Json::array();
-  for (const auto& block : row.blocks) out.push_back({{"restart", block.restart}, {"round", block.round}, {"wall_ns", block.wall_ns}, {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}});
+  for (const auto& block : row.blocks)
+    out.push_back({{"restart", block.restart},
+                   {"round", block.round},
+                   {"wall_ns", block.wall_ns},
+                   {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}});
   return out;
 }
 
@@ -47,10 +51,12 @@ Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::
   return pass;
 }
 
-Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, int size, const std::vector<int>& indices, Json& one) const {
+Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, int size,
+                             const std::vector<int>& indices, Json& one) const {
   const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, player.tolerance());
   one["worst_ratio"] = std::max(one.value("worst_ratio", 0.0), verdict.worst_ratio);
-  if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
+  if (!verdict.equal_work())
+    return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
   return {};
 }
 
@@ -63,7 +69,8 @@ Try<void> DynamicPass::prove_weights(const Player& player, Session& session) con
     auto outputs = session.prove(kEntries);
     if (!outputs) return tl::unexpected(outputs.error());
     const auto verdict = proof::check_outputs(*fixed_, set, *outputs, kEntries, player.tolerance());
-    if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), fmt::format("weights {}: {}", set, verdict.reason), "", ""});
+    if (!verdict.equal_work())
+      return tl::unexpected(Failure{state_of(verdict), fmt::format("weights {}: {}", set, verdict.reason), "", ""});
   }
   return {};
 }
@@ -74,12 +81,14 @@ Try<void> DynamicPass::visit(const Player& player, Session& session, int size, i
   Json one{{"size", size}, {"lap", number}};
   const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
     BlockPlan plan{iterations, head, iterations - 1, {}};
-    for (int i = 0; i < iterations; ++i) plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
+    for (int i = 0; i < iterations; ++i)
+      plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
     auto block = session.measure(plan);
     if (!block) return tl::unexpected(block.error());
     const auto output = session.checked_output();
     if (!output) return tl::unexpected(output.error());
-    if (auto good = judge(player, *output, size, {plan.indices.back()}, one); !good) return tl::unexpected(good.error());
+    if (auto good = judge(player, *output, size, {plan.indices.back()}, one); !good)
+      return tl::unexpected(good.error());
     return block->wall_ns;
   };
   const auto first = run(0, 1);
@@ -89,7 +98,9 @@ Try<void> DynamicPass::visit(const Player& player, Session& session, int size, i
   if (auto good = judge(player, *outputs, size, kEntries, one); !good) return good;
   const auto sized = run(kSettling, 1);
   if (!sized) return tl::unexpected(sized.error());
-  const auto settled = run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized->front()))), 3, kMostIterations));
+  const auto settled =
+      run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized->front()))), 3,
+                        kMostIterations));
   if (!settled) return tl::unexpected(settled.error());
   one["first_ns"] = first->front();
   one["wall_ns"] = *settled;
@@ -111,9 +122,12 @@ Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) 
   return {};
 }
 
-Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command, store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
+Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command,
+                              store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
   const auto& asked = bundle_->info["case"]["dynamic"];
-  Json out{{"low", asked["low"]}, {"high", asked["high"]}, {"own", bundle_->info["case"]["batch"]}, {"state", "measured"}, {"reason", ""}, {"hint", ""}, {"visits", Json::array()}};
+  Json out{{"low", asked["low"]},    {"high", asked["high"]}, {"own", bundle_->info["case"]["batch"]},
+           {"state", "measured"},    {"reason", ""},          {"hint", ""},
+           {"visits", Json::array()}};
   progress.status(fmt::format("{} with an open batch", player.name()), -1);
   const auto prepared = prepare(job, command);
   if (!prepared) {
@@ -137,14 +151,17 @@ Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::v
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", player.name()), -1);
-  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, store, turns, progress); !ran) return tl::unexpected(ran.error());
+  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, store, turns, progress); !ran)
+    return tl::unexpected(ran.error());
   const auto state = state_from(pair[1].row.state).value_or(State::failed);
   if (!pair[1].playing && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});
   else if (interrupted())
     out["turns_note"] = "interrupted";
-  else if (const auto lost = std::find_if(pair.begin(), pair.end(), [](const Player& one) { return !one.playing; }); lost != pair.end())
-    out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open", lost->row.reason);  // what the visits gave stays
+  else if (const auto lost = std::find_if(pair.begin(), pair.end(), [](const Player& one) { return !one.playing; });
+           lost != pair.end())
+    out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open",
+                                    lost->row.reason);  // what the visits gave stays
   else
     out["turns"] = {{"fixed", blocks_json(pair[0].row)}, {"open", blocks_json(pair[1].row)}};
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// --dynamic: one artefact and one process serve several batch sizes. Each size is visited twice, in an order drawn from the seed; every result is
-// judged against that size's own reference. What was observed goes into the row's info as raw samples; report/dynamic.hpp makes figures of it.
+// --dynamic: one artefact and one process serve several batch sizes. Each size is visited twice, in an order drawn from
+// the seed; every result is judged against that size's own reference. What was observed goes into the row's info as raw
+// samples; report/dynamic.hpp makes figures of it.
 #pragma once
 
 #include "measure/turns.hpp"
@@ -12,15 +13,17 @@ class DynamicPass {
   // `fixed` judges the case's own batch. Error: a reference that cannot be read.
   static Result<DynamicPass> open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed);
 
-  // What `player`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare command. Afterwards it takes turns
-  // with the artefact of the fixed size. An error is the store's.
-  Result<Json> run(const Player& player, const Job& job, const std::vector<std::string>& prepare, store::Store& store, const TurnsPlan& turns, const Progress& progress) const;
+  // What `player`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
+  // command. Afterwards it takes turns with the artefact of the fixed size. An error is the store's.
+  Result<Json> run(const Player& player, const Job& job, const std::vector<std::string>& prepare, store::Store& store,
+                   const TurnsPlan& turns, const Progress& progress) const;
 
  private:
   DynamicPass(const plan::Bundle& bundle, const proof::Reference& fixed) : bundle_(&bundle), fixed_(&fixed) {}
   Try<void> serve(const Player& player, Session& session, Json& out) const;
   Try<void> visit(const Player& player, Session& session, int size, int number, Json& out) const;
-  Try<void> judge(const Player& player, const SafeTensors& outputs, int size, const std::vector<int>& indices, Json& one) const;
+  Try<void> judge(const Player& player, const SafeTensors& outputs, int size, const std::vector<int>& indices,
+                  Json& one) const;
   Try<void> prove_weights(const Player& player, Session& session) const;
 
   const plan::Bundle* bundle_;

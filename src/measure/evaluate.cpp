@@ -11,10 +11,15 @@ namespace fs = std::filesystem;
 namespace {
 
 // `python -m evaluation WHAT`; its last line, or why there is none.
-Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, const fs::path& folder, const Installation& place, const std::string& python, std::chrono::milliseconds timeout) {
+Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, const fs::path& folder,
+              const Installation& place, const std::string& python, std::chrono::milliseconds timeout) {
   worker::Launch launch;
-  launch.argv = {python, "-m", "evaluation", what, "--file", score.path.string(), "--function", score.function, "--bundle", bundle.string(), "--out", folder.string()};
-  launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()}, {"STRATA_OVERLAY", place.overlay}, {"PYTHONSAFEPATH", "1"}};
+  launch.argv = {
+      python,         "-m",       "evaluation",    what,    "--file",       score.path.string(), "--function",
+      score.function, "--bundle", bundle.string(), "--out", folder.string()};
+  launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
+                {"STRATA_OVERLAY", place.overlay},
+                {"PYTHONSAFEPATH", "1"}};
   launch.log_path = (folder / fmt::format("{}.log", what)).string();
   const auto ran = worker::run_to_end(launch, timeout);
   if (!ran) return tl::unexpected(ran.error());
@@ -23,15 +28,24 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   auto answer = Json::parse(ran->stdout_text.substr(begin), nullptr, false);
   if (answer.is_object() && answer.value("ok", false)) return answer;
   if (answer.is_object() && answer.contains("what"))
-    return tl::unexpected(Failure{answer.value("code", "") == "usage" ? State::unsupported : State::failed, answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
+    return tl::unexpected(Failure{answer.value("code", "") == "usage" ? State::unsupported : State::failed,
+                                  answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
   if (ran->timed_out)
-    return tl::unexpected(Failure{State::timeout, fmt::format("--eval: {}() of {} took longer than {} s", std::string(what) == "inputs" ? "inputs" : score.function, score.path.filename().string(), timeout.count() / 1000),
+    return tl::unexpected(Failure{State::timeout,
+                                  fmt::format("--eval: {}() of {} took longer than {} s",
+                                              std::string(what) == "inputs" ? "inputs" : score.function,
+                                              score.path.filename().string(), timeout.count() / 1000),
                                   "raise --timeout, or score fewer examples", ran->log_tail});
-  const auto how = ran->signal ? fmt::format("was killed by signal {}", *ran->signal) : fmt::format("ended with exit code {}", ran->exit_code);
-  return tl::unexpected(Failure{ran->signal ? State::crashed : State::failed, fmt::format("--eval: calling {} {}", score.path.filename().string(), how), "run the file with python", ran->log_tail});
+  const auto how = ran->signal ? fmt::format("was killed by signal {}", *ran->signal)
+                               : fmt::format("ended with exit code {}", ran->exit_code);
+  return tl::unexpected(Failure{ran->signal ? State::crashed : State::failed,
+                                fmt::format("--eval: calling {} {}", score.path.filename().string(), how),
+                                "run the file with python", ran->log_tail});
 }
 
-fs::path inputs_file(const fs::path& folder, std::size_t chunk) { return folder / fmt::format("inputs-{}.safetensors", chunk); }
+fs::path inputs_file(const fs::path& folder, std::size_t chunk) {
+  return folder / fmt::format("inputs-{}.safetensors", chunk);
+}
 
 // What the level makes of every input, as files beside these.
 Try<void> run_all(const Player& player, const Evaluation& evaluation) {
@@ -39,10 +53,13 @@ Try<void> run_all(const Player& player, const Evaluation& evaluation) {
   if (!opened) return tl::unexpected(opened.error());
   if (auto done = (*opened)->load("timed"); !done) return done;
   for (std::size_t chunk = 0; chunk < evaluation.chunks.size(); ++chunk) {
-    if (auto given = (*opened)->inputs(inputs_file(*evaluation.folder, chunk), evaluation.chunks[chunk]); !given) return given;
+    if (auto given = (*opened)->inputs(inputs_file(*evaluation.folder, chunk), evaluation.chunks[chunk]); !given)
+      return given;
     std::vector<int> all(static_cast<std::size_t>(evaluation.chunks[chunk]));
     std::iota(all.begin(), all.end(), 0);
-    if (auto done = (*opened)->prove_into(all, *evaluation.folder / fmt::format("outputs-{}.safetensors", chunk)); !done) return done;
+    if (auto done = (*opened)->prove_into(all, *evaluation.folder / fmt::format("outputs-{}.safetensors", chunk));
+        !done)
+      return done;
   }
   (*opened)->end();
   return {};
@@ -53,18 +70,23 @@ Try<void> run_all(const Player& player, const Evaluation& evaluation) {
 Result<ScoreFile> score_file(const std::string& text) {
   const auto colon = text.rfind(':');
   const auto form = "write it as path/to/file.py:score, where the file has inputs() and score(outputs)";
-  if (colon == std::string::npos || colon + 1 == text.size() || !text.substr(0, colon).ends_with(".py")) return fail(fmt::format("--eval {}: the file or the function is missing", text), form, Exit::usage);
+  if (colon == std::string::npos || colon + 1 == text.size() || !text.substr(0, colon).ends_with(".py"))
+    return fail(fmt::format("--eval {}: the file or the function is missing", text), form, Exit::usage);
   std::error_code ec;
   const fs::path path = text.substr(0, colon);
-  if (!fs::is_regular_file(path, ec)) return fail(fmt::format("--eval {}: there is no such file", path.string()), "check the path", Exit::usage);
+  if (!fs::is_regular_file(path, ec))
+    return fail(fmt::format("--eval {}: there is no such file", path.string()), "check the path", Exit::usage);
   return ScoreFile{fs::absolute(path, ec).lexically_normal(), text.substr(colon + 1)};
 }
 
-Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place, const plan::Environment& environment, const fs::path& folder,
+Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place,
+                                    const plan::Environment& environment, const fs::path& folder,
                                     std::chrono::milliseconds timeout) {
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()), "free some space, or name another store with --store PATH");
+  if (ec)
+    return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()),
+                "free some space, or name another store with --store PATH");
   Evaluation made;
   made.score = score;
   made.timeout = timeout;
@@ -77,7 +99,8 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
   if (!answer) {
     const auto& why = answer.error();
     const bool named = why.state == State::unsupported || why.log_tail.empty();
-    return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint, why.state == State::unsupported ? Exit::usage : Exit::failed);
+    return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint,
+                why.state == State::unsupported ? Exit::usage : Exit::failed);
   }
   made.count = answer->value("count", std::int64_t{0});
   made.chunks = answer->value("chunks", std::vector<int>{});
@@ -85,12 +108,17 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
   return made;
 }
 
-Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place, const plan::Environment& environment) {
+Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place,
+              const plan::Environment& environment) {
   const auto failed = [&](const Failure& why) {
-    return Json{{"state", std::string(to_string(why.state == State::unsupported ? State::failed : why.state))}, {"count", evaluation.count}, {"reason", why.what}, {"hint", why.hint}};
+    return Json{{"state", std::string(to_string(why.state == State::unsupported ? State::failed : why.state))},
+                {"count", evaluation.count},
+                {"reason", why.what},
+                {"hint", why.hint}};
   };
   if (const auto ran = run_all(player, evaluation); !ran) return failed(ran.error());
-  auto answer = ask("score", evaluation.score, player.job.bundle->folder, *evaluation.folder, place, environment.python, evaluation.timeout);
+  auto answer = ask("score", evaluation.score, player.job.bundle->folder, *evaluation.folder, place, environment.python,
+                    evaluation.timeout);
   if (!answer) return failed(answer.error());
   answer->erase("ok");
   (*answer)["state"] = "scored";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's own score of a level's outputs (`--eval file.py:score`). Inputs are made once for a case, every level runs all of them,
-// and the score is asked in a process of its own.
+// The user's own score of a level's outputs (`--eval file.py:score`). Inputs are made once for a case, every level runs
+// all of them, and the score is asked in a process of its own.
 #pragma once
 
 #include <memory>
@@ -27,11 +27,14 @@ struct Evaluation {
 };
 
 // Calls the file's inputs(). Error: what the user has to mend, before any worker starts.
-Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place, const plan::Environment& environment,
-                                    const std::filesystem::path& folder, std::chrono::milliseconds timeout);
+Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place,
+                                    const plan::Environment& environment, const std::filesystem::path& folder,
+                                    std::chrono::milliseconds timeout);
 
-// Runs all inputs through the level with its timed weights, then scores: {"state":"scored","score","count","per_example","answers"}, or
+// Runs all inputs through the level with its timed weights, then scores:
+// {"state":"scored","score","count","per_example","answers"}, or
 // {"state":"failed",...,"reason","hint"}. It takes nothing that was measured away.
-Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place, const plan::Environment& environment);
+Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place,
+              const plan::Environment& environment);
 
 }  // namespace strata::measure

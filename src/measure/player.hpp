@@ -12,7 +12,7 @@ namespace strata::measure {
 
 // What the user sees while a comparison runs.
 struct Progress {
-  std::function<void(const std::string& line)> note;                       // a line that stays
+  std::function<void(const std::string& line)> note;                          // a line that stays
   std::function<void(const std::string& doing, double seconds_left)> status;  // replaced by the next; negative: unknown
 };
 
@@ -27,20 +27,23 @@ struct Player {
   Job job;
   store::Row row;
   proof::Evidence evidence;
-  std::optional<double> strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another maths mode
+  std::optional<double>
+      strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another maths mode
   proof::TrainEvidence training;
-  std::optional<proof::OutputVerdict> deep;  // layer by layer, if asked for
-  std::string deep_note;                     // why not, if it could not be done
+  std::optional<proof::OutputVerdict> deep;           // layer by layer, if asked for
+  std::string deep_note;                              // why not, if it could not be done
   std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together
   std::map<std::string, std::vector<std::string>> joined;
-  std::string phases_note;    // why there are none
-  bool playing = true;        // false: its row has its final state
-  double iteration_ns = 0;    // median while warming up, to size blocks
+  std::string phases_note;  // why there are none
+  bool playing = true;      // false: its row has its final state
+  double iteration_ns = 0;  // median while warming up, to size blocks
   std::uint64_t peak_bytes = 0;
 
   std::string name() const { return job.level.name(); }
   // Verdicts of the mode that is timed.
-  std::map<std::string, proof::OutputVerdict>& verdicts(const Judge& judge) { return judge.strict ? evidence.in_mode : evidence.sets; }
+  std::map<std::string, proof::OutputVerdict>& verdicts(const Judge& judge) {
+    return judge.strict ? evidence.in_mode : evidence.sets;
+  }
   void add_start(const StartUp& start, int restart) {
     row.start_up.push_back({{"restart", restart},
                             {"cold", start.cold},

@@ -15,9 +15,9 @@
 namespace strata::measure {
 namespace {
 
-constexpr int kSamples = 2048;               // requests whose times are kept, of one repetition and all its clients
-constexpr int kMostChecks = 32;              // results of one client and repetition that are kept and judged
-constexpr double kCheckedBytes = 64e6;       // of all results that a worker keeps at once
+constexpr int kSamples = 2048;          // requests whose times are kept, of one repetition and all its clients
+constexpr int kMostChecks = 32;         // results of one client and repetition that are kept and judged
+constexpr double kCheckedBytes = 64e6;  // of all results that a worker keeps at once
 constexpr auto kWarm = std::chrono::milliseconds(300);  // served before what is measured; memory is read meanwhile
 constexpr auto kSampleEvery = std::chrono::milliseconds(20);
 
@@ -59,9 +59,11 @@ int checks_of(const Json& info, int clients) {
 
 class Pass {
  public:
-  Pass(const proof::Reference& reference, const ServePlan& plan, const Progress& progress) : reference_(reference), plan_(plan), progress_(progress), random_(plan.seed) {
+  Pass(const proof::Reference& reference, const ServePlan& plan, const Progress& progress)
+      : reference_(reference), plan_(plan), progress_(progress), random_(plan.seed) {
     const auto cores = probe::cpu().one_per_core;
-    if (static_cast<std::size_t>(plan.threads) <= cores.size()) cpus_.assign(cores.begin(), cores.begin() + plan.threads);
+    if (static_cast<std::size_t>(plan.threads) <= cores.size())
+      cpus_.assign(cores.begin(), cores.begin() + plan.threads);
   }
   void in_threads(Served& one, int repetition);
   void in_processes(Served& one, int repetition);
@@ -74,7 +76,9 @@ class Pass {
   std::optional<Failure> judge(const Player& player, const ServeAnswer& answer, int clients) const;
   int threads_each(int clients) const { return std::max(1, plan_.threads / clients); }
   void say(const Player& player, const Point& point, int repetition) const {
-    progress_.status(fmt::format("repetition {} of {}: {} with {} {}", repetition + 1, plan_.repetitions, player.name(), point.clients, point.processes ? "processes" : "clients"), -1);
+    progress_.status(fmt::format("repetition {} of {}: {} with {} {}", repetition + 1, plan_.repetitions, player.name(),
+                                 point.clients, point.processes ? "processes" : "clients"),
+                     -1);
   }
 
   const proof::Reference& reference_;
@@ -87,7 +91,10 @@ class Pass {
 Try<std::unique_ptr<Session>> Pass::start(const Player& player) {
   auto session = Session::open(player.job, cpus_);
   if (!session) return session;
-  if (!(*session)->offers("serve")) return tl::unexpected(Failure{State::unsupported, "the level does not take several clients at once: it has no operation `serve`", "docs/add_a_level.md says how it would", ""});
+  if (!(*session)->offers("serve"))
+    return tl::unexpected(Failure{State::unsupported,
+                                  "the level does not take several clients at once: it has no operation `serve`",
+                                  "docs/add_a_level.md says how it would", ""});
   if (auto done = (*session)->load("timed"); !done) return tl::unexpected(done.error());
   if (auto done = (*session)->warm_up(3, std::chrono::milliseconds(100)); !done) return tl::unexpected(done.error());
   auto proven = (*session)->prove({0, 1});
@@ -97,15 +104,19 @@ Try<std::unique_ptr<Session>> Pass::start(const Player& player) {
   return session;
 }
 
-// Every result that was kept must be that of its input: a level that was proven alone and is wrong here mixes its callers up.
+// Every result that was kept must be that of its input: a level that was proven alone and is wrong here mixes its
+// callers up.
 std::optional<Failure> Pass::judge(const Player& player, const ServeAnswer& answer, int clients) const {
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
     if (!tensors && !wrong) wrong = Failure{State::failed, tensors.error().what, tensors.error().hint, ""};
     if (tensors && !wrong) {
-      const auto verdict = proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, player.tolerance());
-      if (!verdict.equal_work()) wrong = Failure{State::mistrusted, fmt::format("with {} requests in flight: {}", clients, verdict.reason), "its callers share what each must have for itself", ""};
+      const auto verdict =
+          proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, player.tolerance());
+      if (!verdict.equal_work())
+        wrong = Failure{State::mistrusted, fmt::format("with {} requests in flight: {}", clients, verdict.reason),
+                        "its callers share what each must have for itself", ""};
     }
     std::error_code ec;
     std::filesystem::remove(file, ec);
@@ -116,7 +127,8 @@ std::optional<Failure> Pass::judge(const Player& player, const ServeAnswer& answ
 // All workers at once: one answer each.
 Try<std::vector<ServeAnswer>> Pass::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
   std::vector<std::future<Try<ServeAnswer>>> asked;
-  if (sessions.size() > 1) request.begin_ns = clock_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
+  if (sessions.size() > 1)
+    request.begin_ns = clock_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
   for (auto& session : sessions) {
     request.seed = random_.next();
     asked.push_back(std::async(std::launch::async, [one = session.get(), request] { return one->serve(request); }));
@@ -132,13 +144,15 @@ Try<std::vector<ServeAnswer>> Pass::ask(std::vector<std::unique_ptr<Session>>& s
   return answers;
 }
 
-// Serves for a moment, unmeasured: what runs for the first time is warm afterwards, and reading memory disturbs nothing.
+// Serves for a moment, unmeasured: what runs for the first time is warm afterwards, and reading memory disturbs
+// nothing.
 Try<Memory> Pass::watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request) {
   ServeRequest brief = request;
   brief.at_least = kWarm;
   brief.checks = 0;
   std::vector<std::unique_ptr<probe::PeakSampler>> samplers;
-  for (auto& session : sessions) samplers.push_back(std::make_unique<probe::PeakSampler>(session->process().pid(), kSampleEvery));
+  for (auto& session : sessions)
+    samplers.push_back(std::make_unique<probe::PeakSampler>(session->process().pid(), kSampleEvery));
   auto answers = ask(sessions, brief);
   Memory sum;
   for (auto& sampler : samplers)
@@ -174,9 +188,13 @@ Try<Json> Pass::measure(const Player& player, std::vector<std::unique_ptr<Sessio
   if (wrong) return tl::unexpected(*wrong);
   for (const auto& one : clients) requests += one.requests;
   const auto together = stats::in_common(clients);
-  if (!together) return tl::unexpected(Failure{State::failed, "its clients did not run at the same time: less than 90% of some client's time is common to all", "repeat on a quieter machine, or with a longer --budget", ""});
-  return Json{{"requests_per_s", together->requests_per_s}, {"requests", requests}, {"latency_ns", together->latency_ns}, {"cpu_ns", has_cpu ? Json(cpu_ns) : Json()},
-              {"private_bytes", memory->private_bytes}, {"pss_bytes", memory->pss_bytes}};
+  if (!together)
+    return tl::unexpected(Failure{
+        State::failed, "its clients did not run at the same time: less than 90% of some client's time is common to all",
+        "repeat on a quieter machine, or with a longer --budget", ""});
+  return Json{{"requests_per_s", together->requests_per_s}, {"requests", requests},
+              {"latency_ns", together->latency_ns},         {"cpu_ns", has_cpu ? Json(cpu_ns) : Json()},
+              {"private_bytes", memory->private_bytes},     {"pss_bytes", memory->pss_bytes}};
 }
 
 // One process; from few clients to many, so that memory grows as it would.
@@ -207,9 +225,13 @@ void Pass::in_processes(Served& one, int repetition) {
   for (auto& point : one.points) {
     if (!point.processes || point.state != State::measured || interrupted()) continue;
     say(*one.player, point, repetition);
-    const auto needed = static_cast<double>(one.player->peak_bytes) * point.clients, free = static_cast<double>(probe::memory().available_bytes);
+    const auto needed = static_cast<double>(one.player->peak_bytes) * point.clients,
+               free = static_cast<double>(probe::memory().available_bytes);
     if (needed > 0.85 * free) {
-      point.fail({State::out_of_memory, fmt::format("{} processes need {:.1f} GB, {:.1f} GB are free", point.clients, needed * 1e-9, free * 1e-9), "fewer --clients", ""});
+      point.fail(
+          {State::out_of_memory,
+           fmt::format("{} processes need {:.1f} GB, {:.1f} GB are free", point.clients, needed * 1e-9, free * 1e-9),
+           "fewer --clients", ""});
       continue;
     }
     std::vector<std::unique_ptr<Session>> sessions;
@@ -236,24 +258,33 @@ Json record(const Served& one, const ServePlan& plan, bool& failed) {
   for (const auto& point : one.points) {
     State state = point.state;
     std::string reason = point.reason;
-    if (state == State::measured && point.repetitions.empty()) std::tie(state, reason) = std::tuple(State::failed, std::string("interrupted before it was measured"));
+    if (state == State::measured && point.repetitions.empty())
+      std::tie(state, reason) = std::tuple(State::failed, std::string("interrupted before it was measured"));
     failed = failed || (state != State::measured && state != State::unsupported && state != State::unavailable);
-    points.push_back({{"clients", point.clients}, {"as", point.processes ? "processes" : "threads"}, {"threads_each", std::max(1, plan.threads / point.clients)}, {"state", std::string(to_string(state))},
-                      {"reason", reason}, {"hint", point.hint}, {"repetitions", point.repetitions}});
+    points.push_back({{"clients", point.clients},
+                      {"as", point.processes ? "processes" : "threads"},
+                      {"threads_each", std::max(1, plan.threads / point.clients)},
+                      {"state", std::string(to_string(state))},
+                      {"reason", reason},
+                      {"hint", point.hint},
+                      {"repetitions", point.repetitions}});
   }
   return {{"seconds", plan.seconds}, {"cores", plan.threads}, {"points", std::move(points)}};
 }
 
 }  // namespace
 
-bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan, const Progress& progress) {
+bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan,
+                   const Progress& progress) {
   std::vector<Served> all;
   for (auto& player : players) {
     if (!player.playing || player.row.blocks.empty() || player.job.level.harness) continue;
     Served one{&player, {}};
-    for (const int clients : plan.clients) one.points.push_back({clients, false, State::measured, "", "", Json::array()});
     for (const int clients : plan.clients)
-      if (clients > 1 && player.job.level.language == "python") one.points.push_back({clients, true, State::measured, "", "", Json::array()});
+      one.points.push_back({clients, false, State::measured, "", "", Json::array()});
+    for (const int clients : plan.clients)
+      if (clients > 1 && player.job.level.language == "python")
+        one.points.push_back({clients, true, State::measured, "", "", Json::array()});
     all.push_back(std::move(one));
   }
   Pass pass(reference, plan, progress);
@@ -269,7 +300,9 @@ bool serve_clients(std::vector<Player>& players, const proof::Reference& referen
   for (auto& one : all) {
     one.player->row.info["clients"] = record(one, plan, failed);
     for (const auto& point : one.points)
-      if (point.state != State::measured) progress.note(fmt::format("{} with {} {}: {}: {}", one.player->name(), point.clients, point.processes ? "processes" : "clients", to_string(point.state), point.reason));
+      if (point.state != State::measured)
+        progress.note(fmt::format("{} with {} {}: {}: {}", one.player->name(), point.clients,
+                                  point.processes ? "processes" : "clients", to_string(point.state), point.reason));
   }
   return failed;
 }

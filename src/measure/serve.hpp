@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several requests in flight (--clients): a pass of its own after the turns, fresh processes in each repetition, all on the same cores.
+// Several requests in flight (--clients): a pass of its own after the turns, fresh processes in each repetition, all on
+// the same cores.
 #pragma once
 
 #include "measure/player.hpp"
@@ -15,8 +16,9 @@ struct ServePlan {
   std::uint64_t seed = 0;
 };
 
-// Fills `clients` in the info of every row that is still playing and no harness. What goes wrong is said there and costs the row nothing else;
-// true: some result was wrong, or a worker failed.
-bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan, const Progress& progress);
+// Fills `clients` in the info of every row that is still playing and no harness. What goes wrong is said there and
+// costs the row nothing else; true: some result was wrong, or a worker failed.
+bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan,
+                   const Progress& progress);
 
 }  // namespace strata::measure

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
 
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 }  // namespace
 
@@ -24,7 +26,9 @@ Failure Session::bad_answer(std::string_view op, std::string_view why) const {
           fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
 }
 
-bool Session::offers(std::string_view op) const { return std::find(ops_.begin(), ops_.end(), op) != ops_.end(); }
+bool Session::offers(std::string_view op) const {
+  return std::find(ops_.begin(), ops_.end(), op) != ops_.end();
+}
 
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
   static std::atomic<int> count{0};
@@ -51,7 +55,10 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
 Try<void> Session::load(const std::string& weights) {
   start_up_.cold = !fs::exists(job_.cache / "warm.json");
   const auto start = Clock::now();
-  auto loaded = call("load", {{"case", job_.bundle->info["case"]}, {"bundle", job_.bundle->folder.string()}, {"weights", weights}, {"cache", job_.cache.string()}});
+  auto loaded = call("load", {{"case", job_.bundle->info["case"]},
+                              {"bundle", job_.bundle->folder.string()},
+                              {"weights", weights},
+                              {"cache", job_.cache.string()}});
   if (!loaded) return tl::unexpected(loaded.error());
   loaded_ = std::move(*loaded);
   start_up_.load_ms = ms_since(start);
@@ -64,14 +71,18 @@ Try<void> Session::load(const std::string& weights) {
   if (job_.bundle->info["case"].value("mode", "infer") != "train") return {};
   auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
   if (!labels) return tl::unexpected(labels.error());
-  if (labels->value("count", -1) != ring) return tl::unexpected(bad_answer("set_labels", fmt::format("count is {}, the ring has {}", labels->value("count", Json()).dump(), ring)));
+  if (labels->value("count", -1) != ring)
+    return tl::unexpected(bad_answer(
+        "set_labels", fmt::format("count is {}, the ring has {}", labels->value("count", Json()).dump(), ring)));
   return {};
 }
 
 Try<void> Session::inputs(const fs::path& path, int ring) {
   auto inputs = call("inputs", {{"path", path.string()}});
   if (!inputs) return tl::unexpected(inputs.error());
-  if (inputs->value("count", -1) != ring) return tl::unexpected(bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
+  if (inputs->value("count", -1) != ring)
+    return tl::unexpected(
+        bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
   return {};
 }
 
@@ -109,7 +120,8 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   auto answer = call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}});
   if (!answer) return tl::unexpected(answer.error());
   const auto wall = answer->find("wall_ns");
-  const auto found = worker::read_integers(*answer, "wall_ns", wall != answer->end() && wall->is_array() ? wall->size() : 0);
+  const auto found =
+      worker::read_integers(*answer, "wall_ns", wall != answer->end() && wall->is_array() ? wall->size() : 0);
   if (!found) return tl::unexpected(found.error());
   if (found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
   const auto count = worker::read_optional_integer(*answer, "iterations");
@@ -117,7 +129,8 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   steps_ += count->value_or(static_cast<std::int64_t>(found->size()));
   const auto first = worker::read_optional_integer(*answer, "first_ns");
   if (!first) return tl::unexpected(first.error());
-  if (start_up_.first_iteration_ms == 0) start_up_.first_iteration_ms = static_cast<double>(first->value_or(found->front())) * 1e-6;
+  if (start_up_.first_iteration_ms == 0)
+    start_up_.first_iteration_ms = static_cast<double>(first->value_or(found->front())) * 1e-6;
   return *found;
 }
 
@@ -165,7 +178,8 @@ Try<Json> Session::report() {
   auto answer = call("report", Json::object());
   if (!answer) return tl::unexpected(answer.error());
   const auto facts = answer->find("facts");
-  if (facts == answer->end() || !facts->is_object()) return tl::unexpected(bad_answer("report", "facts is missing or no object"));
+  if (facts == answer->end() || !facts->is_object())
+    return tl::unexpected(bad_answer("report", "facts is missing or no object"));
   return *facts;
 }
 
@@ -197,8 +211,10 @@ Try<TrainState> Session::state() {
   auto done = call("state", {{"out", state.file->string()}});
   if (!done) return tl::unexpected(done.error());
   const auto step = done->find("step"), lr = done->find("lr");
-  if (step == done->end() || !step->is_number_integer()) return tl::unexpected(bad_answer("state", "step is missing or not a whole number"));
-  if (lr == done->end() || !lr->is_number()) return tl::unexpected(bad_answer("state", "lr is missing or not a number"));
+  if (step == done->end() || !step->is_number_integer())
+    return tl::unexpected(bad_answer("state", "step is missing or not a whole number"));
+  if (lr == done->end() || !lr->is_number())
+    return tl::unexpected(bad_answer("state", "lr is missing or not a number"));
   auto tensors = SafeTensors::open(*state.file);
   if (!tensors) return tl::unexpected(bad_answer("state", tensors.error().what));
   state.tensors = std::move(*tensors);
@@ -219,7 +235,8 @@ Try<Profile> Session::profile(const std::vector<int>& indices) {
   if (!answer) return tl::unexpected(answer.error());
   steps_ += static_cast<std::int64_t>(indices.size());
   const auto phases = answer->find("phases");
-  if (phases == answer->end() || !phases->is_object() || phases->empty()) return tl::unexpected(bad_answer("profile", "phases is missing or empty"));
+  if (phases == answer->end() || !phases->is_object() || phases->empty())
+    return tl::unexpected(bad_answer("profile", "phases is missing or empty"));
   Profile out;
   for (const auto& [phase, times] : phases->items()) {
     const auto read = worker::read_integers(*phases, phase.c_str(), indices.size());
@@ -257,9 +274,14 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
     const auto state = state_from(answer.value("code", "failed")).value_or(State::failed);
     return tl::unexpected(Failure{state, answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
   }
-  const auto how = ran->timed_out ? std::string("took too long") : ran->signal ? fmt::format("was killed by signal {}", *ran->signal) : fmt::format("ended with exit code {}", ran->exit_code);
-  return tl::unexpected(Failure{ran->timed_out ? State::timeout : ran->signal ? State::crashed : State::failed,
-                                fmt::format("level {}: preparing its artefact {}", job.level.name(), how), fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
+  const auto how = ran->timed_out ? std::string("took too long")
+                   : ran->signal  ? fmt::format("was killed by signal {}", *ran->signal)
+                                  : fmt::format("ended with exit code {}", ran->exit_code);
+  return tl::unexpected(Failure{ran->timed_out ? State::timeout
+                                : ran->signal  ? State::crashed
+                                               : State::failed,
+                                fmt::format("level {}: preparing its artefact {}", job.level.name(), how),
+                                fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
 }
 
 }  // namespace strata::measure

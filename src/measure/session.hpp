@@ -37,7 +37,7 @@ struct Job {
 struct StartUp {
   double process_ms = 0, library_ms = 0, load_ms = 0, first_iteration_ms = 0;
   double build_ms = 0, weights_ms = 0;  // parts of load_ms, as the level reports them
-  bool cold = false;  // the level's cache was empty
+  bool cold = false;                    // the level's cache was empty
   double again_ms() const { return process_ms + library_ms + load_ms + first_iteration_ms; }
 };
 
@@ -60,7 +60,8 @@ struct Profile {
   std::map<std::string, std::vector<std::string>> joined;
 };
 
-// Several requests in flight in one worker; `begin_ns`: the monotonic clock's time at which all clients begin, 0 = when they are warm.
+// Several requests in flight in one worker; `begin_ns`: the monotonic clock's time at which all clients begin, 0 = when
+// they are warm.
 struct ServeRequest {
   int clients = 1, threads = 1;  // threads for the work of each client
   std::chrono::nanoseconds at_least{0};
@@ -69,7 +70,8 @@ struct ServeRequest {
   std::int64_t begin_ns = 0;
 };
 
-// What `serve` answered, and the results that it kept aside: files of `<ring index>/<output>`, which the reader removes.
+// What `serve` answered, and the results that it kept aside: files of `<ring index>/<output>`, which the reader
+// removes.
 struct ServeAnswer {
   std::vector<stats::ClientTimes> clients;
   std::optional<std::int64_t> cpu_ns;
@@ -114,7 +116,9 @@ class Session {
  private:
   explicit Session(const Job& job) : job_(job) {}
   // `lasts`: what the request itself asks the level to take.
-  Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {}) { return worker_->call(op, std::move(fields), job_.timeout + lasts); }
+  Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {}) {
+    return worker_->call(op, std::move(fields), job_.timeout + lasts);
+  }
   Failure bad_answer(std::string_view op, std::string_view why) const;
 
   const Job& job_;
@@ -126,7 +130,8 @@ class Session {
   std::int64_t steps_ = 0;
 };
 
-// Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do or done before.
+// Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do
+// or done before.
 Try<double> prepare(const Job& job, const std::vector<std::string>& command);
 
 }  // namespace strata::measure

@@ -15,7 +15,9 @@ namespace {
 
 constexpr auto kSampleEvery = std::chrono::milliseconds(5);
 
-Try<std::unique_ptr<Session>> open_alone(const Player& player) { return Session::open(player.job, {}); }
+Try<std::unique_ptr<Session>> open_alone(const Player& player) {
+  return Session::open(player.job, {});
+}
 
 // What memory the level needs, host side observed by the driver. The sampler has run since the worker said hello.
 void note_memory(Player& player, Session& session, std::uint64_t idle, probe::PeakSampler& sampler) {
@@ -33,7 +35,8 @@ void note_memory(Player& player, Session& session, std::uint64_t idle, probe::Pe
                        {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
 }
 
-// What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a compiled package) is counted there.
+// What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a
+// compiled package) is counted there.
 void note_libraries(Player& player, Session& session) {
   Json list = Json::array();
   std::uint64_t total = 0;
@@ -53,16 +56,19 @@ bool keeps_artefacts(const std::filesystem::path& cache) {
   return false;
 }
 
-// The first start ever of an artefact, kept beside it. What making it took stands there too, whichever run, case or export made it.
+// The first start ever of an artefact, kept beside it. What making it took stands there too, whichever run, case or
+// export made it.
 void note_first_start(const Job& job, const StartUp& start) {
   if (!start.cold) return;
   std::ifstream in(job.cache / "prepared.json");
   const auto prepared = Json::parse(in, nullptr, false);
   const double prepare_ms = prepared.is_object() ? prepared.value("ms", 0.0) : 0.0;
-  std::ofstream(job.cache / "warm.json") << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
+  std::ofstream(job.cache / "warm.json")
+      << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
 }
 
-// Loads and runs once; memory is watched. The first time ever (an empty cache) it starts again, so that memory and start-up from caches are seen too.
+// Loads and runs once; memory is watched. The first time ever (an empty cache) it starts again, so that memory and
+// start-up from caches are seen too.
 Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
   for (;;) {
     auto opened = open_alone(player);
@@ -95,7 +101,8 @@ std::vector<int> whole_ring(const Player& player) {
 }
 
 // Proves one weight set; false: the player was dropped.
-bool prove_set(Player& player, Session& session, const Judge& judge, const std::string& set, const std::vector<int>& indices) {
+bool prove_set(Player& player, Session& session, const Judge& judge, const std::string& set,
+               const std::vector<int>& indices) {
   auto outputs = session.prove(indices);
   if (!outputs) {
     player.drop(outputs.error());
@@ -104,14 +111,16 @@ bool prove_set(Player& player, Session& session, const Judge& judge, const std::
   const auto verdict = proof::check_outputs(*judge.outputs, set, *outputs, indices, player.tolerance());
   player.verdicts(judge)[set] = verdict;
   if (set != "timed" || !verdict.equal_work()) return true;
-  if (judge.strict) player.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
+  if (judge.strict)
+    player.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
   const auto accuracy = proof::accuracy_of(*judge.outputs, set, *outputs, indices);
   player.row.info["accuracy"] = {{"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
   return true;
 }
 
 // A level that is not deterministic says so; how far its own runs part joins the envelope (docs/method.md).
-bool measure_spread(Player& player, Session& session, const proof::Reference& reference, const std::vector<int>& indices) {
+bool measure_spread(Player& player, Session& session, const proof::Reference& reference,
+                    const std::vector<int>& indices) {
   std::vector<SafeTensors> runs;
   for (int i = 0; i < 8; ++i) {
     auto outputs = session.prove(indices);
@@ -140,7 +149,8 @@ bool read_back(Player& player, Session& session, const std::string& set) {
 // The loaded level's outputs of all weight sets; the timed set is loaded. Stops where the player was dropped.
 bool prove_sets(Player& player, Session& session, const Judge& judge) {
   const auto all = whole_ring(player);
-  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, *judge.outputs, all)) return false;
+  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, *judge.outputs, all))
+    return false;
   const bool reads = !judge.strict;  // in another maths mode weights are rounded, and not the file's bytes any more
   if (!prove_set(player, session, judge, "timed", all) || (reads && !read_back(player, session, "timed"))) return false;
   for (const std::string& set : judge.outputs->generic_sets()) {
@@ -174,7 +184,9 @@ void run_alone(Player& player, const Judge& judge, const Progress& progress) {
   if (!opened) return player.drop(opened.error());
   Session& session = **opened;
   player.row.settings = session.loaded().value("settings", Json::object());
-  if (const auto bytes = session.loaded().find("artefact_bytes"); bytes != session.loaded().end() && bytes->is_number_integer()) player.row.artefact_bytes = bytes->get<std::int64_t>();
+  if (const auto bytes = session.loaded().find("artefact_bytes");
+      bytes != session.loaded().end() && bytes->is_number_integer())
+    player.row.artefact_bytes = bytes->get<std::int64_t>();
   player.evidence.hello = session.hello();
   player.evidence.load = session.loaded();
   if (player.job.level.harness) return session.end();
@@ -212,7 +224,9 @@ void run_deep(Player& player, const Job& job, const proof::Reference& reference)
   if (auto done = (*opened)->load("generic1"); !done) return give_up(done.error());
   auto outputs = (*opened)->prove({0});  // the only input whose layers the bundle holds
   if (!outputs) return give_up(outputs.error());
-  player.deep = proof::check_outputs(reference, "generic1", *outputs, std::vector<int>{0}, {player.job.level.reassociates, player.strict_spread.value_or(player.evidence.own_spread)});
+  player.deep =
+      proof::check_outputs(reference, "generic1", *outputs, std::vector<int>{0},
+                           {player.job.level.reassociates, player.strict_spread.value_or(player.evidence.own_spread)});
   (*opened)->end();
 }
 

@@ -18,15 +18,17 @@ using proof::OutputVerdict;
 using proof::TrainReference;
 namespace {
 
-constexpr int kRepeats = 8;           // of a level that is not deterministic (docs/method.md)
+constexpr int kRepeats = 8;            // of a level that is not deterministic (docs/method.md)
 constexpr double kInflatedRate = 0.1;  // of the optimiser by differences: small rates vanish in the weights' rounding
 constexpr int kDropoutSteps = 64;
 
 // A file of the driver's own that a worker loads as a state; removed at the end.
 class OwnState {
  public:
-  OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors) : path_(session.new_file()) {
-    if (auto written = write_safetensors(path_, tensors); !written) error_ = Failure{State::failed, written.error().what, written.error().hint, ""};
+  OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
+      : path_(session.new_file()) {
+    if (auto written = write_safetensors(path_, tensors); !written)
+      error_ = Failure{State::failed, written.error().what, written.error().hint, ""};
   }
   ~OwnState() {
     std::error_code ec;
@@ -83,9 +85,11 @@ void check_counts(Player& player, const Session& session, const TrainState& stat
   ++player.training.counts_checked;
   if (!player.training.counts_wrong.empty()) return;
   if (state.step != session.steps())
-    player.training.counts_wrong = fmt::format("the level counts {} optimiser steps where {} were asked for", state.step, session.steps());
+    player.training.counts_wrong =
+        fmt::format("the level counts {} optimiser steps where {} were asked for", state.step, session.steps());
   else if (std::abs(state.lr - due) > 1e-6 * std::abs(due) + 1e-12 * optimiser.value("lr", 0.01))
-    player.training.counts_wrong = fmt::format("after {} steps the level's learning rate is {:.8g} where {:.8g} is due", state.step, state.lr, due);
+    player.training.counts_wrong = fmt::format("after {} steps the level's learning rate is {:.8g} where {:.8g} is due",
+                                               state.step, state.lr, due);
 }
 
 // One step on input 0 from a state of the driver's own.
@@ -96,7 +100,8 @@ Try<TrainState> step_from(Session& session, const OwnState& base, const Json& op
   return session.state();
 }
 
-// Buffers of the driver's choice: as large as the weights, so that what the optimiser makes of them is far above rounding.
+// Buffers of the driver's choice: as large as the weights, so that what the optimiser makes of them is far above
+// rounding.
 class Buffers {
  public:
   Buffers(const TrainReference& reference, const SafeTensors& state, bool zero) : list_(weights_in(state)) {
@@ -109,8 +114,11 @@ class Buffers {
       for (const double w : values) squares += w * w;
       const double size = squares > 0 ? std::sqrt(3 * squares / static_cast<double>(values.size())) : 0.1;
       auto& buffer = held_.emplace_back(values.size());
-      for (float& v : buffer) v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
-      list_.emplace_back("momentum:" + parameter, TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()), buffer.size() * sizeof(float)});
+      for (float& v : buffer)
+        v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
+      list_.emplace_back("momentum:" + parameter,
+                         TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()),
+                                    buffer.size() * sizeof(float)});
     }
   }
   const std::vector<std::pair<std::string, TensorView>>& list() const { return list_; }
@@ -123,36 +131,50 @@ class Buffers {
 // The optimiser by differences, each rule from the same weights (probe1), so that the gradient cancels.
 class Rules {
  public:
-  Rules(Player& player, Session& session, const TrainReference& reference) : player_(player), session_(session), reference_(reference) {}
+  Rules(Player& player, Session& session, const TrainReference& reference)
+      : player_(player), session_(session), reference_(reference) {}
 
   Try<void> run() {
     if (auto done = session_.weights("probe1"); !done) return done;
     if (auto done = session_.set_mode("train", false); !done) return done;
     auto start = session_.state();
     if (!start) return tl::unexpected(start.error());
-    const OwnState base(session_, weights_in(start->tensors)), buffered(session_, Buffers(reference_, start->tensors, false).list()), zeroed(session_, Buffers(reference_, start->tensors, true).list());
+    const OwnState base(session_, weights_in(start->tensors)),
+        buffered(session_, Buffers(reference_, start->tensors, false).list()),
+        zeroed(session_, Buffers(reference_, start->tensors, true).list());
     for (const auto* file : {&base, &buffered, &zeroed})
       if (file->error()) return tl::unexpected(*file->error());
     const auto loaded = buffered.open();
     if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
-    const Json plain = with(proof::probe_optimiser(), {{"lr", kInflatedRate}}), decay = with(plain, {{"weight_decay", 0.1}});
+    const Json plain = with(proof::probe_optimiser(), {{"lr", kInflatedRate}}),
+               decay = with(plain, {{"weight_decay", 0.1}});
     auto first = step(base, plain), again = step(base, plain);
     if (!first) return tl::unexpected(first.error());
     if (!again) return tl::unexpected(again.error());
     check_counts(player_, session_, *again, plain);
-    spread_ = std::max(player_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
+    spread_ = std::max(player_.evidence.own_spread,
+                       proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
     auto decayed = step(base, decay);
     if (!decayed) return tl::unexpected(decayed.error());
-    judge("weight decay", {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors, "weight:", kInflatedRate * 0.1}, "weight decay is not that of SGD");
+    judge("weight decay",
+          {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors, "weight:", kInflatedRate * 0.1},
+          "weight decay is not that of SGD");
     auto pushed = step(buffered, plain);
     if (!pushed) return tl::unexpected(pushed.error());
-    judge("momentum", {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9}, "momentum is not that of SGD");
+    judge("momentum",
+          {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
+          "momentum is not that of SGD");
     auto slow = step(buffered, decay), fast = step(buffered, with(decay, {{"lr", 2 * kInflatedRate}}));
     if (!slow) return tl::unexpected(slow.error());
     if (!fast) return tl::unexpected(fast.error());
-    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0}, "updates are not proportional to the learning rate");
-    if (auto done = optional("dampening", zeroed, with(decay, {{"dampening", 0.5}}), *start, *decayed, 0.5, "dampening is not that of SGD"); !done) return done;
-    return optional("Nesterov", base, with(decay, {{"nesterov", true}}), *start, *decayed, 1.9, "Nesterov's momentum is not that of SGD");
+    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0},
+          "updates are not proportional to the learning rate");
+    if (auto done = optional("dampening", zeroed, with(decay, {{"dampening", 0.5}}), *start, *decayed, 0.5,
+                             "dampening is not that of SGD");
+        !done)
+      return done;
+    return optional("Nesterov", base, with(decay, {{"nesterov", true}}), *start, *decayed, 1.9,
+                    "Nesterov's momentum is not that of SGD");
   }
 
  private:
@@ -164,7 +186,8 @@ class Rules {
     player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
   }
   // A rule that the case may not use: a level that refuses it is not accused.
-  Try<void> optional(const std::string& name, const OwnState& from, const Json& optimiser, const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
+  Try<void> optional(const std::string& name, const OwnState& from, const Json& optimiser, const TrainState& start,
+                     const TrainState& plain, double factor, const std::string& fault) {
     auto after = step(from, optimiser);
     if (after) {
       judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
@@ -208,11 +231,16 @@ Try<void> prove_dropout(Player& player, Session& session, const TrainReference& 
   const auto first = read(), second = read();
   if (!first) return tl::unexpected(first.error());
   if (!second) return tl::unexpected(second.error());
-  player.training.evaluation = *first == *second && !first->empty() ? OutputVerdict{} : proof::not_equal("two runs in eval mode differ: dropout is still applied", "dropout in eval mode", "dropout");
+  player.training.evaluation = *first == *second && !first->empty()
+                                   ? OutputVerdict{}
+                                   : proof::not_equal("two runs in eval mode differ: dropout is still applied",
+                                                      "dropout in eval mode", "dropout");
   return {};
 }
 
-Try<void> restore(Session& session, const TrainReference& reference) { return begin(session, "timed", true, reference.optimiser()); }
+Try<void> restore(Session& session, const TrainReference& reference) {
+  return begin(session, "timed", true, reference.optimiser());
+}
 
 // The losses of the whole ring from the same weights: gradients are compared on input 0 alone.
 Try<void> prove_losses(Player& player, Session& session, const TrainReference& reference) {
@@ -225,7 +253,9 @@ Try<void> prove_losses(Player& player, Session& session, const TrainReference& r
   return {};
 }
 
-Failure unequal(const OutputVerdict& verdict, const std::string& when) { return {state_of(verdict), fmt::format("{}: {}", when, verdict.reason), "", ""}; }
+Failure unequal(const OutputVerdict& verdict, const std::string& when) {
+  return {state_of(verdict), fmt::format("{}: {}", when, verdict.reason), "", ""};
+}
 
 }  // namespace
 
@@ -243,7 +273,8 @@ Try<void> prove_training(Player& player, Session& session, const TrainReference&
     auto step = probe_step(session, set);
     if (!step) return tl::unexpected(step.error());
     check_counts(player, session, step->after, proof::probe_optimiser());
-    player.training.steps[set] = proof::check_gradients(reference, set, step->loss, step->after.tensors, player.tolerance());
+    player.training.steps[set] =
+        proof::check_gradients(reference, set, step->loss, step->after.tensors, player.tolerance());
     if (!player.training.steps[set].equal_work()) return {};  // what follows would only say so again
   }
   if (auto done = prove_losses(player, session, reference); !done) return done;
@@ -293,7 +324,8 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
     if (!state) return tl::unexpected(state.error());
     gradients.push_back(state->tensors);
     const double spread = std::max(player.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
-    update = proof::check_update(reference.parameters(), before->tensors, gradients.front(), after->tensors, reference.optimiser(), lr, spread);
+    update = proof::check_update(reference.parameters(), before->tensors, gradients.front(), after->tensors,
+                                 reference.optimiser(), lr, spread);
     if (update.verdict.equal_work()) break;
   }
   const auto value = [&](const SafeTensors& from) {
@@ -302,7 +334,9 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
   };
   const double timed = value(*timed_loss), again = value(*loss), spread = 4 * player.evidence.own_spread;
   if (update.verdict.equal_work() && !(std::abs(timed - again) <= (1e-4 + spread) * std::abs(again) + 1e-5)) {
-    update.verdict = proof::not_equal(fmt::format("the timed loss of input {} is {:.7g}, and {:.7g} from the same weights when it is proven: inputs or labels are not those given", index, timed, again),
+    update.verdict = proof::not_equal(fmt::format("the timed loss of input {} is {:.7g}, and {:.7g} from the same "
+                                                  "weights when it is proven: inputs or labels are not those given",
+                                                  index, timed, again),
                                       "timed loss follows other data", "loss");
     update.verdict.kind = OutputVerdict::Kind::mistrusted;
   }
@@ -332,9 +366,14 @@ void profile_phases(Player& player, Session& session, const TrainReference& refe
 
 OutputVerdict check_loss(const SafeTensors& output, int index) {
   const TensorView* loss = output.find(fmt::format("{}/loss", index));
-  if (!loss || loss->elements() != 1) return proof::not_equal(fmt::format("the loss of input {} was not given", index), "no loss was given", "loss");
+  if (!loss || loss->elements() != 1)
+    return proof::not_equal(fmt::format("the loss of input {} was not given", index), "no loss was given", "loss");
   if (std::isfinite(value_at(*loss, 0))) return {};
-  return proof::not_equal(fmt::format("the loss of input {} is {}: if every level ends so, the learning rate is too large (--optimiser sgd:lr=...)", index, value_at(*loss, 0)), "the loss is not finite", "loss");
+  return proof::not_equal(
+      fmt::format(
+          "the loss of input {} is {}: if every level ends so, the learning rate is too large (--optimiser sgd:lr=...)",
+          index, value_at(*loss, 0)),
+      "the loss is not finite", "loss");
 }
 
 }  // namespace strata::measure

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of a level that trains: its proof alone, the probe step of each restart, the step after the last timed block, its phases.
+// The passes of a level that trains: its proof alone, the probe step of each restart, the step after the last timed
+// block, its phases.
 #pragma once
 
 #include "measure/player.hpp"
 
 namespace strata::measure {
 
-// Proves a loaded session on all weight sets, the optimiser by differences, and dropout; fills player.training. An error ends the row.
+// Proves a loaded session on all weight sets, the optimiser by differences, and dropout; fills player.training. An
+// error ends the row.
 Try<void> prove_training(Player& player, Session& session, const proof::TrainReference& reference);
 
-// After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not equal, or the worker's.
+// After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not
+// equal, or the worker's.
 Try<void> probe_restart(Player& player, Session& session, const proof::TrainReference& reference);
 
-// After the last timed block, with nothing loaded again: one more timed iteration on input `index` between two states, and the gradient at
-// the first. Failure: it is not the optimiser's step, or the worker's.
+// After the last timed block, with nothing loaded again: one more timed iteration on input `index` between two states,
+// and the gradient at the first. Failure: it is not the optimiser's step, or the worker's.
 Try<void> check_last_step(Player& player, Session& session, const proof::TrainReference& reference, int index);
 
 // Times of each phase, by themselves; added to player.phases. What the level cannot do leaves the phases empty.

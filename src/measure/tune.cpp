@@ -15,8 +15,8 @@ double median_ms(const Player& player) {
 
 }  // namespace
 
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store, double seconds, std::uint64_t seed, int threads,
-                              const Progress& progress) {
+Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
+                              double seconds, std::uint64_t seed, int threads, const Progress& progress) {
   std::vector<Player> tried = candidates;
   TurnsPlan plan;
   plan.effort = {1, seconds, 0, 0, "tuning"};
@@ -36,10 +36,14 @@ Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge
       least = ms;
       best = i;
     }
-    list.push_back({{"variant", player.row.variant}, {"title", player.job.level.default_text}, {"state", timed ? "measured" : player.row.state}, {"reason", timed ? "" : player.row.reason},
+    list.push_back({{"variant", player.row.variant},
+                    {"title", player.job.level.default_text},
+                    {"state", timed ? "measured" : player.row.state},
+                    {"reason", timed ? "" : player.row.reason},
                     {"median_ms", timed ? Json(ms) : Json()}});
   }
-  Json record{{"seconds", tried.size() > 1 ? seconds : 0}, {"best", candidates[best].row.variant}, {"tried", std::move(list)}};
+  Json record{
+      {"seconds", tried.size() > 1 ? seconds : 0}, {"best", candidates[best].row.variant}, {"tried", std::move(list)}};
   return Choice{candidates[best], std::move(record)};
 }
 

@@ -11,9 +11,9 @@ struct Choice {
   Json record;  // {"seconds", "tried": [{"variant", "title", "state", "reason", "median_ms"}], "best"}
 };
 
-// Lets copies of the candidates that are still playing take turns for `seconds` and gives the one with the least median iteration; the first (the default) where
-// none was measured. Nothing is written but `record`. Error: the store's.
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store, double seconds, std::uint64_t seed, int threads,
-                              const Progress& progress);
+// Lets copies of the candidates that are still playing take turns for `seconds` and gives the one with the least median
+// iteration; the first (the default) where none was measured. Nothing is written but `record`. Error: the store's.
+Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
+                              double seconds, std::uint64_t seed, int threads, const Progress& progress);
 
 }  // namespace strata::measure

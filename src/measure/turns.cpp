@@ -15,12 +15,14 @@ namespace strata::measure {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kBlockNs = 10e6;         // a block lasts about this long (docs/method.md: 5 to 20 ms), at least one iteration
-constexpr int kMostIterations = 1000;     // a block of a level that does next to nothing
+constexpr double kBlockNs = 10e6;  // a block lasts about this long (docs/method.md: 5 to 20 ms), at least one iteration
+constexpr int kMostIterations = 1000;        // a block of a level that does next to nothing
 constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
-constexpr int kFewestRounds = 3;          // per restart, however slow the levels are
+constexpr int kFewestRounds = 3;             // per restart, however slow the levels are
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Ten iterations and 300 ms; three of a slow network, which would spend minutes here in every restart.
 Try<std::vector<std::int64_t>> warm_up(Session& session) {
@@ -38,8 +40,14 @@ struct Seat {
 
 class Restart {
  public:
-  Restart(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress, int number)
-      : players_(players), judge_(judge), store_(store), plan_(plan), progress_(progress), number_(number),
+  Restart(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan,
+          const Progress& progress, int number)
+      : players_(players),
+        judge_(judge),
+        store_(store),
+        plan_(plan),
+        progress_(progress),
+        number_(number),
         random_(plan.seed + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(number + 1)) {}
 
   void start_workers(const std::vector<std::size_t>& who);
@@ -73,8 +81,10 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
   } else if (!player.job.level.harness) {  // a harness level has nothing to prove
     auto proven = (*session)->prove({0, 1});
     if (!proven) return proven.error();
-    const auto verdict = proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
-    if (!verdict.equal_work()) return Failure{state_of(verdict), fmt::format("restart {}: {}", number_ + 1, verdict.reason), "", ""};
+    const auto verdict =
+        proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
+    if (!verdict.equal_work())
+      return Failure{state_of(verdict), fmt::format("restart {}: {}", number_ + 1, verdict.reason), "", ""};
   }
   (*session)->process().pause();
   player.add_start((*session)->start_up(), number_);
@@ -95,7 +105,9 @@ void Restart::start_workers(const std::vector<std::size_t>& who) {
   for (const auto& [index, instance] : order) {
     Player& player = players_[index];
     if (!player.playing || interrupted()) continue;
-    progress_.status(fmt::format("{} {} of {}: starting {}", plan_.trial ? "trial" : "restart", number_ + 1, plan_.effort.restarts, player.job.level.name()), -1);
+    progress_.status(fmt::format("{} {} of {}: starting {}", plan_.trial ? "trial" : "restart", number_ + 1,
+                                 plan_.effort.restarts, player.job.level.name()),
+                     -1);
     if (const auto why = seat(player, instance, cpus); why && !interrupted()) leave(player, *why);
   }
 }
@@ -137,9 +149,12 @@ Result<void> Restart::play(Seat& seat, int round, int position) {
       wrong = output.error();
     } else {
       const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
-      const auto verdict = judge_.training ? check_loss(*output, index.front()) : proof::check_outputs(*judge_.outputs, "timed", *output, index, player.tolerance());
+      const auto verdict = judge_.training
+                               ? check_loss(*output, index.front())
+                               : proof::check_outputs(*judge_.outputs, "timed", *output, index, player.tolerance());
       player.evidence.add_block(verdict);
-      if (!verdict.equal_work()) wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
+      if (!verdict.equal_work())
+        wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
     }
   }
   if (wrong) block->check = wrong->what;
@@ -161,7 +176,9 @@ Result<void> Restart::run(double seconds, double seconds_after) {
       scheduled = seats_.size();
       schedule = stats::Schedule(static_cast<int>(scheduled), random_.next());
     }
-    progress_.status(fmt::format("{} {} of {}: measuring, round {}", plan_.trial ? "trial" : "restart", number_ + 1, plan_.effort.restarts, round + 1), std::max(0.0, seconds - spent) + seconds_after);
+    progress_.status(fmt::format("{} {} of {}: measuring, round {}", plan_.trial ? "trial" : "restart", number_ + 1,
+                                 plan_.effort.restarts, round + 1),
+                     std::max(0.0, seconds - spent) + seconds_after);
     int position = 0;
     for (const int index : schedule.next()) {
       if (seats_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
@@ -174,13 +191,16 @@ Result<void> Restart::run(double seconds, double seconds_after) {
   return {};
 }
 
-// Each level by itself, the others stopped: is what it does after the timed blocks still the optimiser's step, and what are its phases?
+// Each level by itself, the others stopped: is what it does after the timed blocks still the optimiser's step, and what
+// are its phases?
 void Restart::finish_training() {
   std::vector<Player*> wrong;
   for (auto& seat : seats_) {
     if (!judge_.training || seat.player->job.level.harness || interrupted()) continue;
     if (!seat.player->playing) continue;  // the other worker of an A/A pair was wrong
-    progress_.status(fmt::format("restart {} of {}: checking {} after timing", number_ + 1, plan_.effort.restarts, seat.player->name()), -1);
+    progress_.status(fmt::format("restart {} of {}: checking {} after timing", number_ + 1, plan_.effort.restarts,
+                                 seat.player->name()),
+                     -1);
     const int index = static_cast<int>(random_.below(static_cast<std::uint64_t>(std::max(1, judge_.training->ring()))));
     const auto checked = check_last_step(*seat.player, *seat.session, *judge_.training, index);
     if (!checked && !interrupted()) {
@@ -191,7 +211,9 @@ void Restart::finish_training() {
     if (checked) profile_phases(*seat.player, *seat.session, *judge_.training);
     seat.session->process().pause();
   }
-  for (Player* player : wrong) leave(*player, Failure{state_from(player->row.state).value_or(State::failed), player->row.reason, player->row.hint, player->row.log_tail});
+  for (Player* player : wrong)
+    leave(*player, Failure{state_from(player->row.state).value_or(State::failed), player->row.reason, player->row.hint,
+                           player->row.log_tail});
 }
 
 // Each measured level against the reference, in the order of the players.
@@ -214,19 +236,26 @@ std::vector<Compared> compare_with_reference(const std::vector<Player>& players,
   if (!reference) return all;
   const auto blocks = medians(rows, plan.threads, 0);
   for (std::size_t level = 0; level < rows.size(); ++level)
-    if (level != *reference) all.push_back({who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma)});
+    if (level != *reference)
+      all.push_back(
+          {who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma)});
   return all;
 }
 
 // Whether every ratio's interval is as narrow as asked for.
 bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
   const auto all = compare_with_reference(players, plan);
-  return std::all_of(all.begin(), all.end(), [&](const Compared& one) { return stats::z99 * one.comparison.standard_error <= plan.effort.precision; });
+  return std::all_of(all.begin(), all.end(), [&](const Compared& one) {
+    return stats::z99 * one.comparison.standard_error <= plan.effort.precision;
+  });
 }
 
 double disturbed_share(const store::Row& row, int threads) {
   const auto why = disturbances(row, threads);
-  return why.empty() ? 0 : static_cast<double>(std::count_if(why.begin(), why.end(), [](const auto& text) { return !text.empty(); })) / static_cast<double>(why.size());
+  return why.empty() ? 0
+                     : static_cast<double>(
+                           std::count_if(why.begin(), why.end(), [](const auto& text) { return !text.empty(); })) /
+                           static_cast<double>(why.size());
 }
 
 void note_first_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
@@ -243,7 +272,8 @@ void note_first_results(const std::vector<Player>& players, int restart, int res
 
 }  // namespace
 
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress) {
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store,
+                               const TurnsPlan& plan, const Progress& progress) {
   TurnsResult result;
   const double share = plan.effort.budget_s / plan.effort.restarts;
   std::vector<std::vector<std::size_t>> groups;  // that sit together; one player each when memory does not hold all
@@ -262,7 +292,8 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
       Restart restart(players, judge, store, plan, progress, number);
       restart.start_workers(group);
       const double own = share / static_cast<double>(groups.size());
-      if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran) return tl::unexpected(ran.error());
+      if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran)
+        return tl::unexpected(ran.error());
     }
     if (!interrupted() && !plan.trial) note_first_results(players, number + 1, plan.effort.restarts, progress);
     if (plan.effort.precision > 0 && plan.together && number >= 1 && precise_enough(players, plan)) {
@@ -273,7 +304,8 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   }
   if (plan.trial) return result;
   for (const auto& [player, comparison] : compare_with_reference(players, plan))
-    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads))) result.too_busy.push_back(player->job.level.name());
+    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads)))
+      result.too_busy.push_back(player->job.level.name());
   return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring in turns: fresh processes per restart, short blocks in a balanced order, those that wait are stopped, one output
-// checked in every block. Every block is in the store before the next one starts.
+// Measuring in turns: fresh processes per restart, short blocks in a balanced order, those that wait are stopped, one
+// output checked in every block. Every block is in the store before the next one starts.
 #pragma once
 
 #include "measure/player.hpp"
@@ -13,8 +13,8 @@ struct TurnsPlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks
   int threads = 1;
-  bool twice = false;      // A/A: two workers of each level
-  bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
+  bool twice = false;    // A/A: two workers of each level
+  bool together = true;  // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
   std::size_t reference = 0;  // index of the reference level
   bool trial = false;         // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
@@ -23,16 +23,19 @@ struct TurnsPlan {
 struct TurnsResult {
   int restarts = 0;  // that were begun
   bool precision_reached = false;
-  std::vector<std::string> too_busy;  // levels whose restarts part by more than noise and the process effect explain, or lost most blocks
+  std::vector<std::string>
+      too_busy;  // levels whose restarts part by more than noise and the process effect explain, or lost most blocks
 };
 
 // Runs all players that are still playing. A player that fails is dropped with its state; an error is the store's.
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan, const Progress& progress);
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store,
+                               const TurnsPlan& plan, const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
 stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, int instance);
 
-// Why each block of one row and instance was disturbed ("" = not), in the order of row.blocks; blocks of the other instance stay "".
+// Why each block of one row and instance was disturbed ("" = not), in the order of row.blocks; blocks of the other
+// instance stay "".
 std::vector<std::string> disturbances(const store::Row& row, int threads);
 
 }  // namespace strata::measure

@@ -10,32 +10,46 @@
 namespace strata::measure::warnings {
 
 inline store::Warning assumed_effect(double sigma) {
-  return {"W001", fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine", sigma * 100), "run `./strata doctor --calibrate` once"};
+  return {
+      "W001",
+      fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine", sigma * 100),
+      "run `./strata doctor --calibrate` once"};
 }
 inline store::Warning busy(double load) {
-  return {"W002", fmt::format("other programs used {:.0f}% of the machine when measuring began", load * 100), "measure on an idle machine; the times of several threads collapse beside other work"};
+  return {"W002", fmt::format("other programs used {:.0f}% of the machine when measuring began", load * 100),
+          "measure on an idle machine; the times of several threads collapse beside other work"};
 }
 inline store::Warning not_together(std::uint64_t needed, std::uint64_t available) {
-  return {"W003", fmt::format("all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone", static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
-          "compare fewer levels at once (--levels); the intervals are wider this way"};
+  return {
+      "W003",
+      fmt::format("all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone",
+                  static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
+      "compare fewer levels at once (--levels); the intervals are wider this way"};
 }
 inline store::Warning weak_proof(const std::string& what, const std::string& why, bool one_sample) {
-  return {"W004", fmt::format("the proof for {} is weak: {}", what, why), one_sample ? "train with --batch 2 or more; see docs/warnings.md" : "use real inputs (--input-from) and weights of your own; see docs/method.md"};
+  return {"W004", fmt::format("the proof for {} is weak: {}", what, why),
+          one_sample ? "train with --batch 2 or more; see docs/warnings.md"
+                     : "use real inputs (--input-from) and weights of your own; see docs/method.md"};
 }
 inline store::Warning interrupted_run() {
-  return {"W005", "the run was interrupted; it shows what was measured until then", "run the command again for the rest"};
+  return {"W005", "the run was interrupted; it shows what was measured until then",
+          "run the command again for the rest"};
 }
 inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "mend its level.json; `strata level check` tests a level"};
 }
 
 inline store::Warning restarts_part(const std::string& what, const std::vector<std::string>& levels) {
-  return {"W007", fmt::format("{}: the restarts of {} part by more than noise explains, or most of their blocks were disturbed", what, fmt::join(levels, ", ")),
-          "repeat on a quieter machine, or with more --restarts; these ratios are not to be trusted further than their intervals"};
+  return {"W007",
+          fmt::format("{}: the restarts of {} part by more than noise explains, or most of their blocks were disturbed",
+                      what, fmt::join(levels, ", ")),
+          "repeat on a quieter machine, or with more --restarts; these ratios are not to be trusted further than their "
+          "intervals"};
 }
 
 inline store::Warning emulated(const std::string& what) {
-  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the mode is emulated", what), "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
+  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the mode is emulated", what),
+          "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
 }
 
 }  // namespace strata::measure::warnings

@@ -22,7 +22,9 @@ std::string hash_sources(const fs::path& folder, bool recurse) {
     if (entry.is_regular_file(ec) && (extension == ".py" || extension == ".json")) files.push_back(entry.path());
   };
   if (recurse)
-    for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, ec)) take(entry);
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, ec))
+      take(entry);
   else
     for (const auto& entry : fs::directory_iterator(folder, ec)) take(entry);
   std::sort(files.begin(), files.end());
@@ -36,7 +38,8 @@ std::string hash_listing(const fs::path& folder) {
   std::vector<std::string> lines;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec))
-    lines.push_back(fmt::format("{} {} {}", entry.path().filename().string(), entry.is_regular_file(ec) ? entry.file_size(ec) : 0,
+    lines.push_back(fmt::format("{} {} {}", entry.path().filename().string(),
+                                entry.is_regular_file(ec) ? entry.file_size(ec) : 0,
                                 entry.last_write_time(ec).time_since_epoch().count()));
   std::sort(lines.begin(), lines.end());
   return sha256_hex(fmt::format("{}", fmt::join(lines, "\n")));
@@ -45,16 +48,20 @@ std::string hash_listing(const fs::path& folder) {
 // The code that makes and captures the network.
 std::string code_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
   std::string text = environment.torch_version + environment.python_version;
-  text += hash_sources(place.root / "src/capture", true) + hash_sources(place.root / "models", true) + hash_sources(place.root / "sdk/python", true);
+  text += hash_sources(place.root / "src/capture", true) + hash_sources(place.root / "models", true) +
+          hash_sources(place.root / "sdk/python", true);
   const std::string model = spec.value("model", "");
   // A user's model may import its neighbours, so all of the folder's sources count.
-  if (const auto colon = model.rfind(':'); colon != std::string::npos) text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
+  if (const auto colon = model.rfind(':'); colon != std::string::npos)
+    text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
   // A network that is a file: a name is none.
-  if (std::error_code ec; fs::path(model).is_absolute() && fs::is_regular_file(model, ec)) text += sha256_of_file(model).value_or("");
+  if (std::error_code ec; fs::path(model).is_absolute() && fs::is_regular_file(model, ec))
+    text += sha256_of_file(model).value_or("");
   return text;
 }
 
-// Content of everything but weights and inputs. A network that did not export may be built differently from each seed: its key is the whole.
+// Content of everything but weights and inputs. A network that did not export may be built differently from each seed:
+// its key is the whole.
 std::string structure_of(const Bundle& bundle, const std::string& code) {
   const auto graph = sha256_of_file(bundle.folder / "graph.txt");
   if (!graph) return bundle.key;
@@ -70,7 +77,8 @@ Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) 
     if (!hash) return tl::unexpected(hash.error());
     text += *hash;
   }
-  if (spec.value("input_from", nlohmann::json()).is_string()) text += hash_listing(spec["input_from"].get<std::string>());
+  if (spec.value("input_from", nlohmann::json()).is_string())
+    text += hash_listing(spec["input_from"].get<std::string>());
   return sha256_hex(text).substr(0, 24);
 }
 
@@ -78,7 +86,8 @@ Result<nlohmann::json> read_info(const fs::path& folder) {
   std::ifstream in(folder / "bundle.json");
   auto info = nlohmann::json::parse(in, nullptr, false);
   if (!info.is_object() || info.value("bundle", 0) != 1)
-    return fail(fmt::format("the captured network in {} is damaged", folder.string()), "remove that folder and run again");
+    return fail(fmt::format("the captured network in {} is damaged", folder.string()),
+                "remove that folder and run again");
   return info;
 }
 
@@ -88,23 +97,29 @@ Error capture_error(const worker::Finished& ran, const fs::path& log) {
   const auto answer = nlohmann::json::parse(ran.stdout_text.substr(begin), nullptr, false);
   if (answer.is_object() && answer.contains("what")) {
     const auto code = answer.value("code", "failed");
-    return {answer.value("what", ""), answer.value("hint", ""), code == "usage" ? Exit::usage : code == "unavailable" ? Exit::environment : Exit::failed};
+    return {answer.value("what", ""), answer.value("hint", ""),
+            code == "usage"         ? Exit::usage
+            : code == "unavailable" ? Exit::environment
+                                    : Exit::failed};
   }
   if (ran.timed_out) return {"capturing the network took too long", "raise --timeout, or try a smaller batch"};
-  return {fmt::format("capturing the network ended with {}{}{}", ran.signal ? fmt::format("signal {}", *ran.signal) : fmt::format("exit code {}", ran.exit_code),
+  return {fmt::format("capturing the network ended with {}{}{}",
+                      ran.signal ? fmt::format("signal {}", *ran.signal) : fmt::format("exit code {}", ran.exit_code),
                       ran.log_tail.empty() ? "" : ":\n", ran.log_tail),
           fmt::format("the whole log is {}", log.string())};
 }
 
 }  // namespace
 
-Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment, const Progress& progress, const Bundle* strict) {
+Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+                          const Progress& progress, const Bundle* strict) {
   const auto code = code_of(spec, place, environment);
   // The key is that of the case alone: an open batch beside it does not make another one of it.
   auto fixed = spec;
   fixed.erase("dynamic");
   const auto range = spec.value("dynamic", nlohmann::json());
-  const auto suffix = range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
+  const auto suffix =
+      range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
   const auto key = key_of(fixed, code);
   if (!key) return tl::unexpected(key.error());
   Bundle bundle{place.cache / "bundles" / (*key + suffix), *key, {}, {}, true, nullptr};
@@ -112,7 +127,10 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   if (!fs::exists(bundle.folder / "bundle.json", ec)) {
     bundle.cached = false;
     fs::create_directories(bundle.folder.parent_path(), ec);
-    if (ec) return fail(fmt::format("cannot make the cache folder {}: {}", bundle.folder.parent_path().string(), ec.message()), "set STRATA_CACHE to a folder that can be written");
+    if (ec)
+      return fail(
+          fmt::format("cannot make the cache folder {}: {}", bundle.folder.parent_path().string(), ec.message()),
+          "set STRATA_CACHE to a folder that can be written");
     const fs::path spec_path = fmt::format("{}.{}.spec.json", bundle.folder.string(), getpid());
     const fs::path log = fmt::format("{}.log", bundle.folder.string());
     std::ofstream(spec_path) << spec.dump(1) << '\n';
@@ -131,7 +149,8 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
     });
     fs::remove(spec_path, ec);
     if (!ran) return fail(ran.error().what, ran.error().hint);
-    if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(bundle.folder / "bundle.json", ec)) return tl::unexpected(capture_error(*ran, log));
+    if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(bundle.folder / "bundle.json", ec))
+      return tl::unexpected(capture_error(*ran, log));
     fs::remove(log, ec);
   }
   auto info = read_info(bundle.folder);

@@ -10,12 +10,13 @@ namespace strata::plan {
 // A word as a shell reads it back.
 std::string quoted(const std::string& word);
 
-// "resnet50 --batch 8 --threads 2": a spec (docs/bundle.md) as arguments of compare and export. The inverse of specs_of for one batch; `device`,
-// `seed` and what else has a default is left out where it has it.
+// "resnet50 --batch 8 --threads 2": a spec (docs/bundle.md) as arguments of compare and export. The inverse of specs_of
+// for one batch; `device`, `seed` and what else has a default is left out where it has it.
 std::string case_words(const nlohmann::json& spec);
 
-// The command that takes a measured level away: "./strata export resnet50 --threads 2 --level aoti -o resnet50-aoti". Where `measured_by`, the command
-// that measured it, named a store or an interpreter, it is named again.
-std::string export_command(const nlohmann::json& spec, const std::string& model, const std::string& level, const std::string& measured_by);
+// The command that takes a measured level away: "./strata export resnet50 --threads 2 --level aoti -o resnet50-aoti".
+// Where `measured_by`, the command that measured it, named a store or an interpreter, it is named again.
+std::string export_command(const nlohmann::json& spec, const std::string& model, const std::string& level,
+                           const std::string& measured_by);
 
 }  // namespace strata::plan

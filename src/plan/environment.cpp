@@ -17,19 +17,26 @@ print(json.dumps({"python": platform.python_version(), "torch": version("torch")
 )py";
 }
 
-nlohmann::json Environment::to_json() const { return {{"python", python}, {"python_version", python_version}, {"torch", torch_version}}; }
+nlohmann::json Environment::to_json() const {
+  return {{"python", python}, {"python_version", python_version}, {"torch", torch_version}};
+}
 
-Result<Environment> ask_environment(const std::string& python, const Installation& place, const std::vector<std::string>& modules) {
+Result<Environment> ask_environment(const std::string& python, const Installation& place,
+                                    const std::vector<std::string>& modules) {
   worker::Launch launch;
   launch.argv = {python, "-c", kAsk};
   launch.argv.insert(launch.argv.end(), modules.begin(), modules.end());
   launch.env["STRATA_OVERLAY"] = place.overlay;
   const char* remedy = "name a working interpreter with --python PATH, or run ./strata once to set up its own";
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
-  if (!ran) return fail(fmt::format("the Python interpreter {} cannot be started: {}", python, ran.error().what), remedy, Exit::environment);
+  if (!ran)
+    return fail(fmt::format("the Python interpreter {} cannot be started: {}", python, ran.error().what), remedy,
+                Exit::environment);
   const auto answer = nlohmann::json::parse(ran->stdout_text, nullptr, false);
   if (ran->exit_code != 0 || !answer.is_object())
-    return fail(fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail), remedy, Exit::environment);
+    return fail(
+        fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
+        remedy, Exit::environment);
   Environment found{python, answer.value("python", ""), answer.value("torch", ""), {}};
   for (const auto& name : answer["missing"]) found.missing.push_back(name);
   return found;
@@ -39,7 +46,8 @@ Result<Environments> ask_environments(const Installation& place, const std::vect
   auto measured = ask_environment(place.python, place, modules);
   if (!measured) return tl::unexpected(measured.error());
   if (measured->torch_version.empty())
-    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python), "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
+    return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python),
+                "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
                 Exit::environment);
   auto tools = place.tools_python == place.python ? measured : ask_environment(place.tools_python, place, modules);
   if (!tools) return tl::unexpected(tools.error());

@@ -18,9 +18,11 @@ struct Environment {
 };
 
 // `modules`: top-level Python modules to look for (found, not imported). Error: the interpreter does not run.
-Result<Environment> ask_environment(const std::string& python, const Installation& place, const std::vector<std::string>& modules);
+Result<Environment> ask_environment(const std::string& python, const Installation& place,
+                                    const std::vector<std::string>& modules);
 
-// That of `place.python`, whose PyTorch is measured, and strata's own, which runs the peers. Error: one does not run, or the first has no PyTorch.
+// That of `place.python`, whose PyTorch is measured, and strata's own, which runs the peers. Error: one does not run,
+// or the first has no PyTorch.
 struct Environments {
   Environment measured, tools;
 };

@@ -16,18 +16,23 @@ const std::vector<std::string> kTypes{"float32", "float64", "int64", "int32", "u
 constexpr std::int64_t kMostElements = std::int64_t{1} << 34;  // 64 GiB of float32: beyond it is a typing error
 
 tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
-  return fail(fmt::format("--input {}: {}", text, why), "write [name=][dtype:]shape[:low..high], as 1x3x224x224 or ids=int64:1x128:0..30521", Exit::usage);
+  return fail(fmt::format("--input {}: {}", text, why),
+              "write [name=][dtype:]shape[:low..high], as 1x3x224x224 or ids=int64:1x128:0..30521", Exit::usage);
 }
 
-std::optional<std::int64_t> integer(std::string_view text) { return number<std::int64_t>(text); }
+std::optional<std::int64_t> integer(std::string_view text) {
+  return number<std::int64_t>(text);
+}
 
 Result<nlohmann::json> shape_of(const std::string& whole, const std::string& text) {
   nlohmann::json shape = nlohmann::json::array();
   std::int64_t elements = 1;
   for (const auto& part : split(text, 'x')) {
     const auto extent = integer(part);
-    if (!extent || *extent < 1) return bad(whole, fmt::format("'{}' in the shape '{}' is not a positive whole number", part, text));
-    if (*extent > kMostElements / elements) return bad(whole, fmt::format("the shape '{}' has more than {} elements", text, kMostElements));
+    if (!extent || *extent < 1)
+      return bad(whole, fmt::format("'{}' in the shape '{}' is not a positive whole number", part, text));
+    if (*extent > kMostElements / elements)
+      return bad(whole, fmt::format("the shape '{}' has more than {} elements", text, kMostElements));
     elements *= *extent;
     shape.push_back(*extent);
   }
@@ -52,12 +57,14 @@ Result<nlohmann::json> parse_input(const std::string& text) {
     for (const auto& type : kTypes) known = known || type == parts[0];
     if (!known) {
       const auto near = nearest(parts[0], kTypes);
-      return bad(text, fmt::format("unknown type '{}'{}; allowed: {}", parts[0], near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(kTypes, ", ")));
+      return bad(text, fmt::format("unknown type '{}'{}; allowed: {}", parts[0],
+                                   near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(kTypes, ", ")));
     }
     input["dtype"] = parts[0];
     parts.erase(parts.begin());
   }
-  if (parts.empty() || parts.size() > 2) return bad(text, parts.empty() ? "the shape is missing" : "too many parts between ':'");
+  if (parts.empty() || parts.size() > 2)
+    return bad(text, parts.empty() ? "the shape is missing" : "too many parts between ':'");
   auto shape = shape_of(text, parts[0]);
   if (!shape) return tl::unexpected(shape.error());
   input["shape"] = *shape;
@@ -65,8 +72,10 @@ Result<nlohmann::json> parse_input(const std::string& text) {
     const auto dots = parts[1].find("..");
     const auto low = integer(dots == std::string::npos ? parts[1] : parts[1].substr(0, dots));
     const auto high = dots == std::string::npos ? low : integer(parts[1].substr(dots + 2));
-    if (!low || !high || *low > *high) return bad(text, fmt::format("the range '{}' is not low..high or one whole number", parts[1]));
-    if (input["dtype"] == "float32" || input["dtype"] == "float64") return bad(text, "a range needs a whole-number type, as int64");
+    if (!low || !high || *low > *high)
+      return bad(text, fmt::format("the range '{}' is not low..high or one whole number", parts[1]));
+    if (input["dtype"] == "float32" || input["dtype"] == "float64")
+      return bad(text, "a range needs a whole-number type, as int64");
     input["low"] = *low;
     input["high"] = *high;
   }

@@ -14,17 +14,24 @@ namespace fs = std::filesystem;
 using worker::Failure;
 namespace {
 
-bool has(const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); }
+bool has(const std::vector<std::string>& list, const std::string& one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
+}
 
 // A name for files: "eager", "eager-channels_last".
-std::string file_name_of(const level::Level& level) { return level.variant == "default" ? level.id : level.id + "-" + level.variant; }
+std::string file_name_of(const level::Level& level) {
+  return level.variant == "default" ? level.id : level.id + "-" + level.variant;
+}
 
-// What a level's own files are: an artefact made by other code must not be taken for this level's. What its export folder holds makes none.
+// What a level's own files are: an artefact made by other code must not be taken for this level's. What its export
+// folder holds makes none.
 std::string hash_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ec;
   for (const auto& entry : fs::recursive_directory_iterator(folder, ec))
-    if (entry.is_regular_file(ec) && entry.path().extension() != ".pyc" && entry.path().extension() != ".md" && entry.path().parent_path().filename() != "export") files.push_back(entry.path());
+    if (entry.is_regular_file(ec) && entry.path().extension() != ".pyc" && entry.path().extension() != ".md" &&
+        entry.path().parent_path().filename() != "export")
+      files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::string all;
   for (const auto& file : files) all += file.filename().string() + sha256_of_file(file).value_or("");
@@ -33,21 +40,26 @@ std::string hash_folder(const fs::path& folder) {
 
 // `level@variant` of --levels.
 Result<level::Level> variant_of(const level::Found& found, const std::string& id, const std::string& name) {
-  const auto& level = *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& one) { return one.id == id; });
+  const auto& level =
+      *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& one) { return one.id == id; });
   std::vector<std::string> known;
   for (const auto& variant : level.variants) {
     if (variant.name == name) return level::as_variant(level, variant);
     known.push_back(variant.name);
   }
   const auto near = nearest(name, known);
-  return fail(known.empty() ? fmt::format("--levels {}@{}: {} has no variants", id, name, id)
-                            : fmt::format("--levels {}@{}: unknown variant{}; {} has: {}", id, name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", id, fmt::join(known, ", ")),
+  return fail(known.empty()
+                  ? fmt::format("--levels {}@{}: {} has no variants", id, name, id)
+                  : fmt::format("--levels {}@{}: unknown variant{}; {} has: {}", id, name,
+                                near ? fmt::format(" (did you mean '{}'?)", *near) : "", id, fmt::join(known, ", ")),
               "`strata list levels` describes them", Exit::usage);
 }
 
 }  // namespace
 
-level::Places places_of(const Installation& place) { return {place.python, place.tools_python, place.level_build.string(), place.root.string()}; }
+level::Places places_of(const Installation& place) {
+  return {place.python, place.tools_python, place.level_build.string(), place.root.string()};
+}
 
 Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted) {
   std::vector<std::string> known;
@@ -64,9 +76,11 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
     }
     if (has(known, name)) continue;
     for (const auto& problem : found.problems)  // it is there, but cannot be read
-      if (problem.where.parent_path().filename() == name || problem.where.filename() == name) return fail("--levels: " + problem.error.what, problem.error.hint, Exit::usage);
+      if (problem.where.parent_path().filename() == name || problem.where.filename() == name)
+        return fail("--levels: " + problem.error.what, problem.error.hint, Exit::usage);
     const auto near = nearest(name, known);
-    return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
+    return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name,
+                            near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
                 "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);
   }
   std::vector<level::Level> all;
@@ -76,22 +90,34 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
   return all;
 }
 
-std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment, const Environment& tools, const Installation& place) {
+std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment,
+                                  const Environment& tools, const Installation& place) {
   const auto& c = bundle.info["case"];
-  const std::string device = c.value("device", "cpu"), mode = c.value("mode", "infer"), maths = c.value("maths", "fp32");
+  const std::string device = c.value("device", "cpu"), mode = c.value("mode", "infer"),
+                    maths = c.value("maths", "fp32");
   const auto model = bundle.info["model"].value("name", "");
-  if (!has(level.modes, mode)) return Failure{State::unsupported, fmt::format("no mode {}", mode), fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
-  if (!has(level.devices, device)) return Failure{State::unsupported, fmt::format("no device {}", device), fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
-  if (maths == "tf32" && device == "cpu") return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
-  if (!has(level.maths, maths)) return Failure{State::unsupported, fmt::format("no maths mode {}", maths), fmt::format("it has: {}", fmt::join(level.maths, ", ")), ""};
+  if (!has(level.modes, mode))
+    return Failure{State::unsupported, fmt::format("no mode {}", mode),
+                   fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
+  if (!has(level.devices, device))
+    return Failure{State::unsupported, fmt::format("no device {}", device),
+                   fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
+  if (maths == "tf32" && device == "cpu")
+    return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
+  if (!has(level.maths, maths))
+    return Failure{State::unsupported, fmt::format("no maths mode {}", maths),
+                   fmt::format("it has: {}", fmt::join(level.maths, ", ")), ""};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
-    return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model), fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
+    return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model),
+                   fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
   if (level.environment && environment.torch_version.empty())
-    return Failure{State::unavailable, "no PyTorch in this environment", fmt::format("install PyTorch for {}, or name another with --python PATH", environment.python), ""};
+    return Failure{State::unavailable, "no PyTorch in this environment",
+                   fmt::format("install PyTorch for {}, or name another with --python PATH", environment.python), ""};
   const bool by_tools = !level.start.empty() && level.start.front().find("{tools_python}") != std::string::npos;
   for (const auto& need : level.needs)
     if (has((by_tools ? tools : environment).missing, need))
-      return Failure{State::unavailable, fmt::format("Python module {} is missing", need), fmt::format("install it for {}", (by_tools ? tools : environment).python), ""};
+      return Failure{State::unavailable, fmt::format("Python module {} is missing", need),
+                     fmt::format("install it for {}", (by_tools ? tools : environment).python), ""};
   if (!level.start.empty() && level.start.front().rfind("{build}", 0) == 0) {
     const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
     if (!fs::exists(program)) {
@@ -99,23 +125,27 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
       std::ifstream log(place.level_build / "FAILED");
       std::string reason;
       std::getline(log, reason);
-      return Failure{State::unavailable, "its program is not built", reason.empty() ? "run ./strata compare again: it builds level programs on first use" : reason, ""};
+      return Failure{State::unavailable, "its program is not built",
+                     reason.empty() ? "run ./strata compare again: it builds level programs on first use" : reason, ""};
     }
   }
   return std::nullopt;
 }
 
-Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
-                      const fs::path& log_folder) {
+Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
+                              const Environment& environment, const Options& options, const fs::path& log_folder) {
   measure::Job job;
   job.level = level;
   job.bundle = &bundle;
   const auto places = places_of(place);
   // a prepare program that is built is the level's own as its files are
   std::string maker;
-  if (!level.prepare.empty() && level.prepare.front().rfind("{build}", 0) == 0) maker = sha256_of_file(level::expand({level.prepare.front()}, level, places).front()).value_or("");
+  if (!level.prepare.empty() && level.prepare.front().rfind("{build}", 0) == 0)
+    maker = sha256_of_file(level::expand({level.prepare.front()}, level, places).front()).value_or("");
   const auto versions = sha256_hex(environment.python + environment.torch_version + maker).substr(0, 8);
-  job.cache = place.cache / "artefacts" / fmt::format("{}-{}-{}-{}", file_name_of(level), level.bakes_weights ? bundle.key : bundle.structure, hash_folder(level.folder), versions);
+  job.cache = place.cache / "artefacts" /
+              fmt::format("{}-{}-{}-{}", file_name_of(level), level.bakes_weights ? bundle.key : bundle.structure,
+                          hash_folder(level.folder), versions);
   job.scratch = log_folder;
   const int threads = bundle.info["case"].value("threads", 1);
   job.launch.argv = level::expand(level.start, level, places);
@@ -124,13 +154,15 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   job.launch.env["STRATA_ROOT"] = place.root.string();
   job.launch.env["PYTHONSAFEPATH"] = "1";  // a json.py in the folder where strata is started is not the library's
   job.launch.log_path = (log_folder / (file_name_of(level) + ".log")).string();
-  if (options.memory_limit_gib) job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
+  if (options.memory_limit_gib)
+    job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
   job.allow_debug = options.allow_debug;
   std::error_code ec;
   for (const auto& folder : {log_folder, job.cache})
     if (!fs::create_directories(folder, ec) && ec)
-      return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()), "free some space; --store names another place for logs, STRATA_CACHE for artefacts");
+      return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()),
+                  "free some space; --store names another place for logs, STRATA_CACHE for artefacts");
   return job;
 }
 

@@ -12,13 +12,16 @@ namespace strata::plan {
 // The levels asked for, or all found; sorted by rank. Errors: an unknown name (nearest suggested), none left.
 Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted);
 
-// Why this level cannot run this case, judged from level.json, the environments and the level's binary alone; nullopt: it may try.
-std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment, const Environment& tools,
+// Why this level cannot run this case, judged from level.json, the environments and the level's binary alone; nullopt:
+// it may try.
+std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundle& bundle,
+                                          const Environment& environment, const Environment& tools,
                                           const Installation& place);
 
 // Everything needed to start a worker of the level, its cache folder and `log_folder` made. Error: one cannot be made.
-Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place, const Environment& environment, const Options& options,
-                      const std::filesystem::path& log_folder);
+Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
+                              const Environment& environment, const Options& options,
+                              const std::filesystem::path& log_folder);
 
 level::Places places_of(const Installation& place);
 

@@ -17,7 +17,9 @@ using nlohmann::json;
 
 tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
   return fail(fmt::format("--optimiser {}: {}", text, why),
-              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, schedule=step/30/0.1 or schedule=cosine/100", Exit::usage);
+              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, "
+              "schedule=step/30/0.1 or schedule=cosine/100",
+              Exit::usage);
 }
 
 Result<json> schedule_of(const std::string& whole, const std::string& text) {
@@ -26,15 +28,19 @@ Result<json> schedule_of(const std::string& whole, const std::string& text) {
   const auto name = parts.empty() ? std::string() : parts[0];
   if (name != "step" && name != "cosine") {
     const auto near = nearest(name, {"step", "cosine"});
-    return bad(whole, fmt::format("unknown schedule '{}'{}; allowed: step/STEPS/FACTOR, cosine/STEPS", name, near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+    return bad(whole, fmt::format("unknown schedule '{}'{}; allowed: step/STEPS/FACTOR, cosine/STEPS", name,
+                                  near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
   }
-  if (!steps || *steps < 1) return bad(whole, fmt::format("schedule {}: the number of optimiser steps is missing or not a whole number from 1", text));
+  if (!steps || *steps < 1)
+    return bad(whole,
+               fmt::format("schedule {}: the number of optimiser steps is missing or not a whole number from 1", text));
   if (name == "cosine") {
     if (parts.size() != 2) return bad(whole, fmt::format("schedule {}: allowed: cosine/STEPS", text));
     return json{{"name", "cosine"}, {"steps", *steps}};
   }
   const auto gamma = parts.size() == 3 ? number<double>(parts[2]) : std::nullopt;
-  if (!gamma || *gamma <= 0 || *gamma > 1) return bad(whole, fmt::format("schedule {}: allowed: step/STEPS/FACTOR with a factor above 0 and at most 1", text));
+  if (!gamma || *gamma <= 0 || *gamma > 1)
+    return bad(whole, fmt::format("schedule {}: allowed: step/STEPS/FACTOR with a factor above 0 and at most 1", text));
   return json{{"name", "step"}, {"every", *steps}, {"gamma", *gamma}};
 }
 
@@ -54,13 +60,18 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
   const bool below_one = field == "momentum" || field == "dampening";
   const auto got = number<double>(value);
   const bool fits = got && (field == "lr" ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
-  if (!fits) return bad(whole, fmt::format("{}={}: allowed: {}", field, value, field == "lr" ? "numbers above 0" : below_one ? "numbers from 0 to below 1" : "numbers from 0"));
+  if (!fits)
+    return bad(whole, fmt::format("{}={}: allowed: {}", field, value,
+                                  field == "lr" ? "numbers above 0"
+                                  : below_one   ? "numbers from 0 to below 1"
+                                                : "numbers from 0"));
   out[field] = *got;
   return {};
 }
 
 json defaults() {
-  return {{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
+  return {{"name", "sgd"},          {"lr", 0.01},        {"momentum", 0.9},    {"dampening", 0.0},
+          {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
 }
 
 }  // namespace
@@ -70,10 +81,11 @@ std::string optimiser_words(const json& optimiser) {
   const auto wanted = defaults();
   for (const auto& [field, value] : optimiser.items()) {
     if (wanted.value(field, json()) == value) continue;
-    const auto text = field == "schedule" && value.value("name", "") == "step" ? fmt::format("step/{}/{}", value["every"].get<int>(), value["gamma"].get<double>())
-                      : field == "schedule"                                    ? fmt::format("cosine/{}", value["steps"].get<int>())
-                      : value.is_number()                                      ? fmt::format("{}", value.get<double>())
-                                                                               : value.dump();
+    const auto text = field == "schedule" && value.value("name", "") == "step"
+                          ? fmt::format("step/{}/{}", value["every"].get<int>(), value["gamma"].get<double>())
+                      : field == "schedule" ? fmt::format("cosine/{}", value["steps"].get<int>())
+                      : value.is_number()   ? fmt::format("{}", value.get<double>())
+                                            : value.dump();
     words += (words.empty() ? "sgd:" : ",") + field + "=" + text;
   }
   return words;
@@ -88,18 +100,21 @@ Result<json> parse_optimiser(const std::string& text) {
   for (const auto& [field, value] : out.items())
     if (field != "name") known.push_back(field);
   std::set<std::string> seen;
-  for (const auto& part : colon == std::string::npos ? std::vector<std::string>() : split(text.substr(colon + 1), ',')) {
+  for (const auto& part :
+       colon == std::string::npos ? std::vector<std::string>() : split(text.substr(colon + 1), ',')) {
     const auto equals = part.find('=');
     const auto field = part.substr(0, equals);
     if (std::find(known.begin(), known.end(), field) == known.end()) {
       const auto near = nearest(field, known);
-      return bad(text, fmt::format("unknown field '{}'{}; allowed: {}", field, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")));
+      return bad(text, fmt::format("unknown field '{}'{}; allowed: {}", field,
+                                   near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")));
     }
     if (equals == std::string::npos) return bad(text, fmt::format("{} has no value", field));
     if (!seen.insert(field).second) return bad(text, fmt::format("{} is given twice", field));
     if (auto set = set_field(out, text, field, part.substr(equals + 1)); !set) return tl::unexpected(set.error());
   }
-  if (out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0)) return bad(text, "nesterov needs a momentum above 0 and dampening 0");
+  if (out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
+    return bad(text, "nesterov needs a momentum above 0 and dampening 0");
   return out;
 }
 

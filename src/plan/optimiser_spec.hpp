@@ -9,10 +9,12 @@
 
 namespace strata::plan {
 
-// The `optimiser` of spec.json (docs/bundle.md), every field present. Errors name the part that is wrong and what is allowed.
+// The `optimiser` of spec.json (docs/bundle.md), every field present. Errors name the part that is wrong and what is
+// allowed.
 Result<nlohmann::json> parse_optimiser(const std::string& text);
 
-// The words that make it, without what has its default: "sgd:lr=0.1,schedule=step/30/0.1"; empty for the default optimiser.
+// The words that make it, without what has its default: "sgd:lr=0.1,schedule=step/30/0.1"; empty for the default
+// optimiser.
 std::string optimiser_words(const nlohmann::json& optimiser);
 
 }  // namespace strata::plan

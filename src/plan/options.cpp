@@ -20,21 +20,26 @@ namespace {
 
 constexpr int kRing = 4;  // inputs that a worker holds at once (docs/method.md)
 
-tl::unexpected<Error> usage(std::string what, std::string hint = {}) { return fail(std::move(what), std::move(hint), Exit::usage); }
+tl::unexpected<Error> usage(std::string what, std::string hint = {}) {
+  return fail(std::move(what), std::move(hint), Exit::usage);
+}
 
 Result<void> one_of(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
   for (const auto& one : allowed)
     if (one == got) return {};
   const auto near = nearest(got, allowed);
-  return usage(fmt::format("{} {}: unknown{}; allowed: {}", option, got, near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")));
+  return usage(fmt::format("{} {}: unknown{}; allowed: {}", option, got,
+                           near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")));
 }
 
 // "a,b": each allowed, none twice.
-Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text, const std::vector<std::string>& allowed) {
+Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text,
+                                         const std::vector<std::string>& allowed) {
   std::vector<std::string> found;
   for (const auto& one : split(text, ',')) {
     if (auto ok = one_of(option, one, allowed); !ok) return tl::unexpected(ok.error());
-    if (std::find(found.begin(), found.end(), one) != found.end()) return usage(fmt::format("{} {}: {} is given twice", option, text, one));
+    if (std::find(found.begin(), found.end(), one) != found.end())
+      return usage(fmt::format("{} {}: {} is given twice", option, text, one));
     found.push_back(one);
   }
   return found;
@@ -55,7 +60,8 @@ Result<std::string> model_of(const std::string& model) {
   const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
   if (!file) return model;
   if (colon == std::string::npos || model.ends_with(".py"))
-    return usage(fmt::format("model {}: the function is missing", model), fmt::format("write {}:build, where build() returns the module", model));
+    return usage(fmt::format("model {}: the function is missing", model),
+                 fmt::format("write {}:build, where build() returns the module", model));
   auto path = existing("model", model.substr(0, colon), false);
   if (!path) return path;
   return *path + model.substr(colon);
@@ -65,32 +71,45 @@ Result<void> check(const Options& options) {
   const auto modes = modes_of(options);
   if (!modes) return tl::unexpected(modes.error());
   const bool trains = std::find(modes->begin(), modes->end(), "train") != modes->end();
-  if (!trains && !options.optimiser.empty()) return usage("--optimiser is for training only", "add --mode train, or leave it out");
-  if (!trains && !options.loss.empty()) return usage("--loss is for training only", "add --mode train, or leave it out");
-  if (modes->size() == 1 && trains && options.deep) return usage("--deep compares the outputs of layers, which a training step does not give", "use --deep with --mode infer");
+  if (!trains && !options.optimiser.empty())
+    return usage("--optimiser is for training only", "add --mode train, or leave it out");
+  if (!trains && !options.loss.empty())
+    return usage("--loss is for training only", "add --mode train, or leave it out");
+  if (modes->size() == 1 && trains && options.deep)
+    return usage("--deep compares the outputs of layers, which a training step does not give",
+                 "use --deep with --mode infer");
   if (trains && !options.clients.empty()) return usage("--clients is for inference only", "use it with --mode infer");
   if (trains && !options.slo.empty()) return usage("--slo is for inference only", "use it with --mode infer");
   if (!options.clients.empty())
     if (auto ok = parse_clients(options.clients); !ok) return tl::unexpected(ok.error());
   if (!options.slo.empty())
     if (auto ok = parse_slo(options.slo); !ok) return tl::unexpected(ok.error());
-  if (trains && !options.dynamic.empty()) return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
+  if (trains && !options.dynamic.empty())
+    return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
   if (!options.loss.empty())
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   const auto maths = maths_of(options);
   if (!maths) return tl::unexpected(maths.error());
   if (trains && *maths != std::vector<std::string>{"fp32"})
-    return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths), "use --mode infer for other maths modes");
+    return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths),
+                 "use --mode infer for other maths modes");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
-    return usage(fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths), "leave one of them out");
-  if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end()) return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
+    return usage(
+        fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths),
+        "leave one of them out");
+  if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end())
+    return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
-  if (options.synthetic && !options.input_from.empty()) return usage("--synthetic and --input-from exclude each other", "leave one of them out");
-  if (options.threads < 0 || options.threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
-  if (options.weight_sets < 2 || options.weight_sets > 200) return usage(fmt::format("--weight-sets {}: allowed: 2 to 200", options.weight_sets));
+  if (options.synthetic && !options.input_from.empty())
+    return usage("--synthetic and --input-from exclude each other", "leave one of them out");
+  if (options.threads < 0 || options.threads > 4096)
+    return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
+  if (options.weight_sets < 2 || options.weight_sets > 200)
+    return usage(fmt::format("--weight-sets {}: allowed: 2 to 200", options.weight_sets));
   for (const int batch : options.batches)
     if (batch < 1 || batch > 1 << 20) return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, 1 << 20));
-  if (options.memory_limit_gib && *options.memory_limit_gib <= 0) return usage("--memory-limit: allowed: more than 0 GiB");
+  if (options.memory_limit_gib && *options.memory_limit_gib <= 0)
+    return usage("--memory-limit: allowed: more than 0 GiB");
   if (options.timeout_s && *options.timeout_s <= 0) return usage("--timeout: allowed: more than 0 seconds");
   return {};
 }
@@ -116,14 +135,18 @@ Result<std::vector<std::string>> modes_of(const Options& options) {
 
 Result<std::vector<std::string>> maths_of(const Options& options) {
   if (options.maths.find("int8") != std::string::npos)
-    return usage(fmt::format("--maths {}: no level has an int8 path yet that is documented and needs no calibration data", options.maths), "allowed: fp32, tf32, bf16, amp-bf16");
+    return usage(
+        fmt::format("--maths {}: no level has an int8 path yet that is documented and needs no calibration data",
+                    options.maths),
+        "allowed: fp32, tf32, bf16, amp-bf16");
   auto maths = list_of("--maths", options.maths, {"fp32", "tf32", "bf16", "amp-bf16"});
   if (maths && maths->empty()) return usage("--maths: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
   return maths;
 }
 
 Result<Effort> effort_of(const Options& options) {
-  if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok) return tl::unexpected(ok.error());
+  if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok)
+    return tl::unexpected(ok.error());
   Effort effort{6, 180, 15, 0, options.preset, 30};
   if (options.preset == "quick") effort = {2, 40, 8, 0, options.preset, 9};
   if (options.preset == "thorough") effort = {8, 480, 30, 0, options.preset, 60};
@@ -131,9 +154,12 @@ Result<Effort> effort_of(const Options& options) {
   if (options.budget_s) effort.budget_s = *options.budget_s;
   effort.serve_s = std::min(effort.serve_s, effort.budget_s);
   if (options.precision) effort.precision = *options.precision;
-  if (effort.restarts < 1 || effort.restarts > 100) return usage(fmt::format("--restarts {}: allowed: 1 to 100", effort.restarts));
-  if (effort.budget_s < 1 || effort.budget_s > 1e6) return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
-  if (options.precision && (effort.precision <= 0 || effort.precision >= 1)) return usage(fmt::format("--precision {}: allowed: between 0% and 100%, as 1%", effort.precision * 100));
+  if (effort.restarts < 1 || effort.restarts > 100)
+    return usage(fmt::format("--restarts {}: allowed: 1 to 100", effort.restarts));
+  if (effort.budget_s < 1 || effort.budget_s > 1e6)
+    return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
+  if (options.precision && (effort.precision <= 0 || effort.precision >= 1))
+    return usage(fmt::format("--precision {}: allowed: between 0% and 100%, as 1%", effort.precision * 100));
   return effort;
 }
 
@@ -141,9 +167,20 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (auto ok = check(options); !ok) return tl::unexpected(ok.error());
   const auto model = model_of(options.model);
   if (!model) return tl::unexpected(model.error());
-  nlohmann::json spec{{"model", *model},   {"batch", nullptr},      {"inputs", nlohmann::json::array()}, {"maths", "fp32"},
-                      {"device", options.device}, {"threads", options.threads ? options.threads : probe::physical_cores()}, {"optimiser", nullptr}, {"loss", nullptr},
-                      {"seed", options.seed}, {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", options.synthetic}, {"ring", kRing}, {"deep", false},
+  nlohmann::json spec{{"model", *model},
+                      {"batch", nullptr},
+                      {"inputs", nlohmann::json::array()},
+                      {"maths", "fp32"},
+                      {"device", options.device},
+                      {"threads", options.threads ? options.threads : probe::physical_cores()},
+                      {"optimiser", nullptr},
+                      {"loss", nullptr},
+                      {"seed", options.seed},
+                      {"weights", nullptr},
+                      {"input_from", nullptr},
+                      {"synthetic", options.synthetic},
+                      {"ring", kRing},
+                      {"deep", false},
                       {"generic_sets", options.weight_sets}};
   for (const auto& text : options.inputs) {
     const auto input = parse_input(text);
@@ -164,7 +201,9 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     const auto range = parse_dynamic(options.dynamic);
     if (!range) return tl::unexpected(range.error());
     for (const int batch : options.batches)
-      if (batch < (*range)["low"] || batch > (*range)["high"]) return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch), "widen the range, or leave that batch out");
+      if (batch < (*range)["low"] || batch > (*range)["high"])
+        return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch),
+                     "widen the range, or leave that batch out");
     spec["dynamic"] = *range;
   }
   std::vector<nlohmann::json> specs;

@@ -14,12 +14,13 @@ namespace strata::plan {
 
 // How long and how often. A preset fills what the user left open.
 struct Effort {
-  int restarts = 0;         // fresh processes per level
-  double budget_s = 0;      // measured seconds of a case, all levels and restarts together
-  double tune_s = 0;        // measured seconds that each level gets to find its best variant
-  double precision = 0;     // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
+  int restarts = 0;     // fresh processes per level
+  double budget_s = 0;  // measured seconds of a case, all levels and restarts together
+  double tune_s = 0;    // measured seconds that each level gets to find its best variant
+  double precision =
+      0;  // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
   std::string preset = "standard";
-  double serve_s = 0;       // measured seconds of each level and number of clients
+  double serve_s = 0;  // measured seconds of each level and number of clients
 };
 
 struct Options {
@@ -29,9 +30,9 @@ struct Options {
   std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it
-  std::string dynamic;  // "batch=1..32": one artefact over these sizes too; empty: not
+  std::string dynamic;          // "batch=1..32": one artefact over these sizes too; empty: not
   bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false;
-  int threads = 0;  // 0: physical cores
+  int threads = 0;      // 0: physical cores
   int weight_sets = 2;  // generic ones, drawn for the proof
   std::int64_t seed = 0;
   std::optional<std::int64_t> order_seed;  // of the order of blocks; drawn and stored if not given
@@ -41,7 +42,8 @@ struct Options {
   std::string clients, slo;  // clients.hpp; empty: not asked for
 };
 
-// The presets: quick (2 restarts, 40 s, 8 s to tune a level, 9 s to serve clients), standard (6, 180 s, 15 s, 30 s), thorough (8, 480 s, 30 s, 60 s).
+// The presets: quick (2 restarts, 40 s, 8 s to tune a level, 9 s to serve clients), standard (6, 180 s, 15 s, 30 s),
+// thorough (8, 480 s, 30 s, 60 s).
 Result<Effort> effort_of(const Options& options);
 
 // The modes asked for, in that order: infer, train or both.
@@ -50,7 +52,8 @@ Result<std::vector<std::string>> modes_of(const Options& options);
 // The maths modes asked for, in that order.
 Result<std::vector<std::string>> maths_of(const Options& options);
 
-// One spec.json (docs/bundle.md) for each mode, maths mode and batch. Errors: contradicting options, unreadable files, bad shapes, unknown modes.
+// One spec.json (docs/bundle.md) for each mode, maths mode and batch. Errors: contradicting options, unreadable files,
+// bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);
 
 }  // namespace strata::plan

@@ -23,13 +23,17 @@ Result<RecordedOperations> recorded_operations(const fs::path& root) {
     found.torchvision = all.at("torchvision").get<std::string>();
     all.at("models").get_to(found.models);
   } catch (const nlohmann::json::exception&) {
-    return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()), "PYTHONPATH=src:sdk/python python src/graph/recorded/record.py makes it");
+    return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()),
+                "PYTHONPATH=src:sdk/python python src/graph/recorded/record.py makes it");
   }
   return found;
 }
 
-Verdict supports(const level::Level& level, const std::string& model, const std::string& mode, const RecordedOperations& recorded) {
-  const auto has = [](const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); };
+Verdict supports(const level::Level& level, const std::string& model, const std::string& mode,
+                 const RecordedOperations& recorded) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& one) {
+    return std::find(list.begin(), list.end(), one) != list.end();
+  };
   if (level.harness) return {Support::no, {}, "runs no network"};
   if (!has(level.modes, mode)) return {Support::no, {}, fmt::format("no mode {}", mode)};
   if (!level.models.empty() && !has(level.models, model)) return {Support::no, {}, "runs hand-written models only"};
@@ -38,8 +42,10 @@ Verdict supports(const level::Level& level, const std::string& model, const std:
     return {Support::unknown, {}, "known after its artefact is made"};
   }
   const auto known = recorded.models.find(model);
-  const auto graph = known == recorded.models.end() ? std::map<std::string, std::vector<std::string>>::const_iterator() : known->second.find(mode);
-  if (known == recorded.models.end() || graph == known->second.end()) return {Support::unknown, {}, fmt::format("its {} graph is not recorded", mode)};
+  const auto graph = known == recorded.models.end() ? std::map<std::string, std::vector<std::string>>::const_iterator()
+                                                    : known->second.find(mode);
+  if (known == recorded.models.end() || graph == known->second.end())
+    return {Support::unknown, {}, fmt::format("its {} graph is not recorded", mode)};
   Verdict verdict{Support::yes, {}, ""};
   for (const auto& operation : graph->second)
     if (!has(level.operations, operation)) verdict.lacks.push_back(operation);

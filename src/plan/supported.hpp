@@ -31,8 +31,9 @@ struct Verdict {
   std::string why;                 // empty for yes
 };
 
-// Of a level with `operations`: whether it has all that were recorded. Of others: what `modes` and `models` say, else yes for those that run the
-// module itself, and unknown for those that compile or export it, which only a run can tell.
-Verdict supports(const level::Level& level, const std::string& model, const std::string& mode, const RecordedOperations& recorded);
+// Of a level with `operations`: whether it has all that were recorded. Of others: what `modes` and `models` say, else
+// yes for those that run the module itself, and unknown for those that compile or export it, which only a run can tell.
+Verdict supports(const level::Level& level, const std::string& model, const std::string& mode,
+                 const RecordedOperations& recorded);
 
 }  // namespace strata::plan

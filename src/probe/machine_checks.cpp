@@ -68,12 +68,13 @@ Check instruction_check(const Cpu& cpu) {
 
 Check bfloat16_check(const Cpu& cpu) {
   if (native_bfloat16(cpu)) return {group, "bfloat16", Standing::ok, "native", {}, {}};
-  return {group,
-          "bfloat16",
-          Standing::limited,
-          "emulated",
-          "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than float32",
-          "times of --maths bf16 say nothing about machines that have them"};
+  return {
+      group,
+      "bfloat16",
+      Standing::limited,
+      "emulated",
+      "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than float32",
+      "times of --maths bf16 say nothing about machines that have them"};
 }
 
 Check governor_check(const Cpu& cpu) {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -17,7 +17,8 @@
 namespace strata::probe {
 namespace {
 
-constexpr const char* kSystem[] = {"/usr/lib", "/usr/bin/", "/usr/libexec/", "/lib", "/bin/", "/sbin/", "/dev/", "/memfd:"};  // /usr/local is what a person put there
+constexpr const char* kSystem[] = {"/usr/lib", "/usr/bin/", "/usr/libexec/", "/lib", "/bin/",
+                                   "/sbin/",   "/dev/",     "/memfd:"};  // /usr/local is what a person put there
 
 // Adding up a process of a gigabyte walks all of its pages, which takes milliseconds of a core that the process wants.
 constexpr int kRestPerSample = 50;
@@ -113,7 +114,9 @@ std::vector<Library> own_libraries(pid_t pid) {
       const auto rights = line.find(' ');
       if (slash == std::string::npos || line.compare(rights + 3, 1, "x") != 0) continue;
       const auto path = line.substr(slash);
-      if (std::none_of(std::begin(kSystem), std::end(kSystem), [&](const char* folder) { return path.starts_with(folder); })) paths.insert(path);
+      if (std::none_of(std::begin(kSystem), std::end(kSystem),
+                       [&](const char* folder) { return path.starts_with(folder); }))
+        paths.insert(path);
     }
   }
   std::vector<Library> found;
@@ -140,7 +143,8 @@ PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval) : pid_(p
       lock.unlock();
       const auto begin = std::chrono::steady_clock::now();
       sample();
-      wait = std::max<std::chrono::steady_clock::duration>(interval_, kRestPerSample * (std::chrono::steady_clock::now() - begin));
+      wait = std::max<std::chrono::steady_clock::duration>(interval_,
+                                                           kRestPerSample * (std::chrono::steady_clock::now() - begin));
       lock.lock();
     }
   });

@@ -43,12 +43,12 @@ struct Library {
   std::string path;
   std::uint64_t bytes = 0;  // of its file
 };
-// What `pid` and its descendants have mapped as code by now from outside the system's folders (/usr, /lib, /bin), largest first; from /proc/PID/maps. What an
-// interpreter only reads (.py) is not mapped. Empty: not readable.
+// What `pid` and its descendants have mapped as code by now from outside the system's folders (/usr, /lib, /bin),
+// largest first; from /proc/PID/maps. What an interpreter only reads (.py) is not mapped. Empty: not readable.
 std::vector<Library> own_libraries(pid_t pid);
 
-// Samples the memory of a process tree on a thread of its own until stop(), every `interval` or, of a large one, so seldom that
-// sampling takes 2% of a core: start-up is seen in the same pass.
+// Samples the memory of a process tree on a thread of its own until stop(), every `interval` or, of a large one, so
+// seldom that sampling takes 2% of a core: start-up is seen in the same pass.
 class PeakSampler {
  public:
   // Resets the kernel's high-water mark, so that a peak between two samples is still seen in the process itself.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proof/lines.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "proof/lines.hpp"
 
 namespace strata::proof {
 

@@ -22,7 +22,9 @@ using nlohmann::json;
 constexpr double float32_unit = 0x1p-24;
 // An envelope is never narrower: one lucky run would accuse its neighbours. In a reduced mode the outputs' own rounding
 // is a lower bound of every run's error, so that one unit is enough; eight would let nearly everything pass.
-double narrowest(const std::string& maths, double unit) { return maths == "fp32" ? 8 * unit : unit; }
+double narrowest(const std::string& maths, double unit) {
+  return maths == "fp32" ? 8 * unit : unit;
+}
 constexpr std::string_view tap_prefix = "tap:";
 
 std::string safetensors_dtype(std::string_view torch) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bundle as the proof sees it: float64 outputs, the envelope of legitimate runs in the case's maths mode, and whether
-// both together have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for use from two
-// threads.
+// both together have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for
+// use from two threads.
 #pragma once
 
 #include <filesystem>
@@ -52,9 +52,9 @@ class Reference {
   bool has_set(std::string_view set) const { return sets_.contains(set); }
   std::vector<std::string> sets() const;
   std::vector<std::string> generic_sets() const;  // generic1, generic2 and what more was asked for
-  bool weaker() const { return weaker_; }  // no float64: the reference is the mean of eager's float32 runs
+  bool weaker() const { return weaker_; }         // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
-  const std::string& maths() const { return maths_; }  // the mode that the envelope is of
+  const std::string& maths() const { return maths_; }                              // the mode that the envelope is of
   std::string precision() const { return maths_ == "fp32" ? "float32" : maths_; }  // the same for people
 
   // The reference tensor; nullptr: the bundle does not have it.
@@ -65,15 +65,15 @@ class Reference {
   // True if input `index` has a reference that differs from every other input's by more than twice the strict bound, so
   // that an output which matches it was computed from that input.
   bool distinct(std::string_view set, int index) const;
-  double floor_scale(std::string_view set) const;  // unit roundoff times the median magnitude over all outputs of the set
-  double unit() const;  // the mode's unit roundoff: 2^-24 in float32, 2^-11 in TF32, 2^-9 in bfloat16
+  double floor_scale(
+      std::string_view set) const;  // unit roundoff times the median magnitude over all outputs of the set
+  double unit() const;              // the mode's unit roundoff: 2^-24 in float32, 2^-11 in TF32, 2^-9 in bfloat16
   // The least error of any single legitimate run, averaged over its inputs; 0 for a set without runs.
   double least_error(std::string_view set, std::string_view output) const;
 
   // Planted fault -> its outputs under generic1 for input 0.
   std::vector<std::string> faults() const;
   const TensorView* faulty(std::string_view fault, std::string_view output) const;
-
 
  private:
   struct Set {

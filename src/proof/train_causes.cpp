@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guesses why a probe step differs, from what it resembles instead (train_checks.hpp). Only names causes; the judgement is made before.
+// Guesses why a probe step differs, from what it resembles instead (train_checks.hpp). Only names causes; the judgement
+// is made before.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,11 +37,14 @@ class Sums {
 
 class Causes {
  public:
-  Causes(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, const std::vector<Deviation>& failing)
+  Causes(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after,
+         const std::vector<Deviation>& failing)
       : reference_(reference), set_(set), loss_(loss), after_(after), failing_(failing) {}
 
   StepCause find() const {
-    for (auto cause : {&Causes::no_momentum, &Causes::not_trained, &Causes::labels_moved, &Causes::scaled, &Causes::decayed, &Causes::statistics_kept, &Causes::statistics_differ, &Causes::reduced, &Causes::only_step})
+    for (auto cause :
+         {&Causes::no_momentum, &Causes::not_trained, &Causes::labels_moved, &Causes::scaled, &Causes::decayed,
+          &Causes::statistics_kept, &Causes::statistics_differ, &Causes::reduced, &Causes::only_step})
       if (auto found = (this->*cause)(); !found.sentence.empty()) return found;
     return {};
   }
@@ -67,7 +71,8 @@ class Causes {
   StepCause no_momentum() const {
     const auto& all = reference_.parameters();
     if (all.empty() || std::any_of(all.begin(), all.end(), [&](const auto& p) { return gradient(p); })) return {};
-    return {"the state holds no momentum, though the optimiser was set to 0.9: momentum is not applied", "momentum is not applied"};
+    return {"the state holds no momentum, though the optimiser was set to 0.9: momentum is not applied",
+            "momentum is not applied"};
   }
 
   // Gradients that are exactly zero, or have no buffer, while others are right.
@@ -81,13 +86,16 @@ class Causes {
       if (zero) still.push_back(parameter);
     }
     if (still.empty() || still.size() == reference_.parameters().size()) return {};
-    const bool biases = std::all_of(still.begin(), still.end(), [](const auto& name) { return name.ends_with("bias"); });
-    return {fmt::format("{} {} no gradient, the first is {}: {}", still.size(), still.size() == 1 ? "parameter has" : "parameters have", still.front(),
+    const bool biases =
+        std::all_of(still.begin(), still.end(), [](const auto& name) { return name.ends_with("bias"); });
+    return {fmt::format("{} {} no gradient, the first is {}: {}", still.size(),
+                        still.size() == 1 ? "parameter has" : "parameters have", still.front(),
                         biases ? "biases are not trained" : "they are not trained"),
             biases ? "biases are not trained" : "parameters are not trained"};
   }
 
-  // The last layer's bias has the gradient mean(p - onehot(label)), so that its error tells which labels were used instead.
+  // The last layer's bias has the gradient mean(p - onehot(label)), so that its error tells which labels were used
+  // instead.
   StepCause labels_moved() const {
     const TensorView* labels = reference_.labels(0);
     if (!labels || !fails("loss")) return {};
@@ -95,9 +103,11 @@ class Causes {
     const auto batch = static_cast<double>(right.size());
     for (auto name = reference_.parameters().rbegin(); name != reference_.parameters().rend(); ++name) {
       const TensorView *got = gradient(*name), *wanted = reference_.expected(set_, "grad:" + *name);
-      if (!got || !wanted || wanted->shape.size() != 1 || got->shape != wanted->shape || !name->ends_with("bias")) continue;
+      if (!got || !wanted || wanted->shape.size() != 1 || got->shape != wanted->shape || !name->ends_with("bias"))
+        continue;
       const auto classes = static_cast<std::size_t>(wanted->shape[0]);
-      if (std::any_of(right.begin(), right.end(), [&](double l) { return l >= static_cast<double>(classes); })) return {};
+      if (std::any_of(right.begin(), right.end(), [&](double l) { return l >= static_cast<double>(classes); }))
+        return {};
       const auto a = to_doubles(*got), w = to_doubles(*wanted);
       const auto fits = [&](const std::vector<double>& other) {
         std::vector<double> change(classes, 0.0);
@@ -116,11 +126,15 @@ class Causes {
       for (const int by : {1, -1}) {
         std::vector<double> moved = right;
         for (double& l : moved) l = std::fmod(l + by + static_cast<double>(classes), static_cast<double>(classes));
-        if (fits(moved)) return {fmt::format("the gradient is that of labels that are off by {}", by > 0 ? "one" : "minus one"), "labels are off by one"};
+        if (fits(moved))
+          return {fmt::format("the gradient is that of labels that are off by {}", by > 0 ? "one" : "minus one"),
+                  "labels are off by one"};
       }
       for (int other = 1; other < reference_.ring(); ++other)
-        if (const TensorView* theirs = reference_.labels(other); theirs && theirs->elements() == labels->elements() && fits(to_doubles(*theirs)))
-          return {fmt::format("the gradient is that of the labels of input {}", other), "labels belong to another input"};
+        if (const TensorView* theirs = reference_.labels(other);
+            theirs && theirs->elements() == labels->elements() && fits(to_doubles(*theirs)))
+          return {fmt::format("the gradient is that of the labels of input {}", other),
+                  "labels belong to another input"};
       return {};
     }
     return {};
@@ -130,7 +144,8 @@ class Causes {
   StepCause scaled() const {
     Sums sums;
     for (const auto& parameter : reference_.parameters())
-      in_pairs(gradient(parameter), reference_.expected(set_, "grad:" + parameter), [&](double a, double w) { sums.add(a, w); });
+      in_pairs(gradient(parameter), reference_.expected(set_, "grad:" + parameter),
+               [&](double a, double w) { sums.add(a, w); });
     const Fit fit = sums.fit();
     if (fit.left > 1e-2 || std::abs(fit.factor - 1) < 0.01) return {};
     Sums of_loss;
@@ -138,24 +153,32 @@ class Causes {
     const TensorView* labels = reference_.labels(0);
     const double batch = labels ? static_cast<double>(labels->elements()) : 0;
     if (std::abs(fit.factor / batch - 1) < 0.01)
-      return {fmt::format("every gradient is {:.4g} times the reference{}: the loss is summed over the batch where the mean is due", fit.factor,
-                          std::abs(of_loss.fit().factor / batch - 1) < 0.01 ? ", and so is the loss" : ""),
-              "loss is summed, not averaged"};
-    return {fmt::format("every gradient is {:.4g} times the reference: the loss or the learning rate is scaled", fit.factor), "gradients are scaled by a constant"};
+      return {
+          fmt::format(
+              "every gradient is {:.4g} times the reference{}: the loss is summed over the batch where the mean is due",
+              fit.factor, std::abs(of_loss.fit().factor / batch - 1) < 0.01 ? ", and so is the loss" : ""),
+          "loss is summed, not averaged"};
+    return {fmt::format("every gradient is {:.4g} times the reference: the loss or the learning rate is scaled",
+                        fit.factor),
+            "gradients are scaled by a constant"};
   }
 
   // The buffer holds g + c w.
   StepCause decayed() const {
     Sums sums;
     for (const auto& parameter : failing_with("grad:")) {
-      const TensorView *g = gradient(parameter), *wanted = reference_.expected(set_, "grad:" + parameter), *weight = reference_.weight(set_, parameter);
-      if (!g || !wanted || !weight || g->elements() != wanted->elements() || g->elements() != weight->elements()) continue;
+      const TensorView *g = gradient(parameter), *wanted = reference_.expected(set_, "grad:" + parameter),
+                       *weight = reference_.weight(set_, parameter);
+      if (!g || !wanted || !weight || g->elements() != wanted->elements() || g->elements() != weight->elements())
+        continue;
       const auto a = to_doubles(*g), w = to_doubles(*wanted), held = to_doubles(*weight);
       for (std::size_t i = 0; i < a.size(); ++i) sums.add(a[i] - w[i], held[i]);
     }
     const Fit fit = sums.fit();
     if (fit.left > 0.05) return {};
-    return {fmt::format("the gradients hold {:.3g} times the weights: weight decay is applied where none was asked for", fit.factor), "weight decay is baked in"};
+    return {fmt::format("the gradients hold {:.3g} times the weights: weight decay is applied where none was asked for",
+                        fit.factor),
+            "weight decay is baked in"};
   }
 
   StepCause statistics_kept() const {
@@ -165,7 +188,9 @@ class Causes {
       if (!now || !before || !same_bytes(*now, *before)) return {};
     }
     if (failing.empty()) return {};
-    return {fmt::format("{} BatchNorm statistics are those that were loaded: BatchNorm runs in eval mode", failing.size()), "BatchNorm runs in eval mode"};
+    return {
+        fmt::format("{} BatchNorm statistics are those that were loaded: BatchNorm runs in eval mode", failing.size()),
+        "BatchNorm runs in eval mode"};
   }
 
   // A statistic moves to (1 - m) s + m u. A wrong m scales every move alike; a variance over n for n - 1 scales u.
@@ -174,26 +199,36 @@ class Causes {
     if (failing.empty() || !failing_with("grad:").empty()) return {};
     Sums moves;
     for (const auto& buffer : failing) {
-      const TensorView *now = after_.find("weight:" + buffer), *wanted = reference_.expected(set_, "stat:" + buffer), *before = reference_.weight(set_, buffer);
-      if (!now || !wanted || !before || now->elements() != wanted->elements() || before->elements() != wanted->elements()) return {};
+      const TensorView *now = after_.find("weight:" + buffer), *wanted = reference_.expected(set_, "stat:" + buffer),
+                       *before = reference_.weight(set_, buffer);
+      if (!now || !wanted || !before || now->elements() != wanted->elements() ||
+          before->elements() != wanted->elements())
+        return {};
       const auto a = to_doubles(*now), w = to_doubles(*wanted), b = to_doubles(*before);
       for (std::size_t i = 0; i < a.size(); ++i) moves.add(a[i] - b[i], w[i] - b[i]);
     }
-    const bool variances = std::all_of(failing.begin(), failing.end(), [](const auto& name) { return name.ends_with("running_var"); });
+    const bool variances =
+        std::all_of(failing.begin(), failing.end(), [](const auto& name) { return name.ends_with("running_var"); });
     // First, since of many samples (n - 1) / n is hard to tell from a momentum, which would move the means too.
     for (const double momentum : {0.1, 0.01, 0.05, 0.001, 0.03, 0.003})
       if (const double samples = variances ? biased_over(failing.front(), momentum) : 0; samples > 1)
-        return {fmt::format("BatchNorm's running variances are biased: divided by n = {:.0f} where n - 1 is due", samples), "BatchNorm variance is biased"};
+        return {
+            fmt::format("BatchNorm's running variances are biased: divided by n = {:.0f} where n - 1 is due", samples),
+            "BatchNorm variance is biased"};
     if (const Fit fit = moves.fit(); fit.left < 1e-3)
-      return {fmt::format("BatchNorm statistics move {:.4g} times as far as they should: another momentum", fit.factor), "BatchNorm momentum differs"};
+      return {fmt::format("BatchNorm statistics move {:.4g} times as far as they should: another momentum", fit.factor),
+              "BatchNorm momentum differs"};
     return {};
   }
 
   // n if the buffer was moved towards the variance over n instead of n - 1 with this momentum; 0 otherwise.
   double biased_over(const std::string& buffer, double momentum) const {
-    const auto now = to_doubles(*after_.find("weight:" + buffer)), wanted = to_doubles(*reference_.expected(set_, "stat:" + buffer)), before = to_doubles(*reference_.weight(set_, buffer));
+    const auto now = to_doubles(*after_.find("weight:" + buffer)),
+               wanted = to_doubles(*reference_.expected(set_, "stat:" + buffer)),
+               before = to_doubles(*reference_.weight(set_, buffer));
     Sums sums;
-    for (std::size_t i = 0; i < now.size(); ++i) sums.add(now[i] - (1 - momentum) * before[i], wanted[i] - (1 - momentum) * before[i]);
+    for (std::size_t i = 0; i < now.size(); ++i)
+      sums.add(now[i] - (1 - momentum) * before[i], wanted[i] - (1 - momentum) * before[i]);
     const Fit fit = sums.fit();
     return fit.left < 1e-4 && fit.factor < 1 && fit.factor > 0.4 ? 1 / (1 - fit.factor) : 0;
   }
@@ -210,7 +245,8 @@ class Causes {
       }
     }
     if (count < 8 || rounded < count) return {};
-    return {"every gradient is exactly a bfloat16 number: the level computes in reduced precision", "computes in reduced precision (bfloat16)"};
+    return {"every gradient is exactly a bfloat16 number: the level computes in reduced precision",
+            "computes in reduced precision (bfloat16)"};
   }
 
   // Gradients are right and weights do not move by them.
@@ -219,16 +255,24 @@ class Causes {
     if (failing.size() != failing_.size()) return {};
     Sums sums;
     for (const auto& parameter : failing) {
-      const TensorView *v = gradient(parameter), *now = after_.find("weight:" + parameter), *before = reference_.weight(set_, parameter);
+      const TensorView *v = gradient(parameter), *now = after_.find("weight:" + parameter),
+                       *before = reference_.weight(set_, parameter);
       if (!v || !now || !before || v->elements() != now->elements() || v->elements() != before->elements()) return {};
       const auto u = to_doubles(*v), a = to_doubles(*now), b = to_doubles(*before);
       for (std::size_t i = 0; i < a.size(); ++i) sums.add(b[i] - a[i], u[i]);
     }
     const Fit fit = sums.fit();
-    const bool biases = failing.size() < reference_.parameters().size() && std::all_of(failing.begin(), failing.end(), [](const auto& name) { return name.ends_with("bias"); });
-    if (fit.left > 0.01 && biases) return {"the gradients are right, and biases do not move by them", "biases are not trained"};
-    if (fit.left > 0.01) return {"the gradients are right, and the weights do not move by them", "weights do not move by gradients"};
-    return {fmt::format("the gradients are right, and the weights move by {:.6g} times them where the learning rate is 1", fit.factor), "another learning rate is in use"};
+    const bool biases =
+        failing.size() < reference_.parameters().size() &&
+        std::all_of(failing.begin(), failing.end(), [](const auto& name) { return name.ends_with("bias"); });
+    if (fit.left > 0.01 && biases)
+      return {"the gradients are right, and biases do not move by them", "biases are not trained"};
+    if (fit.left > 0.01)
+      return {"the gradients are right, and the weights do not move by them", "weights do not move by gradients"};
+    return {
+        fmt::format("the gradients are right, and the weights move by {:.6g} times them where the learning rate is 1",
+                    fit.factor),
+        "another learning rate is in use"};
   }
 
   const TrainReference& reference_;
@@ -239,7 +283,8 @@ class Causes {
 
 }  // namespace
 
-StepCause step_cause(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, const std::vector<Deviation>& failing) {
+StepCause step_cause(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
+                     const SafeTensors& after, const std::vector<Deviation>& failing) {
   return Causes(reference, set, loss, after, failing).find();
 }
 

@@ -17,7 +17,8 @@ using Kind = OutputVerdict::Kind;
 
 const TrainReference::Fault* least_fault(const TrainReference& reference) {
   const auto& all = reference.faults();
-  const auto least = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
+  const auto least = std::min_element(all.begin(), all.end(),
+                                      [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
   return least == all.end() ? nullptr : &*least;
 }
 
@@ -39,7 +40,8 @@ void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& ve
 }
 
 void add_steps(Lines& lines, const TrainEvidence& training) {
-  for (const auto& [set, title] : {std::pair{"probe1", "loss, gradients and statistics, probe weights 1"}, {"probe2", "loss, gradients and statistics, probe weights 2"},
+  for (const auto& [set, title] : {std::pair{"probe1", "loss, gradients and statistics, probe weights 1"},
+                                   {"probe2", "loss, gradients and statistics, probe weights 2"},
                                    {"timed", "loss, gradients and statistics, timed weights"}}) {
     const auto found = training.steps.find(set);
     Line line{title, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
@@ -47,7 +49,9 @@ void add_steps(Lines& lines, const TrainEvidence& training) {
       add_verdict(lines, line, std::nullopt, "the level did not get that far");
       continue;
     }
-    line.value = std::isfinite(found->second.worst_ratio) ? fmt::format("{:.2f} of eager's envelope", found->second.worst_ratio) : "";
+    line.value = std::isfinite(found->second.worst_ratio)
+                     ? fmt::format("{:.2f} of eager's envelope", found->second.worst_ratio)
+                     : "";
     if (found->second.kind == Kind::equal_looser) {
       line.bound = fmt::format("{:.0f}", reassociated_limit);
       line.detail = "looser numerics: the level declares an algorithm that adds in another order";
@@ -57,24 +61,39 @@ void add_steps(Lines& lines, const TrainEvidence& training) {
 }
 
 void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
-  add_verdict(lines, {"losses follow inputs and labels", "observed", training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(), training.losses->worst_ratio) : "", "", "80", ""},
+  add_verdict(lines,
+              {"losses follow inputs and labels", "observed",
+               training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
+                                             training.losses->worst_ratio)
+                               : "",
+               "", "80", ""},
               training.losses, "the level did not get that far");
 }
 
 void add_optimiser(Lines& lines, const TrainEvidence& training) {
   for (const auto& rule : training.rules)
-    add_verdict(lines, {"optimiser: " + rule.name, "observed", "", rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "", "1", ""}, rule.verdict, rule.note);
-  if (training.rules.empty()) add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt, "the level did not get that far");
+    add_verdict(lines,
+                {"optimiser: " + rule.name, "observed", "",
+                 rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "", "1", ""},
+                rule.verdict, rule.note);
+  if (training.rules.empty())
+    add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt,
+                "the level did not get that far");
   Line line{"a step after timing", "observed", "not_checked", "", "every restart", ""};
   if (training.updates_checked > 0) {
-    line.value = fmt::format("{} of {} restarts", training.updates_checked - training.updates_failed, training.updates_checked);
+    line.value =
+        fmt::format("{} of {} restarts", training.updates_checked - training.updates_failed, training.updates_checked);
     line.result = "pass";
-    line.detail = std::isfinite(training.rate_error) ? fmt::format("sees a learning rate that is wrong by {:.1g}%", 100 * std::max(6 * training.rate_error, 1e-5))
-                                                     : "weights moved too little to see the learning rate; the momentum buffers were compared";
+    line.detail = std::isfinite(training.rate_error)
+                      ? fmt::format("sees a learning rate that is wrong by {:.1g}%",
+                                    100 * std::max(6 * training.rate_error, 1e-5))
+                      : "weights moved too little to see the learning rate; the momentum buffers were compared";
   }
   if (training.update_failure) {
     line.detail = training.update_failure->reason;
-    lines.fail(line, training.update_failure->kind, fmt::format("a step after timing: {}", training.update_failure->reason), training.update_failure->reason_short);
+    lines.fail(line, training.update_failure->kind,
+               fmt::format("a step after timing: {}", training.update_failure->reason),
+               training.update_failure->reason_short);
   } else {
     lines.add(line);
   }
@@ -93,35 +112,52 @@ void add_optimiser(Lines& lines, const TrainEvidence& training) {
 void add_losses(Lines& lines, const Evidence& evidence) {
   Line line{"losses while timing are finite", "observed", "not_checked", "", "every block", ""};
   if (evidence.blocks_checked > 0) {
-    line.value = fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
+    line.value =
+        fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
     line.result = "pass";
   }
   if (!evidence.block_failure) return lines.add(line);
   line.detail = evidence.block_failure->reason;
-  lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason), evidence.block_failure->reason_short);
+  lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason),
+             evidence.block_failure->reason_short);
 }
 
 void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
   if (!reference.has_dropout()) return;
-  add_verdict(lines, {"dropout", "observed", "", fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()), "|z| < 4, scatter within 2", ""}, training.dropout,
-              "the level did not get that far");
-  add_verdict(lines, {"eval mode leaves dropout out", "observed", "", "two runs are the same bytes", "", ""}, training.evaluation, training.evaluation_note);
+  add_verdict(
+      lines,
+      {"dropout", "observed", "", fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
+       "|z| < 4, scatter within 2", ""},
+      training.dropout, "the level did not get that far");
+  add_verdict(lines, {"eval mode leaves dropout out", "observed", "", "two runs are the same bytes", "", ""},
+              training.evaluation, training.evaluation_note);
 }
 
-bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training) {
+bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence,
+                  const TrainEvidence& training) {
   lines.add({"reference", "observed", "pass", "one step of the module in float64", "", "", false});
   const double widest = reference.widest_gradient_envelope();
-  lines.add({"gradients are sharp", "observed", widest <= weak_gradient ? "pass" : "fail", fmt::format("{:.2g} (relative) between legitimate runs", widest), fmt::format("{:.0e}", weak_gradient),
+  lines.add({"gradients are sharp", "observed", widest <= weak_gradient ? "pass" : "fail",
+             fmt::format("{:.2g} (relative) between legitimate runs", widest), fmt::format("{:.0e}", weak_gradient),
              widest <= weak_gradient ? "" : "weak gradient proof", false});
-  Line planted{"planted faults are seen", "observed", "not_checked", "", fmt::format("{:.0f} times the bound", power_limit), "no fault could be planted in this network", false};
+  Line planted{"planted faults are seen",
+               "observed",
+               "not_checked",
+               "",
+               fmt::format("{:.0f} times the bound", power_limit),
+               "no fault could be planted in this network",
+               false};
   if (const auto* least = least_fault(reference)) {
-    planted.value = fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
+    planted.value =
+        fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
     planted.result = least->times_bound >= power_limit ? "pass" : "fail";
     planted.detail = planted.result == "fail" ? least->sentence : "";
   }
   lines.add(planted);
   if (evidence.own_spread > 0)
-    lines.add({"repeatability", "observed", "pass", fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread), "", "not deterministic: its own spread joins the envelope", true});
+    lines.add({"repeatability", "observed", "pass",
+               fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread), "",
+               "not deterministic: its own spread joins the envelope", true});
   bool weak = train_power(reference).weak;
   for (const char* set : {"probe1", "probe2", "timed"}) weak = weak || !training.steps.contains(set);
   return weak;
@@ -142,16 +178,19 @@ TrainPower train_power(const TrainReference& reference) {
   if (!reference.weak().empty())
     out.reason = reference.weak();
   else if (const double widest = reference.widest_gradient_envelope(); widest > weak_gradient)
-    out.reason = fmt::format("weak gradient proof: legitimate runs of eager part by {:.2g}, where {:.0e} is wanted", widest, weak_gradient);
+    out.reason = fmt::format("weak gradient proof: legitimate runs of eager part by {:.2g}, where {:.0e} is wanted",
+                             widest, weak_gradient);
   else if (!least)
     out.reason = "no fault could be planted in this network";
   else if (least->times_bound < power_limit)
-    out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed", least->name, least->times_bound, power_limit);
+    out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",
+                             least->name, least->times_bound, power_limit);
   out.weak = !out.reason.empty();
   return out;
 }
 
-Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training) {
+Certificate train_certificate(const TrainReference& reference, const Evidence& evidence,
+                              const TrainEvidence& training) {
   Lines lines;
   add_steps(lines, training);
   add_ring(lines, reference, training);
@@ -170,8 +209,11 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   out.reason_short = lines.brief();
   json first;
   for (const char* set : {"probe1", "probe2", "timed"})
-    if (const auto found = training.steps.find(set); first.is_null() && found != training.steps.end() && !found->second.first_difference.empty()) first = found->second.first_difference;
-  if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty()) first = training.update_failure->first_difference;
+    if (const auto found = training.steps.find(set);
+        first.is_null() && found != training.steps.end() && !found->second.first_difference.empty())
+      first = found->second.first_difference;
+  if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty())
+    first = training.update_failure->first_difference;
   out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},
                {"weak", weak},
                {"observed", lines.count("observed")},

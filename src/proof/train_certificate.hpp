@@ -7,7 +7,8 @@
 
 namespace strata::proof {
 
-// What the driver gathers beside Evidence, whose blocks here are losses. What is missing becomes `not_checked`, never `pass`.
+// What the driver gathers beside Evidence, whose blocks here are losses. What is missing becomes `not_checked`, never
+// `pass`.
 struct TrainEvidence {
   std::map<std::string, OutputVerdict> steps;  // the gradient probe by weight set
   std::optional<OutputVerdict> losses;         // of the whole ring
@@ -22,9 +23,9 @@ struct TrainEvidence {
   int updates_checked = 0;  // steps after the last timed block of a restart
   int updates_failed = 0;
   std::optional<OutputVerdict> update_failure;  // the first
-  double rate_error = 0;       // relative standard error of the learning rate seen, the worst of the restarts
-  int counts_checked = 0;      // answers of `state` whose step and learning rate were those that are due
-  std::string counts_wrong;    // the first that was not
+  double rate_error = 0;     // relative standard error of the learning rate seen, the worst of the restarts
+  int counts_checked = 0;    // answers of `state` whose step and learning rate were those that are due
+  std::string counts_wrong;  // the first that was not
 
   void add_update(const UpdateVerdict& update);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges single training steps of a level, always from a state that was loaded or read, never by trajectory: two correct
-// trajectories part by themselves. Pure functions on the tensors that `prove` and `state` write (docs/protocol.md).
-// Formulas, bounds and the experiments behind them: docs/method.md, "Training".
+// Judges single training steps of a level, always from a state that was loaded or read, never by trajectory: two
+// correct trajectories part by themselves. Pure functions on the tensors that `prove` and `state` write
+// (docs/protocol.md). Formulas, bounds and the experiments behind them: docs/method.md, "Training".
 #pragma once
 
 #include "proof/outputs.hpp"
@@ -9,43 +9,52 @@
 
 namespace strata::proof {
 
-// The optimiser of the gradient probe: the first step of a parameter without a buffer leaves its gradient in `momentum:`.
+// The optimiser of the gradient probe: the first step of a parameter without a buffer leaves its gradient in
+// `momentum:`.
 nlohmann::json probe_optimiser();
 // One that moves no weight.
 nlohmann::json still_optimiser();
 
-// What of a probe step differs by more than its bound. `what`: "loss", "grad:<p>", "stat:<b>", "step:<p>" (w' is not w - v').
+// What of a probe step differs by more than its bound. `what`: "loss", "grad:<p>", "stat:<b>", "step:<p>" (w' is not w
+// - v').
 struct Deviation {
   std::string what;
   double ratio;  // in units of the envelope; infinite: missing, of another shape, or not finite
 };
 
-// One probe step on input 0 of `set`, with dropout off: `loss` as prove wrote it, `after` the state. Within 8 envelopes:
-// loss |L - L64| / |L64|; gradient ||g - g64|| / (||g64|| + 0.01 R sqrt(n)); BatchNorm statistic ||s - s64|| / ||s64||;
-// and w' = w - v' in every element, to 4 units in the last place of |w| + |v'|.
-OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, Tolerance tolerance = {});
+// One probe step on input 0 of `set`, with dropout off: `loss` as prove wrote it, `after` the state. Within 8
+// envelopes: loss |L - L64| / |L64|; gradient ||g - g64|| / (||g64|| + 0.01 R sqrt(n)); BatchNorm statistic ||s - s64||
+// / ||s64||; and w' = w - v' in every element, to 4 units in the last place of |w| + |v'|.
+OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
+                              const SafeTensors& after, Tolerance tolerance = {});
 
-// Losses `<i>/loss` of the ring from the weights of `probe1`, dropout off: that of every entry must be the reference's, since gradients are compared
-// on input 0 alone. The envelope is input 0's, so ten times the bound is allowed (80 envelopes); losses of other data part by percents.
+// Losses `<i>/loss` of the ring from the weights of `probe1`, dropout off: that of every entry must be the reference's,
+// since gradients are compared on input 0 alone. The envelope is input 0's, so ten times the bound is allowed (80
+// envelopes); losses of other data part by percents.
 OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& losses, Tolerance tolerance = {});
 
-// Largest gradient_error between repetitions of one probe step and the first: how far a level that is not deterministic parts from itself.
+// Largest gradient_error between repetitions of one probe step and the first: how far a level that is not deterministic
+// parts from itself.
 double gradient_spread(const TrainReference& reference, std::string_view set, const std::vector<SafeTensors>& states);
 
-// One step of the case's optimiser between two states. `gradient`: a state whose `momentum:` holds the gradient at `before`.
-// v' = mu v + (1 - dampening)(g + wd w), w' = w - lr (nesterov ? g + wd w + mu v' : v'). Each v' within
-// 8 2^-24 (mu ||v|| + ||g|| + wd ||w||) + (1e-5 + 4 spread) ||g||; each element of w' to 4 units in the last place, given v' as read.
-// The learning rate in use is <w - w', u> / <u, u> over the elements that move by more than 8 units in the last place, where rounding
-// is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5.
+// One step of the case's optimiser between two states. `gradient`: a state whose `momentum:` holds the gradient at
+// `before`. v' = mu v + (1 - dampening)(g + wd w), w' = w - lr (nesterov ? g + wd w + mu v' : v'). Each v' within 8
+// 2^-24 (mu ||v|| + ||g|| + wd ||w||) + (1e-5 + 4 spread) ||g||; each element of w' to 4 units in the last place, given
+// v' as read. The learning rate in use is <w - w', u> / <u, u> over the elements that move by more than 8 units in the
+// last place, where rounding is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5.
 struct UpdateVerdict {
   OutputVerdict verdict;
-  double rate = 0, rate_error = 0;  // learning rate seen and its relative standard error; 0 and infinite: nothing moved far enough
+  double rate = 0,
+         rate_error =
+             0;  // learning rate seen and its relative standard error; 0 and infinite: nothing moved far enough
 };
-UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors& gradient, const SafeTensors& after, const nlohmann::json& optimiser, double lr,
-                           double spread);
+UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
+                           const SafeTensors& gradient, const SafeTensors& after, const nlohmann::json& optimiser,
+                           double lr, double spread);
 
-// Two steps from the same weights, so that the gradient cancels: with U = w - w', U_b - factor U_a must be `scale` times the tensor
-// `prefix`<p> of `term` (nullptr: zero). Allowed per tensor: 8 2^-24 ((1 + factor) ||w|| + ||U_b|| + factor ||U_a||) + 1e-5 ||term|| + spread (||U_a|| + ||U_b||).
+// Two steps from the same weights, so that the gradient cancels: with U = w - w', U_b - factor U_a must be `scale`
+// times the tensor `prefix`<p> of `term` (nullptr: zero). Allowed per tensor: 8 2^-24 ((1 + factor) ||w|| + ||U_b|| +
+// factor ||U_a||) + 1e-5 ||term|| + spread (||U_a|| + ||U_b||).
 struct Pair {
   const SafeTensors *before, *a, *b;
   double factor = 1;
@@ -53,18 +62,21 @@ struct Pair {
   std::string prefix;
   double scale = 0;
 };
-OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread, const std::string& fault);
+OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread,
+                         const std::string& fault);
 
-// Losses of one input with dropout as given, against eager's: mean by |z| < 4 (false alarms 1e-4), standard deviation within a factor 2
-// (ln of the ratio of two variances of 64 has a deviation of 0.25 for normal losses and 0.35 at kurtosis 5, so ln 4 lies 3.9 off: under
-// 1e-4), and consecutive losses that are equal at most a quarter of the pairs more often than eager's.
+// Losses of one input with dropout as given, against eager's: mean by |z| < 4 (false alarms 1e-4), standard deviation
+// within a factor 2 (ln of the ratio of two variances of 64 has a deviation of 0.25 for normal losses and 0.35 at
+// kurtosis 5, so ln 4 lies 3.9 off: under 1e-4), and consecutive losses that are equal at most a quarter of the pairs
+// more often than eager's.
 OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<double>& level);
 
 // Why a probe step may have failed: what the deviating tensors look like instead. Empty sentence: nothing is known.
 struct StepCause {
   std::string sentence, brief;
 };
-StepCause step_cause(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, const std::vector<Deviation>& failing);
+StepCause step_cause(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
+                     const SafeTensors& after, const std::vector<Deviation>& failing);
 
 // A verdict that is unequal, with its reasons.
 OutputVerdict not_equal(std::string reason, std::string brief, std::string where = {});

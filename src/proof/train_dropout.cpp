@@ -27,22 +27,31 @@ Moments moments_of(const std::vector<double>& values) {
 
 OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<double>& level) {
   OutputVerdict out;
-  if (eager.size() < 2 || level.size() < 2) return not_equal("there are too few losses with dropout to compare", "too few losses with dropout");
+  if (eager.size() < 2 || level.size() < 2)
+    return not_equal("there are too few losses with dropout to compare", "too few losses with dropout");
   for (const double loss : level)
-    if (!std::isfinite(loss)) return not_equal("a loss with dropout is not finite", "loss with dropout is not finite", "dropout");
+    if (!std::isfinite(loss))
+      return not_equal("a loss with dropout is not finite", "loss with dropout is not finite", "dropout");
   const Moments wanted = moments_of(eager), got = moments_of(level);
   if (wanted.variance == 0) return out;  // a dropout that changes nothing in eager shows nothing
   if (got.repeats > wanted.repeats + 0.25)
-    return not_equal(fmt::format("with dropout, {:.0f}% of consecutive losses are equal where eager's are in {:.0f}%: {}", 100 * got.repeats, 100 * wanted.repeats,
-                                 got.variance == 0 ? "dropout is not applied" : "masks are drawn once and kept"),
-                     got.variance == 0 ? "dropout is not applied" : "dropout masks are reused", "dropout");
+    return not_equal(
+        fmt::format("with dropout, {:.0f}% of consecutive losses are equal where eager's are in {:.0f}%: {}",
+                    100 * got.repeats, 100 * wanted.repeats,
+                    got.variance == 0 ? "dropout is not applied" : "masks are drawn once and kept"),
+        got.variance == 0 ? "dropout is not applied" : "dropout masks are reused", "dropout");
   const double factor = std::sqrt(got.variance / wanted.variance);
-  const double z = (got.mean - wanted.mean) / std::sqrt(wanted.variance / static_cast<double>(eager.size()) + got.variance / static_cast<double>(level.size()));
+  const double z = (got.mean - wanted.mean) / std::sqrt(wanted.variance / static_cast<double>(eager.size()) +
+                                                        got.variance / static_cast<double>(level.size()));
   if (!(factor < 2 && factor > 0.5))
-    return not_equal(fmt::format("with dropout the losses scatter {:.3g} times as much as eager's (allowed: 0.5 to 2): another probability, or fewer layers that drop", factor),
+    return not_equal(fmt::format("with dropout the losses scatter {:.3g} times as much as eager's (allowed: 0.5 to 2): "
+                                 "another probability, or fewer layers that drop",
+                                 factor),
                      "losses scatter otherwise under dropout", "dropout");
   if (!(std::abs(z) < 4))
-    return not_equal(fmt::format("with dropout the mean loss is {:.5g} where eager's is {:.5g} (z = {:.1f}, allowed 4): another probability, or kept values are not scaled", got.mean, wanted.mean, z),
+    return not_equal(fmt::format("with dropout the mean loss is {:.5g} where eager's is {:.5g} (z = {:.1f}, allowed "
+                                 "4): another probability, or kept values are not scaled",
+                                 got.mean, wanted.mean, z),
                      "mean loss under dropout differs", "dropout");
   out.worst_ratio = std::abs(z) / 4;
   return out;

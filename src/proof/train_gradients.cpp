@@ -14,7 +14,8 @@ namespace strata::proof {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double floor_share = 0.01;  // of the root mean square of all gradients: tensors whose true gradient is zero are rounding only
+constexpr double floor_share =
+    0.01;  // of the root mean square of all gradients: tensors whose true gradient is zero are rounding only
 
 double error_of(const TensorView* actual, const TensorView* wanted, double floor) {
   if (!actual || !wanted || actual->elements() != wanted->elements() || !is_floating(actual->dtype)) return infinity;
@@ -24,7 +25,9 @@ double error_of(const TensorView* actual, const TensorView* wanted, double floor
 
 // Largest |w' - (w - v)| in units of 4 units in the last place of |w| + |v|.
 double step_ratio(const TensorView* before, const TensorView* moved_by, const TensorView* after) {
-  if (!before || !moved_by || !after || before->elements() != moved_by->elements() || before->elements() != after->elements()) return infinity;
+  if (!before || !moved_by || !after || before->elements() != moved_by->elements() ||
+      before->elements() != after->elements())
+    return infinity;
   const auto w = to_doubles(*before), v = to_doubles(*moved_by), now = to_doubles(*after);
   double worst = 0;
   for (std::size_t i = 0; i < w.size(); ++i) {
@@ -39,13 +42,19 @@ double step_ratio(const TensorView* before, const TensorView* moved_by, const Te
 std::string list_of(const std::vector<Deviation>& failing) {
   std::string out;
   for (std::size_t i = 0; i < std::min<std::size_t>(failing.size(), 3); ++i)
-    out += fmt::format("{}{}{}", i ? ", " : "", failing[i].what, std::isfinite(failing[i].ratio) ? fmt::format(" ({:.3g} times eager's envelope)", failing[i].ratio) : " (missing, or not finite)");
+    out +=
+        fmt::format("{}{}{}", i ? ", " : "", failing[i].what,
+                    std::isfinite(failing[i].ratio) ? fmt::format(" ({:.3g} times eager's envelope)", failing[i].ratio)
+                                                    : " (missing, or not finite)");
   return out + (failing.size() > 3 ? fmt::format(" and {} more", failing.size() - 3) : "");
 }
 
-// The loss if it differs (the fault lies in the forward pass), else the failing gradient that is nearest to the loss: backward errors spread from there.
+// The loss if it differs (the fault lies in the forward pass), else the failing gradient that is nearest to the loss:
+// backward errors spread from there.
 std::string first_of(const TrainReference& reference, const std::vector<Deviation>& failing) {
-  const auto has = [&](const std::string& what) { return std::any_of(failing.begin(), failing.end(), [&](const Deviation& d) { return d.what == what; }); };
+  const auto has = [&](const std::string& what) {
+    return std::any_of(failing.begin(), failing.end(), [&](const Deviation& d) { return d.what == what; });
+  };
   if (has("loss")) return "loss";
   const auto& order = reference.parameters();
   for (std::size_t i = order.size(); i-- > 0;)
@@ -56,7 +65,8 @@ std::string first_of(const TrainReference& reference, const std::vector<Deviatio
 }  // namespace
 
 nlohmann::json probe_optimiser() {
-  return {{"name", "sgd"}, {"lr", 1.0}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0}, {"nesterov", false}, {"schedule", nullptr}};
+  return {{"name", "sgd"},       {"lr", 1.0},         {"momentum", 0.9},    {"dampening", 0.0},
+          {"weight_decay", 0.0}, {"nesterov", false}, {"schedule", nullptr}};
 }
 
 nlohmann::json still_optimiser() {
@@ -74,20 +84,26 @@ OutputVerdict not_equal(std::string reason, std::string brief, std::string where
   return out;
 }
 
-OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss, const SafeTensors& after, Tolerance tolerance) {
-  if (!reference.has_set(set)) return not_equal(fmt::format("the bundle has no training reference for {} weights", set), "no reference");
+OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
+                              const SafeTensors& after, Tolerance tolerance) {
+  if (!reference.has_set(set))
+    return not_equal(fmt::format("the bundle has no training reference for {} weights", set), "no reference");
   const double floor = floor_share * reference.grad_floor(set);
   std::vector<Deviation> all;
   const auto judge = [&](const std::string& what, const TensorView* actual, double floor_scale) {
     const double envelope = reference.envelope(set, what);
-    all.push_back({what, error_of(actual, reference.expected(set, what), floor_scale) / (envelope + std::min(tolerance.own_spread, strict_limit * envelope))});
+    all.push_back({what, error_of(actual, reference.expected(set, what), floor_scale) /
+                             (envelope + std::min(tolerance.own_spread, strict_limit * envelope))});
   };
   judge("loss", loss.find("0/loss"), 0);
-  for (const auto& parameter : reference.parameters()) judge("grad:" + parameter, after.find("momentum:" + parameter), floor);
+  for (const auto& parameter : reference.parameters())
+    judge("grad:" + parameter, after.find("momentum:" + parameter), floor);
   for (const auto& buffer : reference.statistics(set)) judge("stat:" + buffer, after.find("weight:" + buffer), 0);
   for (const auto& parameter : reference.parameters()) {
     const TensorView* v = after.find("momentum:" + parameter);
-    if (v) all.push_back({"step:" + parameter, strict_limit * step_ratio(reference.weight(set, parameter), v, after.find("weight:" + parameter))});
+    if (v)
+      all.push_back({"step:" + parameter, strict_limit * step_ratio(reference.weight(set, parameter), v,
+                                                                    after.find("weight:" + parameter))});
   }
   OutputVerdict out;
   std::vector<Deviation> failing;
@@ -103,9 +119,10 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
   }
   std::stable_sort(failing.begin(), failing.end(), [](const auto& a, const auto& b) { return a.ratio > b.ratio; });
   const auto cause = step_cause(reference, set, loss, after, failing);
-  auto verdict = not_equal(fmt::format("{} of {} values of a training step on {} weights differ: {}{}", failing.size(), all.size(), set, list_of(failing),
-                                       cause.sentence.empty() ? "" : "; " + cause.sentence),
-                           cause.brief.empty() ? first_of(reference, failing) + " differs" : cause.brief, first_of(reference, failing));
+  auto verdict = not_equal(
+      fmt::format("{} of {} values of a training step on {} weights differ: {}{}", failing.size(), all.size(), set,
+                  list_of(failing), cause.sentence.empty() ? "" : "; " + cause.sentence),
+      cause.brief.empty() ? first_of(reference, failing) + " differs" : cause.brief, first_of(reference, failing));
   verdict.worst_ratio = out.worst_ratio;
   return verdict;
 }
@@ -119,8 +136,11 @@ OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& l
     const double ratio = error_of(got, wanted, 0) / envelope;
     out.worst_ratio = std::max(out.worst_ratio, ratio);
     if (ratio <= limit) continue;
-    auto verdict = not_equal(fmt::format("the loss of input {} is {} where {:.7g} is due: inputs or labels of the ring are not those given", i, got && got->elements() == 1 ? fmt::format("{:.7g}", value_at(*got, 0)) : "missing",
-                                         value_at(*wanted, 0)), "loss follows other data", "loss");
+    auto verdict = not_equal(
+        fmt::format("the loss of input {} is {} where {:.7g} is due: inputs or labels of the ring are not those given",
+                    i, got && got->elements() == 1 ? fmt::format("{:.7g}", value_at(*got, 0)) : "missing",
+                    value_at(*wanted, 0)),
+        "loss follows other data", "loss");
     verdict.worst_ratio = ratio;
     return verdict;
   }
@@ -131,7 +151,8 @@ double gradient_spread(const TrainReference& reference, std::string_view set, co
   double spread = 0;
   for (std::size_t i = 1; i < states.size(); ++i)
     for (const auto& parameter : reference.parameters()) {
-      const double error = error_of(states[i].find("momentum:" + parameter), states[0].find("momentum:" + parameter), floor_share * reference.grad_floor(set));
+      const double error = error_of(states[i].find("momentum:" + parameter), states[0].find("momentum:" + parameter),
+                                    floor_share * reference.grad_floor(set));
       if (std::isfinite(error)) spread = std::max(spread, error);
     }
   return spread;

@@ -17,7 +17,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
-  return fail(fmt::format("{}: {}", path.string(), what), "The captured network is damaged; delete its folder and run again.");
+  return fail(fmt::format("{}: {}", path.string(), what),
+              "The captured network is damaged; delete its folder and run again.");
 }
 
 }  // namespace
@@ -37,7 +38,8 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
     for (const char* set : {"timed", "probe1", "probe2"})
       if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
     for (const auto& [name, fault] : about.at("faults").items())
-      out.faults_.push_back({name, fault.value("sentence", name), fault.at("times_bound").is_number() ? fault["times_bound"].get<double>() : HUGE_VAL});
+      out.faults_.push_back({name, fault.value("sentence", name),
+                             fault.at("times_bound").is_number() ? fault["times_bound"].get<double>() : HUGE_VAL});
     out.weak_ = about.value("weak", std::string());
     if (about.contains("dropout")) {
       out.dropout_layers_ = static_cast<int>(about["dropout"].at("layers").size());
@@ -67,9 +69,11 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   }
   for (const auto& [buffer, error] : envelope.at("stat").items()) set.envelope["stat:" + buffer] = error.get<double>();
   for (const auto& [what, error] : set.envelope)
-    if (!set.reference.find("0/" + what)) return damaged(file, fmt::format("lacks '0/{}', which train.json lists", what));
+    if (!set.reference.find("0/" + what))
+      return damaged(file, fmt::format("lacks '0/{}', which train.json lists", what));
   for (int i = 0; i < (name == "probe1" ? ring() : 1); ++i)
-    if (const auto* loss = set.reference.find(fmt::format("{}/loss", i)); !loss || loss->elements() != 1) return damaged(file, fmt::format("lacks '{}/loss', or it is not one number", i));
+    if (const auto* loss = set.reference.find(fmt::format("{}/loss", i)); !loss || loss->elements() != 1)
+      return damaged(file, fmt::format("lacks '{}/loss', or it is not one number", i));
   sets_.emplace(name, std::move(set));
   return {};
 }
@@ -79,7 +83,9 @@ const TensorView* TrainReference::expected(std::string_view set, std::string_vie
   return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("0/{}", name));
 }
 
-const TensorView* TrainReference::loss(int index) const { return sets_.find("probe1")->second.reference.find(fmt::format("{}/loss", index)); }
+const TensorView* TrainReference::loss(int index) const {
+  return sets_.find("probe1")->second.reference.find(fmt::format("{}/loss", index));
+}
 
 double TrainReference::envelope(std::string_view set, std::string_view name) const {
   constexpr double least = 8 * 0x1p-24;  // one lucky run would accuse its neighbours
@@ -114,13 +120,17 @@ const TensorView* TrainReference::weight(std::string_view set, std::string_view 
   return found == sets_.end() ? nullptr : found->second.weights.find(name);
 }
 
-const TensorView* TrainReference::labels(int index) const { return labels_ ? labels_->find(fmt::format("{}/labels", index)) : nullptr; }
+const TensorView* TrainReference::labels(int index) const {
+  return labels_ ? labels_->find(fmt::format("{}/labels", index)) : nullptr;
+}
 
 double learning_rate(const json& optimiser, std::int64_t step) {
   const double lr = optimiser.value("lr", 0.01);
   const json schedule = optimiser.value("schedule", json());
   if (!schedule.is_object()) return lr;
-  if (schedule.value("name", "") == "step") return lr * std::pow(schedule.value("gamma", 1.0), std::floor(static_cast<double>(step) / schedule.value("every", 1)));
+  if (schedule.value("name", "") == "step")
+    return lr *
+           std::pow(schedule.value("gamma", 1.0), std::floor(static_cast<double>(step) / schedule.value("every", 1)));
   return lr * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / schedule.value("steps", 1))) / 2;
 }
 

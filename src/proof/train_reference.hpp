@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bundle of mode train as the proof sees it (docs/bundle.md): loss, gradients and BatchNorm statistics of one float64 step for
-// each weight set, the envelopes of legitimate float32 steps, planted faults and eager's losses with dropout.
+// A bundle of mode train as the proof sees it (docs/bundle.md): loss, gradients and BatchNorm statistics of one float64
+// step for each weight set, the envelopes of legitimate float32 steps, planted faults and eager's losses with dropout.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,9 @@ class TrainReference {
   double envelope(std::string_view set, std::string_view name) const;  // E0 of the same names
   double grad_floor(std::string_view set) const;                       // root mean square of all gradients of the set
   double widest_gradient_envelope() const;                             // over the probe sets
-  const std::vector<std::string>& parameters() const { return parameters_; }  // that have a gradient, in the module's order
+  const std::vector<std::string>& parameters() const {
+    return parameters_;
+  }  // that have a gradient, in the module's order
   std::vector<std::string> statistics(std::string_view set) const;
   const TensorView* weight(std::string_view set, std::string_view name) const;  // of weights/<set>.safetensors
   const SafeTensors& weights(std::string_view set) const { return sets_.find(set)->second.weights; }

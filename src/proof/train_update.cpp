@@ -29,7 +29,8 @@ struct Sgd {
 };
 
 Sgd sgd_of(const json& optimiser, double lr) {
-  return {lr, optimiser.value("momentum", 0.9), optimiser.value("dampening", 0.0), optimiser.value("weight_decay", 0.0001), optimiser.value("nesterov", false)};
+  return {lr, optimiser.value("momentum", 0.9), optimiser.value("dampening", 0.0),
+          optimiser.value("weight_decay", 0.0001), optimiser.value("nesterov", false)};
 }
 
 // The tensors of one parameter around one step; v and v' are empty without a buffer.
@@ -42,11 +43,15 @@ std::optional<Values> read(const SafeTensors& state, const std::string& name) {
   return tensor ? std::optional(to_doubles(*tensor)) : std::nullopt;
 }
 
-std::optional<Parameter> parameter_of(const std::string& name, const SafeTensors& before, const SafeTensors& gradient, const SafeTensors& after) {
-  const auto w = read(before, "weight:" + name), g = read(gradient, "momentum:" + name), now = read(after, "weight:" + name);
+std::optional<Parameter> parameter_of(const std::string& name, const SafeTensors& before, const SafeTensors& gradient,
+                                      const SafeTensors& after) {
+  const auto w = read(before, "weight:" + name), g = read(gradient, "momentum:" + name),
+             now = read(after, "weight:" + name);
   if (!w || !g || !now || w->size() != g->size() || w->size() != now->size()) return std::nullopt;
-  Parameter out{*w, read(before, "momentum:" + name).value_or(Values()), *g, *now, read(after, "momentum:" + name).value_or(Values())};
-  if ((!out.v.empty() && out.v.size() != w->size()) || (!out.v_after.empty() && out.v_after.size() != w->size())) return std::nullopt;
+  Parameter out{*w, read(before, "momentum:" + name).value_or(Values()), *g, *now,
+                read(after, "momentum:" + name).value_or(Values())};
+  if ((!out.v.empty() && out.v.size() != w->size()) || (!out.v_after.empty() && out.v_after.size() != w->size()))
+    return std::nullopt;
   return out;
 }
 
@@ -70,20 +75,23 @@ double mismatch(const Parameter& p, const Sgd& sgd, double spread, Rate& rate) {
   if (!p.v_after.empty()) {
     Values off(d.size());
     for (std::size_t i = 0; i < off.size(); ++i) off[i] = p.v_after[i] - v[i];
-    const double allowed = rounding * (sgd.momentum * norm(p.v) + g_norm + sgd.weight_decay * norm(p.w)) + loose * g_norm + 1e-37;
+    const double allowed =
+        rounding * (sgd.momentum * norm(p.v) + g_norm + sgd.weight_decay * norm(p.w)) + loose * g_norm + 1e-37;
     worst = norm(off) / allowed;
     if (!std::isfinite(worst)) return infinity;
   } else if (sgd.momentum > 0) {
     return infinity;
   }
-  const bool by_gradient = p.v_after.empty() || sgd.nesterov;  // the update then holds the gradient that was computed again
+  const bool by_gradient =
+      p.v_after.empty() || sgd.nesterov;  // the update then holds the gradient that was computed again
   double largest = 0;
   for (const double g : p.g) largest = std::max(largest, std::abs(g));
   for (std::size_t i = 0; i < d.size(); ++i) {
     const double kept = p.v_after.empty() ? v[i] : p.v_after[i];
     const double u = sgd.nesterov ? d[i] + sgd.momentum * kept : kept;
     const double moved = p.w[i] - p.w_after[i], ulp = 0x1p-23 * std::max(std::abs(p.w[i]), std::abs(p.w_after[i]));
-    const double allowed = 4 * 0x1p-23 * (std::abs(p.w[i]) + sgd.lr * std::abs(u)) + (by_gradient ? sgd.lr * loose * largest : 0) + 1e-37;
+    const double allowed =
+        4 * 0x1p-23 * (std::abs(p.w[i]) + sgd.lr * std::abs(u)) + (by_gradient ? sgd.lr * loose * largest : 0) + 1e-37;
     const double ratio = std::abs(moved - sgd.lr * u) / allowed;
     if (!std::isfinite(ratio)) return infinity;
     worst = std::max(worst, ratio);
@@ -112,16 +120,22 @@ std::pair<std::string, std::string> other_optimiser(const std::vector<Parameter>
     change(other);
     return mismatch_of_all(all, other, spread) <= 1;
   };
-  if (sgd.momentum > 0 && fits([](Sgd& s) { s.momentum = 0, s.nesterov = false; })) return {"it is a step without momentum", "momentum is not applied"};
-  if (sgd.weight_decay > 0 && fits([](Sgd& s) { s.weight_decay = 0; })) return {"it is a step without weight decay", "weight decay is not applied"};
-  if (sgd.dampening > 0 && fits([](Sgd& s) { s.dampening = 0; })) return {"it is a step without dampening", "dampening is not applied"};
-  if (fits([](Sgd& s) { s.nesterov = !s.nesterov; })) return {sgd.nesterov ? "it is a step without Nesterov's momentum" : "it is a step with Nesterov's momentum", "Nesterov's momentum is wrong"};
+  if (sgd.momentum > 0 && fits([](Sgd& s) { s.momentum = 0, s.nesterov = false; }))
+    return {"it is a step without momentum", "momentum is not applied"};
+  if (sgd.weight_decay > 0 && fits([](Sgd& s) { s.weight_decay = 0; }))
+    return {"it is a step without weight decay", "weight decay is not applied"};
+  if (sgd.dampening > 0 && fits([](Sgd& s) { s.dampening = 0; }))
+    return {"it is a step without dampening", "dampening is not applied"};
+  if (fits([](Sgd& s) { s.nesterov = !s.nesterov; }))
+    return {sgd.nesterov ? "it is a step without Nesterov's momentum" : "it is a step with Nesterov's momentum",
+            "Nesterov's momentum is wrong"};
   return {};
 }
 
 }  // namespace
 
-UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors& gradient, const SafeTensors& after, const json& optimiser, double lr,
+UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
+                           const SafeTensors& gradient, const SafeTensors& after, const json& optimiser, double lr,
                            double spread) {
   const Sgd sgd = sgd_of(optimiser, lr);
   UpdateVerdict out;
@@ -131,7 +145,8 @@ UpdateVerdict check_update(const std::vector<std::string>& parameters, const Saf
   for (const auto& name : parameters) {
     auto p = parameter_of(name, before, gradient, after);
     if (!p) {
-      out.verdict = not_equal(fmt::format("the state lacks '{}', its gradient, or has it in another shape", name), "the state is not complete", "weight:" + name);
+      out.verdict = not_equal(fmt::format("the state lacks '{}', its gradient, or has it in another shape", name),
+                              "the state is not complete", "weight:" + name);
       return out;
     }
     const double worst = mismatch(*p, sgd, spread, rate);
@@ -143,42 +158,54 @@ UpdateVerdict check_update(const std::vector<std::string>& parameters, const Saf
   out.rate_error = rate.error(lr);
   const double off = rate.squares > 0 ? std::abs(out.rate / lr - 1) : 0;
   const bool wrong_rate = rate.squares > 0 && off > std::max(6 * out.rate_error, 1e-5 + 4 * spread);
-  const auto [cause, brief] = failing.empty() ? std::pair<std::string, std::string>() : other_optimiser(all, sgd, spread);
+  const auto [cause, brief] =
+      failing.empty() ? std::pair<std::string, std::string>() : other_optimiser(all, sgd, spread);
   if (!failing.empty() && !cause.empty()) {
-    out.verdict = not_equal(fmt::format("{} of {} parameters do not move as the optimiser says: {}", failing.size(), parameters.size(), cause), brief, "weight:" + failing.front());
+    out.verdict = not_equal(fmt::format("{} of {} parameters do not move as the optimiser says: {}", failing.size(),
+                                        parameters.size(), cause),
+                            brief, "weight:" + failing.front());
   } else if (wrong_rate) {
-    out.verdict = not_equal(fmt::format("the learning rate in use is {:.7g} where {:.7g} is due ({:.5g} times)", out.rate, lr, out.rate / lr), "another learning rate is in use", "learning rate");
+    out.verdict = not_equal(fmt::format("the learning rate in use is {:.7g} where {:.7g} is due ({:.5g} times)",
+                                        out.rate, lr, out.rate / lr),
+                            "another learning rate is in use", "learning rate");
   } else if (!failing.empty()) {
-    out.verdict = not_equal(fmt::format("{} of {} parameters do not move as the optimiser says, the first is {}", failing.size(), parameters.size(), failing.front()),
+    out.verdict = not_equal(fmt::format("{} of {} parameters do not move as the optimiser says, the first is {}",
+                                        failing.size(), parameters.size(), failing.front()),
                             "parameters move otherwise", "weight:" + failing.front());
   }
   return out;
 }
 
-OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread, const std::string& fault) {
+OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread,
+                         const std::string& fault) {
   OutputVerdict out;
   std::string first;
   std::size_t wrong = 0;
   for (const auto& name : parameters) {
-    const auto w = read(*pair.before, "weight:" + name), a = read(*pair.a, "weight:" + name), b = read(*pair.b, "weight:" + name);
+    const auto w = read(*pair.before, "weight:" + name), a = read(*pair.a, "weight:" + name),
+               b = read(*pair.b, "weight:" + name);
     const auto term = pair.term ? read(*pair.term, pair.prefix + name) : std::optional(Values(w ? w->size() : 0, 0.0));
     if (!w || !a || !b || !term || a->size() != w->size() || b->size() != w->size() || term->size() != w->size())
-      return not_equal(fmt::format("the state lacks '{}' or has it in another shape", name), "the state is not complete", "weight:" + name);
+      return not_equal(fmt::format("the state lacks '{}' or has it in another shape", name),
+                       "the state is not complete", "weight:" + name);
     Values off(w->size()), moved_a(w->size()), moved_b(w->size());
     for (std::size_t i = 0; i < off.size(); ++i) {
       moved_a[i] = (*w)[i] - (*a)[i];
       moved_b[i] = (*w)[i] - (*b)[i];
       off[i] = moved_b[i] - pair.factor * moved_a[i] - pair.scale * (*term)[i];
     }
-    const double allowed = rounding * ((1 + pair.factor) * norm(*w) + norm(moved_b) + pair.factor * norm(moved_a)) + 1e-5 * std::abs(pair.scale) * norm(*term) +
-                           spread * (norm(moved_a) + norm(moved_b)) + 1e-37;
+    const double allowed = rounding * ((1 + pair.factor) * norm(*w) + norm(moved_b) + pair.factor * norm(moved_a)) +
+                           1e-5 * std::abs(pair.scale) * norm(*term) + spread * (norm(moved_a) + norm(moved_b)) + 1e-37;
     const double ratio = norm(off) / allowed;
     out.worst_ratio = std::max(out.worst_ratio, std::isfinite(ratio) ? ratio : infinity);
     if (ratio <= 1) continue;
     if (wrong++ == 0) first = name;
   }
   if (wrong == 0) return out;
-  auto verdict = not_equal(fmt::format("{}: {} of {} parameters, the first is {} (up to {:.3g} times what rounding allows)", fault, wrong, parameters.size(), first, out.worst_ratio), fault, "weight:" + first);
+  auto verdict =
+      not_equal(fmt::format("{}: {} of {} parameters, the first is {} (up to {:.3g} times what rounding allows)", fault,
+                            wrong, parameters.size(), first, out.worst_ratio),
+                fault, "weight:" + first);
   verdict.worst_ratio = out.worst_ratio;
   return verdict;
 }

@@ -61,7 +61,8 @@ std::vector<const Json*> sorted_rows(const Json& one_case) {
   std::vector<const Json*> rows;
   for (const auto& row : list(one_case, "rows")) rows.push_back(&row);
   const auto key = [](const Json* row) {
-    return std::tuple(flag(*row, "harness"), flag(*row, "peer"), number(*row, "rank").value_or(99), text(*row, "level"));
+    return std::tuple(flag(*row, "harness"), flag(*row, "peer"), number(*row, "rank").value_or(99),
+                      text(*row, "level"));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const Json* a, const Json* b) { return key(a) < key(b); });
   return rows;

@@ -34,7 +34,8 @@ struct Group {
 
 class GroupView {
  public:
-  GroupView(const store::Run& run, const Json& cases, Group group) : run_(run), cases_(cases), group_(std::move(group)) {
+  GroupView(const store::Run& run, const Json& cases, Group group)
+      : run_(run), cases_(cases), group_(std::move(group)) {
     if (!group_.strict) return;
     const auto& one = run_.cases[*group_.strict];
     for (const auto& row : one.rows)
@@ -46,12 +47,19 @@ class GroupView {
     for (const auto index : group_.cases)
       for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
         const auto& row = run_.cases[index].rows[i];
-        if (row.state == "measured" && !row.info.value("harness", false)) points.push_back(point(index, row, cases_[index]["rows"][i]));
+        if (row.state == "measured" && !row.info.value("harness", false))
+          points.push_back(point(index, row, cases_[index]["rows"][i]));
       }
     const auto& first = run_.cases[group_.cases.front()];
-    const auto reference = reference_ ? Json{{"case", run_.cases[*group_.strict].id}, {"level", reference_->name()}, {"maths", "fp32"}} : Json();
+    const auto reference =
+        reference_ ? Json{{"case", run_.cases[*group_.strict].id}, {"level", reference_->name()}, {"maths", "fp32"}}
+                   : Json();
     const auto apart = group_.cases.size() > 1;
-    return {{"id", without_maths(first)}, {"reference", reference}, {"score", run_.settings.value("eval", Json())}, {"measured_apart", apart}, {"points", points}};
+    return {{"id", without_maths(first)},
+            {"reference", reference},
+            {"score", run_.settings.value("eval", Json())},
+            {"measured_apart", apart},
+            {"points", points}};
   }
 
  private:
@@ -67,18 +75,32 @@ class GroupView {
     const auto& one = run_.cases[index];
     const auto seen = row.info.value("accuracy", Json());
     const auto field = [&](const char* name) { return seen.is_object() ? seen.value(name, Json()) : Json(); };
-    return {{"case", one.id}, {"level", row.level}, {"variant", row.variant}, {"maths", one.canonical.value("maths", "fp32")}, {"reference", &row == reference_}, {"time_ms", time_of(view)},
-            {"ratio", ratio(index, row, view)}, {"error", field("error")}, {"answers", field("answers")}, {"differ", field("differ")}, {"eval", eval(row)}};
+    return {{"case", one.id},
+            {"level", row.level},
+            {"variant", row.variant},
+            {"maths", one.canonical.value("maths", "fp32")},
+            {"reference", &row == reference_},
+            {"time_ms", time_of(view)},
+            {"ratio", ratio(index, row, view)},
+            {"error", field("error")},
+            {"answers", field("answers")},
+            {"differ", field("differ")},
+            {"eval", eval(row)}};
   }
 
-  static Json time_of(const Json& view) { return view["end_to_end_ms"].is_object() ? view["end_to_end_ms"].value("estimate", Json()) : Json(); }
+  static Json time_of(const Json& view) {
+    return view["end_to_end_ms"].is_object() ? view["end_to_end_ms"].value("estimate", Json()) : Json();
+  }
 
   // Within the reference's own case levels took turns; another case ran before or after it.
   Json ratio(std::size_t index, const store::Row& row, const Json& view) const {
     if (!reference_) return {};
     if (index == *group_.strict) {
       if (!view["ratio"].is_object()) return {};
-      return {{"value", view["ratio"]["value"]}, {"low", view["ratio"]["low"]}, {"high", view["ratio"]["high"]}, {"together", true}};
+      return {{"value", view["ratio"]["value"]},
+              {"low", view["ratio"]["low"]},
+              {"high", view["ratio"]["high"]},
+              {"together", true}};
     }
     const auto& strict = run_.cases[*group_.strict];
     const int threads = strict.canonical.value("threads", 1);
@@ -91,16 +113,24 @@ class GroupView {
   Json eval(const store::Row& row) const {
     const auto own = row.info.value("eval", Json());
     if (!own.is_object()) return {};
-    Json out{{"state", own.value("state", "failed")}, {"reason", own.value("reason", "")}, {"hint", own.value("hint", "")}, {"count", own.value("count", Json())}, {"score", own.value("score", Json())},
-             {"difference", nullptr}, {"differ", nullptr}};
+    Json out{{"state", own.value("state", "failed")},
+             {"reason", own.value("reason", "")},
+             {"hint", own.value("hint", "")},
+             {"count", own.value("count", Json())},
+             {"score", own.value("score", Json())},
+             {"difference", nullptr},
+             {"differ", nullptr}};
     const auto theirs = reference_ ? reference_->info.value("eval", Json()) : Json();
     if (!theirs.is_object() || own.value("state", "") != "scored" || theirs.value("state", "") != "scored") return out;
-    const auto of = [](const Json& from, const char* name) { return from.value(name, Json()).is_array() ? from[name].get<std::vector<double>>() : std::vector<double>(); };
+    const auto of = [](const Json& from, const char* name) {
+      return from.value(name, Json()).is_array() ? from[name].get<std::vector<double>>() : std::vector<double>();
+    };
     const auto scores = of(own, "per_example"), reference_scores = of(theirs, "per_example");
     if (!scores.empty() && scores.size() == reference_scores.size())
       out["difference"] = paired_difference(scores, reference_scores);
     else
-      out["difference"] = {{"value", own.value("score", 0.0) - theirs.value("score", 0.0)}, {"low", nullptr}, {"high", nullptr}};
+      out["difference"] = {
+          {"value", own.value("score", 0.0) - theirs.value("score", 0.0)}, {"low", nullptr}, {"high", nullptr}};
     const auto answers = of(own, "answers"), reference_answers = of(theirs, "answers");
     if (!answers.empty() && answers.size() == reference_answers.size()) {
       std::int64_t differ = 0;
@@ -148,7 +178,8 @@ Json accuracy(const store::Run& run, const Json& cases) {
   for (const auto& key : order) {
     const auto& group = groups[key];
     const bool scored = std::any_of(group.cases.begin(), group.cases.end(), [&](std::size_t i) {
-      return std::any_of(run.cases[i].rows.begin(), run.cases[i].rows.end(), [](const auto& row) { return row.info.contains("eval"); });
+      return std::any_of(run.cases[i].rows.begin(), run.cases[i].rows.end(),
+                         [](const auto& row) { return row.info.contains("eval"); });
     });
     if (group.cases.size() > 1 || scored) out.push_back(GroupView(run, cases, group).build());
   }

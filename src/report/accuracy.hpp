@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accuracy against speed: the cases of a run that differ in their maths mode alone, side by side. Ratios across modes stand here and nowhere else.
+// Accuracy against speed: the cases of a run that differ in their maths mode alone, side by side. Ratios across modes
+// stand here and nowhere else.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +12,8 @@ namespace strata::report {
 // `accuracy` of docs/results_schema.md. `cases`: the views of the run's cases, in order.
 nlohmann::json accuracy(const store::Run& run, const nlohmann::json& cases);
 
-// The mean of paired differences and its 99% interval by Student's t: {"value","low","high"}; ends are null for fewer than two.
+// The mean of paired differences and its 99% interval by Student's t: {"value","low","high"}; ends are null for fewer
+// than two.
 nlohmann::json paired_difference(const std::vector<double>& level, const std::vector<double>& reference);
 
 }  // namespace strata::report

@@ -12,15 +12,22 @@ namespace strata::report {
 namespace {
 
 // 0.0123 -> "1.2e-02": errors of different modes lie thousands of times apart.
-std::string error_text(double value) { return fmt::format("{:.1e}", value); }
+std::string error_text(double value) {
+  return fmt::format("{:.1e}", value);
+}
 
 // A score's own digits: four significant ones, fixed.
-std::string score_text(double value) { return std::abs(value) >= 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.4g}", value); }
+std::string score_text(double value) {
+  return std::abs(value) >= 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.4g}", value);
+}
 
-std::string change(double value) { return value == 0 ? "0" : fmt::format("{:+.2g}", value); }
+std::string change(double value) {
+  return value == 0 ? "0" : fmt::format("{:+.2g}", value);
+}
 
 std::string score_difference(const Json& point, const Glyphs& glyphs) {
-  const auto value = number(point, "eval.difference.value"), low = number(point, "eval.difference.low"), high = number(point, "eval.difference.high");
+  const auto value = number(point, "eval.difference.value"), low = number(point, "eval.difference.low"),
+             high = number(point, "eval.difference.high");
   if (!value || flag(point, "reference")) return glyphs.missing;
   return low && high ? fmt::format("{} ({} to {})", change(*value), change(*low), change(*high)) : change(*value);
 }
@@ -40,35 +47,55 @@ std::string sentence_of(const Json& point, const Glyphs& glyphs) {
   std::string out = fmt::format("{} in {}: ", level_name(point), text(point, "maths"));
   if (const auto faster = number(point, "ratio.value")) out += fmt::format("{} times as fast, ", ratio(*faster));
   out += "score " + score_difference(point, glyphs);
-  if (const auto differ = of_count(point, "eval.differ", "eval.count", glyphs); differ != glyphs.missing) out += fmt::format(", {} answers differ", differ);
+  if (const auto differ = of_count(point, "eval.differ", "eval.count", glyphs); differ != glyphs.missing)
+    out += fmt::format(", {} answers differ", differ);
   return out;
 }
 
 AccuracyTable table_of(const Json& group, const Glyphs& glyphs, bool brief) {
   AccuracyTable out;
   const auto& points = list(group, "points");
-  const bool scored = std::any_of(points.begin(), points.end(), [](const Json& p) { return at(p, "eval").is_object(); });
+  const bool scored =
+      std::any_of(points.begin(), points.end(), [](const Json& p) { return at(p, "eval").is_object(); });
   out.title = "Accuracy against speed, " + text(group, "id");
-  out.header = brief ? Cells{"level", "maths", "time", "times as fast", "error", "differ"} : Cells{"level", "maths", "time", "times as fast (99% interval)", "error", "other answer than float64"};
+  out.header =
+      brief ? Cells{"level", "maths", "time", "times as fast", "error", "differ"}
+            : Cells{"level", "maths", "time", "times as fast (99% interval)", "error", "other answer than float64"};
   if (scored) out.header.push_back("score");
-  if (scored && !brief) out.header.insert(out.header.end(), {"against the reference (99% interval)", "answers that differ"});
+  if (scored && !brief)
+    out.header.insert(out.header.end(), {"against the reference (99% interval)", "answers that differ"});
   for (const auto& point : points) {
     const auto time = number(point, "time_ms"), error = number(point, "error"), score = number(point, "eval.score");
-    Cells cells{level_name(point), text(point, "maths"), time ? duration(*time) : glyphs.missing, ratio_cell(point, glyphs), error ? error_text(*error) : glyphs.missing,
+    Cells cells{level_name(point),
+                text(point, "maths"),
+                time ? duration(*time) : glyphs.missing,
+                ratio_cell(point, glyphs),
+                error ? error_text(*error) : glyphs.missing,
                 of_count(point, "differ", "answers", glyphs)};
     if (scored) {
       const auto state = text(point, "eval.state");
-      const auto failure = score || state.empty() || state == "scored" ? "" : state + ": " + first_words(text(point, "eval.reason"), 12);
+      const auto failure =
+          score || state.empty() || state == "scored" ? "" : state + ": " + first_words(text(point, "eval.reason"), 12);
       cells.push_back(score ? score_text(*score) : brief || failure.empty() ? glyphs.missing : failure);
-      if (!brief) cells.insert(cells.end(), {score_difference(point, glyphs), flag(point, "reference") ? glyphs.missing : of_count(point, "eval.differ", "eval.count", glyphs)});
-      if (score && !flag(point, "reference") && number(point, "eval.difference.value")) out.sentences.push_back(sentence_of(point, glyphs));
-      if (brief && !failure.empty()) out.sentences.push_back(fmt::format("{} in {}: {}", level_name(point), text(point, "maths"), failure));
+      if (!brief)
+        cells.insert(cells.end(), {score_difference(point, glyphs),
+                                   flag(point, "reference") ? glyphs.missing
+                                                            : of_count(point, "eval.differ", "eval.count", glyphs)});
+      if (score && !flag(point, "reference") && number(point, "eval.difference.value"))
+        out.sentences.push_back(sentence_of(point, glyphs));
+      if (brief && !failure.empty())
+        out.sentences.push_back(fmt::format("{} in {}: {}", level_name(point), text(point, "maths"), failure));
     }
     out.rows.push_back(std::move(cells));
   }
-  if (at(group, "reference").is_object()) out.note = fmt::format("Reference: {} in fp32. Error: relative, against float64.", text(group, "reference.level"));
-  else out.note = "No reference: this run has no number for it in fp32. Error: relative, against float64.";
-  if (flag(group, "measured_apart")) out.note += " * Modes were measured one after the other: the machine's drift between them is not cancelled, the interval holds the process effect.";
+  if (at(group, "reference").is_object())
+    out.note = fmt::format("Reference: {} in fp32. Error: relative, against float64.", text(group, "reference.level"));
+  else
+    out.note = "No reference: this run has no number for it in fp32. Error: relative, against float64.";
+  if (flag(group, "measured_apart"))
+    out.note +=
+        " * Modes were measured one after the other: the machine's drift between them is not cancelled, the interval "
+        "holds the process effect.";
   return out;
 }
 
@@ -84,7 +111,9 @@ const Json& accuracy_point(const Json& run, const std::string& case_id, const Js
   static const Json none;
   for (const auto& group : list(run, "accuracy"))
     for (const auto& point : list(group, "points"))
-      if (text(point, "case") == case_id && text(point, "level") == text(row, "level") && text(point, "variant") == text(row, "variant")) return point;
+      if (text(point, "case") == case_id && text(point, "level") == text(row, "level") &&
+          text(point, "variant") == text(row, "variant"))
+        return point;
   return none;
 }
 

@@ -12,7 +12,8 @@ struct AccuracyTable {
   std::string title, note;
   Cells header;
   std::vector<Cells> rows;             // one a point, the reference's mode first
-  std::vector<std::string> sentences;  // one a scored point: "eager in bf16: 1.90 times as fast, score -0.03 (-0.10 to 0.04), 4 of 10,000 answers differ"
+  std::vector<std::string> sentences;  // one a scored point: "eager in bf16: 1.90 times as fast, score -0.03 (-0.10 to
+                                       // 0.04), 4 of 10,000 answers differ"
 };
 // Brief, for a terminal: what a score says stands in the sentences alone.
 std::vector<AccuracyTable> accuracy_tables(const Json& run, const Glyphs& glyphs, bool brief = false);

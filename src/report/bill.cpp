@@ -10,7 +10,8 @@ namespace strata::report {
 std::string break_even_words(const Json& break_even, const Glyphs& glyphs) {
   if (!break_even.is_object()) return glyphs.missing;
   if (flag(break_even, "never")) return "never";
-  const auto value = number(break_even, "iterations"), low = number(break_even, "low"), high = number(break_even, "high");
+  const auto value = number(break_even, "iterations"), low = number(break_even, "low"),
+             high = number(break_even, "high");
   if (!value) return glyphs.missing;
   if (*value < 1) return "at once";
   if (!low) return count(*value);
@@ -27,12 +28,15 @@ BillTable bill_table(const Json& one_case, const Glyphs& glyphs) {
       return value ? write(*value) : glyphs.missing;
     };
     const auto again = number(*row, "startup.again_ms"), ever = number(*row, "startup.first_ever_ms");
-    out.rows.push_back({level_name(*row), ever && again ? duration(std::max(0.0, *ever - *again)) : glyphs.missing, cell("startup.again_ms", duration), break_even_words(at(*row, "break_even_once"), glyphs),
-                        break_even_words(at(*row, "break_even"), glyphs), cell("startup.weights_ms", duration), cell("memory.peak_private_bytes", size), cell("memory.steady_pss_bytes", size),
+    out.rows.push_back({level_name(*row), ever && again ? duration(std::max(0.0, *ever - *again)) : glyphs.missing,
+                        cell("startup.again_ms", duration), break_even_words(at(*row, "break_even_once"), glyphs),
+                        break_even_words(at(*row, "break_even"), glyphs), cell("startup.weights_ms", duration),
+                        cell("memory.peak_private_bytes", size), cell("memory.steady_pss_bytes", size),
                         cell("shipped.bytes", size), cell("lines.total", count)});
   }
   if (!out.rows.empty())
-    out.header = {"level", "built once", "each start", "repaid: built once", "repaid: each start", "weights in", "memory", "share (PSS)", "to ship", "lines to keep"};
+    out.header = {"level",  "built once",  "each start", "repaid: built once", "repaid: each start", "weights in",
+                  "memory", "share (PSS)", "to ship",    "lines to keep"};
   return out;
 }
 

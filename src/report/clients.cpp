@@ -15,9 +15,15 @@ namespace {
 
 // One stored point with its statistics.
 Json point_json(const Json& stored, double batch) {
-  Json out{{"clients", stored.value("clients", 1)}, {"as", stored.value("as", "threads")}, {"threads_each", stored.value("threads_each", 1)}, {"state", stored.value("state", "failed")},
-           {"reason", stored.value("reason", "")}, {"hint", stored.value("hint", "")}, {"repetitions", list(stored, "repetitions").size()}};
-  for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"}) out[numbers] = nullptr;
+  Json out{{"clients", stored.value("clients", 1)},
+           {"as", stored.value("as", "threads")},
+           {"threads_each", stored.value("threads_each", 1)},
+           {"state", stored.value("state", "failed")},
+           {"reason", stored.value("reason", "")},
+           {"hint", stored.value("hint", "")},
+           {"repetitions", list(stored, "repetitions").size()}};
+  for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"})
+    out[numbers] = nullptr;
   if (out["state"] != "measured") return out;
   std::vector<double> rates, ms;
   double requests = 0, cpu_ns = 0, private_bytes = 0, pss_bytes = 0;
@@ -32,8 +38,11 @@ Json point_json(const Json& stored, double batch) {
   const auto rate = stats::over_repetitions(rates);
   out["requests_per_s"] = interval(rate);
   out["inputs_per_s"] = interval(rate, batch);
-  out["latency_ms"] = {{"p50", interval(stats::quantile_interval(ms, 0.5))}, {"p90", interval(stats::quantile_interval(ms, 0.9))}, {"p99", interval(stats::quantile_interval(ms, 0.99))},
-                       {"samples", ms.size()}, {"requests", requests}};
+  out["latency_ms"] = {{"p50", interval(stats::quantile_interval(ms, 0.5))},
+                       {"p90", interval(stats::quantile_interval(ms, 0.9))},
+                       {"p99", interval(stats::quantile_interval(ms, 0.99))},
+                       {"samples", ms.size()},
+                       {"requests", requests}};
   out["cpu_ms"] = finite(cpu_ns / requests * 1e-6);
   out["memory"] = {{"private_bytes", private_bytes}, {"pss_bytes", pss_bytes}};
   return out;
@@ -46,22 +55,25 @@ std::string shown(const Json& point, const char* path, const Glyphs& glyphs, Wri
 }
 
 // Three digits, and thousands parted from 1000 on.
-std::string rate(double value) { return value < 999.5 ? ratio(value) : count(value); }
+std::string rate(double value) {
+  return value < 999.5 ? ratio(value) : count(value);
+}
 
 std::string rate_with_interval(const Json& point, const Glyphs& glyphs) {
-  const auto value = number(point, "inputs_per_s.value"), low = number(point, "inputs_per_s.low"), high = number(point, "inputs_per_s.high");
+  const auto value = number(point, "inputs_per_s.value"), low = number(point, "inputs_per_s.low"),
+             high = number(point, "inputs_per_s.high");
   if (!value) return glyphs.missing;
   return rate(*value) + (low && high ? fmt::format(" ({}{}{})", rate(*low), glyphs.range, rate(*high)) : "");
 }
 
 constexpr std::array<std::pair<const char*, const char*>, 8> kColumns{{{"state", "state"},
-                                                                      {"inputs_per_s", "inputs_per_s.value"},
-                                                                      {"inputs_per_s_low", "inputs_per_s.low"},
-                                                                      {"inputs_per_s_high", "inputs_per_s.high"},
-                                                                      {"p50_ms", "latency_ms.p50.value"},
-                                                                      {"p99_ms", "latency_ms.p99.value"},
-                                                                      {"private_bytes", "memory.private_bytes"},
-                                                                      {"pss_bytes", "memory.pss_bytes"}}};
+                                                                       {"inputs_per_s", "inputs_per_s.value"},
+                                                                       {"inputs_per_s_low", "inputs_per_s.low"},
+                                                                       {"inputs_per_s_high", "inputs_per_s.high"},
+                                                                       {"p50_ms", "latency_ms.p50.value"},
+                                                                       {"p99_ms", "latency_ms.p99.value"},
+                                                                       {"private_bytes", "memory.private_bytes"},
+                                                                       {"pss_bytes", "memory.pss_bytes"}}};
 
 }  // namespace
 
@@ -69,7 +81,9 @@ Json clients_json(const Json& stored, double batch) {
   if (!stored.is_object()) return {};
   Json points = Json::array();
   for (const auto& point : list(stored, "points")) points.push_back(point_json(point, batch));
-  return {{"seconds", stored.value("seconds", Json())}, {"cores", stored.value("cores", Json())}, {"points", std::move(points)}};
+  return {{"seconds", stored.value("seconds", Json())},
+          {"cores", stored.value("cores", Json())},
+          {"points", std::move(points)}};
 }
 
 std::string clients_name(double clients, const std::string& as) {
@@ -91,7 +105,8 @@ ClientTable client_table(const Json& one_case, const Glyphs& glyphs, bool brief)
         std::replace(state.begin(), state.end(), '_', ' ');
         cells.push_back(state + ": " + first_words(text(point, "reason"), 8));
       } else {
-        cells.insert(cells.end(), {rate_with_interval(point, glyphs), shown(point, "latency_ms.p50.value", glyphs, duration)});
+        cells.insert(cells.end(),
+                     {rate_with_interval(point, glyphs), shown(point, "latency_ms.p50.value", glyphs, duration)});
         if (!brief) cells.push_back(shown(point, "latency_ms.p90.value", glyphs, duration));
         // Without an upper end the highest of the few values says little about the quantile.
         const bool few = !number(point, "latency_ms.p99.high");
@@ -125,7 +140,8 @@ ClientColumns client_columns(const Json& run) {
         if (std::find(out.points.begin(), out.points.end(), one) == out.points.end()) out.points.push_back(one);
       }
   for (const auto& [clients, as] : out.points)
-    for (const auto& [title, path] : kColumns) out.header.push_back(fmt::format("clients_{:.0f}_{}_{}", clients, as, title));
+    for (const auto& [title, path] : kColumns)
+      out.header.push_back(fmt::format("clients_{:.0f}_{}_{}", clients, as, title));
   return out;
 }
 

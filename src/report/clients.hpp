@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several clients at once: from stored repetitions to the `clients` of a row (docs/results_schema.md), and from there to cells for every format.
+// Several clients at once: from stored repetitions to the `clients` of a row (docs/results_schema.md), and from there
+// to cells for every format.
 #pragma once
 
 #include "report/access.hpp"

@@ -100,8 +100,21 @@ constexpr std::array<const char*, 87> kPaths{"level",
                                              "repeat"};
 
 // Paths inside a row's point of `accuracy`; columns accuracy_...
-constexpr std::array<const char*, 15> kPoint{"ratio.value", "ratio.low", "ratio.high", "ratio.together", "error", "differ", "answers", "eval.state", "eval.reason", "eval.score",
-                                             "eval.count", "eval.difference.value", "eval.difference.low", "eval.difference.high", "eval.differ"};
+constexpr std::array<const char*, 15> kPoint{"ratio.value",
+                                             "ratio.low",
+                                             "ratio.high",
+                                             "ratio.together",
+                                             "error",
+                                             "differ",
+                                             "answers",
+                                             "eval.state",
+                                             "eval.reason",
+                                             "eval.score",
+                                             "eval.count",
+                                             "eval.difference.value",
+                                             "eval.difference.low",
+                                             "eval.difference.high",
+                                             "eval.differ"};
 
 std::string column_name(std::string path) {
   for (auto& c : path)

@@ -8,15 +8,16 @@
 #include <map>
 #include <set>
 
-#include "report/estimate.hpp"
 #include "measure/turns.hpp"
+#include "report/estimate.hpp"
 #include "report/first_screen.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::report {
 namespace {
 
-// A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below (docs/method.md).
+// A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below
+// (docs/method.md).
 constexpr double kLeastMs = 20, kLeastFactor = 2;
 
 struct Size {
@@ -51,10 +52,15 @@ store::Row row_of(const Json& blocks) {
 Json against_fixed(const Json& found, int threads, double sigma, double minimum) {
   if (!at(found, "turns").is_object()) return {};
   const auto fixed = row_of(at(found, "turns.fixed")), open = row_of(at(found, "turns.open"));
-  const auto comparison = stats::compare(stats::log_differences(measure::medians({&fixed, &open}, threads, 0), 0, 1), sigma);
+  const auto comparison =
+      stats::compare(stats::log_differences(measure::medians({&fixed, &open}, threads, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
   return {{"batch", at(found, "own")},
-          {"ratio", {{"value", finite(ratio.value)}, {"low", finite(ratio.low)}, {"high", finite(ratio.high)}, {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum).direction))}}}};
+          {"ratio",
+           {{"value", finite(ratio.value)},
+            {"low", finite(ratio.low)},
+            {"high", finite(ratio.high)},
+            {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum).direction))}}}};
 }
 
 // What the level itself counted between its warm-up and the last visit.
@@ -79,9 +85,20 @@ std::vector<const Json*> rows_with(const Json& one_case) {
 Json dynamic_view(const store::Row& row, int threads, double sigma, double minimum) {
   const auto found = row.info.value("dynamic", Json());
   if (!found.is_object()) return {};
-  Json out{{"low", at(found, "low")}, {"high", at(found, "high")}, {"own", at(found, "own")}, {"state", found.value("state", "")}, {"reason", found.value("reason", "")}, {"hint", found.value("hint", "")},
-           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? found["prepare_ms"] : Json()}, {"sizes", Json::array()}, {"unseen", nullptr}, {"recompiled", nullptr}, {"recompile_ms", nullptr},
-           {"reported", nullptr}, {"against_fixed", nullptr}, {"against_fixed_note", at(found, "turns_note")}};
+  Json out{{"low", at(found, "low")},
+           {"high", at(found, "high")},
+           {"own", at(found, "own")},
+           {"state", found.value("state", "")},
+           {"reason", found.value("reason", "")},
+           {"hint", found.value("hint", "")},
+           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? found["prepare_ms"] : Json()},
+           {"sizes", Json::array()},
+           {"unseen", nullptr},
+           {"recompiled", nullptr},
+           {"recompile_ms", nullptr},
+           {"reported", nullptr},
+           {"against_fixed", nullptr},
+           {"against_fixed_note", at(found, "turns_note")}};
   if (out["state"] != "measured") return out;
   int unseen = 0, recompiled = 0;
   double total = 0;
@@ -92,8 +109,14 @@ Json dynamic_view(const store::Row& row, int threads, double sigma, double minim
     unseen += !seen;
     recompiled += again;
     total += again ? extra : 0;
-    out["sizes"].push_back({{"batch", batch}, {"seen", seen}, {"first_ms", size.first_ms}, {"again_ms", size.again_ms}, {"settled_ms", finite(settled)}, {"recompiled", again},
-                            {"recompile_ms", again ? Json(extra) : Json()}, {"envelopes", size.worst_ratio}});
+    out["sizes"].push_back({{"batch", batch},
+                            {"seen", seen},
+                            {"first_ms", size.first_ms},
+                            {"again_ms", size.again_ms},
+                            {"settled_ms", finite(settled)},
+                            {"recompiled", again},
+                            {"recompile_ms", again ? Json(extra) : Json()},
+                            {"envelopes", size.worst_ratio}});
   }
   out["unseen"] = unseen;
   out["recompiled"] = recompiled;
@@ -106,7 +129,9 @@ Json dynamic_view(const store::Row& row, int threads, double sigma, double minim
 DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool brief) {
   DynamicTable out;
   for (const Json* row : rows_with(one_case)) {
-    if (out.header.empty()) out.header = {"level", "recompiled", "in all", brief ? "against fixed" : "times as fast as fixed", "verdict", "prepare"};
+    if (out.header.empty())
+      out.header = {"level",   "recompiled", "in all", brief ? "against fixed" : "times as fast as fixed",
+                    "verdict", "prepare"};
     const Json& found = at(*row, "dynamic");
     Cells cells{level_name(*row)};
     if (text(found, "state") != "measured") {
@@ -120,9 +145,11 @@ DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool bri
     const auto prepare = number(found, "prepare_ms");
     const auto& ratio = at(found, "against_fixed.ratio");
     cells.push_back(fmt::format("{} of {}", text(found, "recompiled"), text(found, "unseen")));
-    cells.push_back(number(found, "recompiled").value_or(0) > 0 ? duration(number(found, "recompile_ms").value_or(0)) : glyphs.missing);
+    cells.push_back(number(found, "recompiled").value_or(0) > 0 ? duration(number(found, "recompile_ms").value_or(0))
+                                                                : glyphs.missing);
     cells.push_back(ratio.is_object() && number(ratio, "value") ? ratio_with_interval(ratio, glyphs) : glyphs.missing);
-    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict")) : first_words(text(found, "against_fixed_note"), brief ? 4 : 40));
+    cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict"))
+                                      : first_words(text(found, "against_fixed_note"), brief ? 4 : 40));
     cells.push_back(prepare ? duration(*prepare) : glyphs.missing);
     out.rows.push_back(std::move(cells));
   }
@@ -139,7 +166,8 @@ DynamicTable dynamic_sizes(const Json& one_case, const Glyphs& glyphs, bool brie
       const int batch = static_cast<int>(number(size, "batch").value_or(0));
       batches.insert(batch);
       of[batch] = number(size, "settled_ms") ? duration(*number(size, "settled_ms")) : glyphs.missing;
-      if (flag(size, "recompiled")) of[batch] += brief ? " *" : " (+" + duration(number(size, "recompile_ms").value_or(0)) + ")";
+      if (flag(size, "recompiled"))
+        of[batch] += brief ? " *" : " (+" + duration(number(size, "recompile_ms").value_or(0)) + ")";
     }
   }
   DynamicTable out;

@@ -9,16 +9,19 @@
 
 namespace strata::report {
 
-// `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect; `minimum`: the least effect that is claimed.
+// `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect;
+// `minimum`: the least effect that is claimed.
 Json dynamic_view(const store::Row& row, int threads, double sigma, double minimum);
 
 struct DynamicTable {
   Cells header;
   std::vector<Cells> rows;  // empty: the run did not ask for it
 };
-// A line for each level: what recompiled, what an open batch costs against the fixed one. Brief, for a terminal: a level without a number has the three cells level, state, reason.
+// A line for each level: what recompiled, what an open batch costs against the fixed one. Brief, for a terminal: a
+// level without a number has the three cells level, state, reason.
 DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool brief = false);
-// A line for each level, a column for each size: the settled time, and what the first call took longer where it compiled (brief: a star).
+// A line for each level, a column for each size: the settled time, and what the first call took longer where it
+// compiled (brief: a star).
 DynamicTable dynamic_sizes(const Json& one_case, const Glyphs& glyphs, bool brief = false);
 
 }  // namespace strata::report

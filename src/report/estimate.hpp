@@ -9,7 +9,9 @@
 
 namespace strata::report {
 
-inline nlohmann::json finite(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+inline nlohmann::json finite(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
 
 inline nlohmann::json interval(const stats::Interval& i, double scale = 1) {
   return {{"value", finite(i.value * scale)}, {"low", finite(i.low * scale)}, {"high", finite(i.high * scale)}};

@@ -7,10 +7,12 @@
 
 namespace strata::report {
 
-// One measured level; `tuned`: its ratio to the tuned reference if it is its level's best variant, `tuned_short` without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
+// One measured level; `tuned`: its ratio to the tuned reference if it is its level's best variant, `tuned_short`
+// without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
 struct LevelLine {
   const Json* row;
-  std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, start_again, proof, proof_short;
+  std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, start_again, proof,
+      proof_short;
   bool recommended = false, harness = false;
 };
 

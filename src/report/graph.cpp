@@ -20,7 +20,9 @@ using graph::Node;
 using graph::Work;
 using Json = nlohmann::ordered_json;
 
-std::string extents(const graph::Shape& shape) { return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x")); }
+std::string extents(const graph::Shape& shape) {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
 
 std::string output_of(const Graph& graph, const Node& node) {
   const auto first = extents(graph.value(node.outputs.front()).shape);
@@ -35,10 +37,14 @@ std::string shortened(const std::string& text, std::size_t most, bool keep_end) 
 }
 
 std::string bytes_of(const Work& work) {
-  return work.aliasing == Aliasing::none ? size(static_cast<double>(work.bytes_read) + static_cast<double>(work.bytes_written)) : "view";
+  return work.aliasing == Aliasing::none
+             ? size(static_cast<double>(work.bytes_read) + static_cast<double>(work.bytes_written))
+             : "view";
 }
 
-std::string flops_of(const Work& work) { return work.flops == 0 ? "-" : scaled(static_cast<double>(work.flops)); }
+std::string flops_of(const Work& work) {
+  return work.flops == 0 ? "-" : scaled(static_cast<double>(work.flops));
+}
 
 // Not report::table, which would take a module called 3.conv1 for a number.
 std::string node_table(const Graph& graph, const Checked& checked, std::size_t width) {
@@ -46,7 +52,9 @@ std::string node_table(const Graph& graph, const Checked& checked, std::size_t w
   std::size_t output = rows[0][2].size(), name = rows[0][0].size();
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& node = graph.nodes[n];
-    rows.push_back({printable(node.name), node.module.empty() ? "-" : printable(node.module), shortened(output_of(graph, node), 20, false), flops_of(checked.nodes[n]), bytes_of(checked.nodes[n])});
+    rows.push_back({printable(node.name), node.module.empty() ? "-" : printable(node.module),
+                    shortened(output_of(graph, node), 20, false), flops_of(checked.nodes[n]),
+                    bytes_of(checked.nodes[n])});
     output = std::max(output, rows.back()[2].size());
     name = std::max(name, node.name.size());
   }
@@ -60,7 +68,9 @@ std::string node_table(const Graph& graph, const Checked& checked, std::size_t w
     module = std::max(module, row[1].size());
   }
   std::string text;
-  for (const auto& row : rows) text += fmt::format("{:<{}}  {:<{}}  {:>{}}  {:>{}}  {:>{}}\n", row[0], name, row[1], module, row[2], output, row[3], number, row[4], number);
+  for (const auto& row : rows)
+    text += fmt::format("{:<{}}  {:<{}}  {:>{}}  {:>{}}  {:>{}}\n", row[0], name, row[1], module, row[2], output,
+                        row[3], number, row[4], number);
   return text;
 }
 
@@ -79,13 +89,17 @@ std::string totals(const Graph& graph, const Checked& checked, std::size_t width
     sum.bytes += static_cast<double>(work.bytes_read) + static_cast<double>(work.bytes_written);
   }
   std::vector<std::pair<std::string, Sum>> sorted(by_operation.begin(), by_operation.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return std::pair(a.second.flops, a.second.bytes) > std::pair(b.second.flops, b.second.bytes); });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.flops, a.second.bytes) > std::pair(b.second.flops, b.second.bytes);
+  });
   std::vector<Cells> rows;
   for (const auto& [name, sum] : sorted) {
-    rows.push_back({shortened(name, width > 50 ? width - 40 : 10, false), std::to_string(sum.nodes), sum.flops > 0 ? scaled(sum.flops) : "-", size(sum.bytes)});
+    rows.push_back({shortened(name, width > 50 ? width - 40 : 10, false), std::to_string(sum.nodes),
+                    sum.flops > 0 ? scaled(sum.flops) : "-", size(sum.bytes)});
     bytes += sum.bytes;
   }
-  rows.push_back({"all", std::to_string(graph.nodes.size()), scaled(static_cast<double>(checked.total.flops)), size(bytes)});
+  rows.push_back(
+      {"all", std::to_string(graph.nodes.size()), scaled(static_cast<double>(checked.total.flops)), size(bytes)});
   return table({"operation", "nodes", "FLOPs", "bytes"}, rows, Format::text);
 }
 
@@ -93,12 +107,16 @@ std::string unknown(const Graph& graph, const Checked& checked) {
   if (checked.unknown.empty()) return "";
   std::set<std::string> names;
   for (const int n : checked.unknown) names.insert(graph.nodes[static_cast<std::size_t>(n)].operation());
-  std::string text = fmt::format("\nunknown to strata: {} (levels that run the captured graph may lack {})\n", fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
-  for (const int n : checked.unknown) text += fmt::format("  {}\n", printable(graph.nodes[static_cast<std::size_t>(n)].where()));
+  std::string text = fmt::format("\nunknown to strata: {} (levels that run the captured graph may lack {})\n",
+                                 fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
+  for (const int n : checked.unknown)
+    text += fmt::format("  {}\n", printable(graph.nodes[static_cast<std::size_t>(n)].where()));
   return text;
 }
 
-Json described(const graph::Value& value) { return {{"name", value.name}, {"dtype", graph::name_of(value.type)}, {"shape", value.shape}}; }
+Json described(const graph::Value& value) {
+  return {{"name", value.name}, {"dtype", graph::name_of(value.type)}, {"shape", value.shape}};
+}
 
 Json node_json(const Graph& graph, const Node& node, const Work& work) {
   static constexpr const char* views[] = {"none", "reshape", "strided"};
@@ -107,9 +125,19 @@ Json node_json(const Graph& graph, const Node& node, const Work& work) {
     for (const int index : argument.values)
       if (index >= 0) inputs.push_back(described(graph.value(index)));
   for (const int index : node.outputs) outputs.push_back(described(graph.value(index)));
-  return {{"name", node.name}, {"operation", node.operation()}, {"op", node.op}, {"module", node.module}, {"module_type", node.module_type}, {"source", node.source},
-          {"inputs", inputs}, {"outputs", outputs}, {"known", work.known}, {"view", views[static_cast<std::size_t>(work.aliasing)]}, {"flops", work.flops},
-          {"bytes_read", work.bytes_read}, {"bytes_written", work.bytes_written}};
+  return {{"name", node.name},
+          {"operation", node.operation()},
+          {"op", node.op},
+          {"module", node.module},
+          {"module_type", node.module_type},
+          {"source", node.source},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"known", work.known},
+          {"view", views[static_cast<std::size_t>(work.aliasing)]},
+          {"flops", work.flops},
+          {"bytes_read", work.bytes_read},
+          {"bytes_written", work.bytes_written}};
 }
 
 // For a label in double quotes; a backslash of its own would begin an escape.
@@ -129,8 +157,10 @@ std::string edges(const Graph& graph, std::size_t number) {
     for (const int index : argument.values) {
       if (index < 0 || !drawn.insert(index).second) continue;
       const auto& value = graph.value(index);
-      if (value.producer >= 0) text += fmt::format("  n{} -> n{} [label=\"{}\"];\n", value.producer, number, extents(value.shape));
-      if (value.origin == graph::Origin::input) text += fmt::format("  v{} -> n{} [label=\"{}\"];\n", index, number, extents(value.shape));
+      if (value.producer >= 0)
+        text += fmt::format("  n{} -> n{} [label=\"{}\"];\n", value.producer, number, extents(value.shape));
+      if (value.origin == graph::Origin::input)
+        text += fmt::format("  v{} -> n{} [label=\"{}\"];\n", index, number, extents(value.shape));
     }
   return text;
 }
@@ -144,8 +174,9 @@ std::int64_t parameters_of(const Graph& graph) {
 }  // namespace
 
 std::string graph_text(const Graph& graph, const Checked& checked, const std::string& title, std::size_t width) {
-  std::string text = fmt::format("{}\n{} nodes, {} parameters, {} FLOPs\n\n", printable(title), graph.nodes.size(), count(static_cast<double>(parameters_of(graph))),
-                                 scaled(static_cast<double>(checked.total.flops)));
+  std::string text =
+      fmt::format("{}\n{} nodes, {} parameters, {} FLOPs\n\n", printable(title), graph.nodes.size(),
+                  count(static_cast<double>(parameters_of(graph))), scaled(static_cast<double>(checked.total.flops)));
   text += node_table(graph, checked, width);
   text += "\n" + totals(graph, checked, width);
   text += "\nFLOPs: products of matrices, a multiply-add is two. Bytes: each tensor once,\nviews none.\n";
@@ -153,27 +184,46 @@ std::string graph_text(const Graph& graph, const Checked& checked, const std::st
 }
 
 Json graph_json(const Graph& graph, const Checked& checked, const std::string& title) {
-  auto nodes = Json::array(), unknown = Json::array(), inputs = Json::array(), outputs = Json::array(), updates = Json::array();
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) nodes.push_back(node_json(graph, graph.nodes[n], checked.nodes[n]));
+  auto nodes = Json::array(), unknown = Json::array(), inputs = Json::array(), outputs = Json::array(),
+       updates = Json::array();
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    nodes.push_back(node_json(graph, graph.nodes[n], checked.nodes[n]));
   for (const int n : checked.unknown) unknown.push_back(graph.nodes[static_cast<std::size_t>(n)].name);
   for (const auto& one : graph.inputs) inputs.push_back(described(graph.value(one.value)));
   for (const auto& one : graph.outputs) outputs.push_back(described(graph.value(one.value)));
   for (const auto& one : graph.updates) updates.push_back(one.name);
-  return {{"case", title}, {"mode", graph::name_of(graph.mode)}, {"parameters", parameters_of(graph)}, {"inputs", inputs}, {"outputs", outputs}, {"updates", updates},
-          {"total", {{"flops", checked.total.flops}, {"bytes_read", checked.total.bytes_read}, {"bytes_written", checked.total.bytes_written}}}, {"unknown", unknown}, {"nodes", nodes}};
+  return {{"case", title},
+          {"mode", graph::name_of(graph.mode)},
+          {"parameters", parameters_of(graph)},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"updates", updates},
+          {"total",
+           {{"flops", checked.total.flops},
+            {"bytes_read", checked.total.bytes_read},
+            {"bytes_written", checked.total.bytes_written}}},
+          {"unknown", unknown},
+          {"nodes", nodes}};
 }
 
 std::string graph_dot(const Graph& graph, const Checked& checked, const std::string& title) {
   std::string text = fmt::format("digraph \"{}\" {{\n  node [shape=box, fontname=\"Helvetica\"];\n", quoted(title));
-  for (const auto& one : graph.inputs) text += fmt::format("  v{} [shape=ellipse, label=\"{}\"];\n", one.value, quoted(one.name));
+  for (const auto& one : graph.inputs)
+    text += fmt::format("  v{} [shape=ellipse, label=\"{}\"];\n", one.value, quoted(one.name));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& node = graph.nodes[n];
-    const char* style = !checked.nodes[n].known ? ", color=red" : checked.nodes[n].aliasing != Aliasing::none ? ", style=dashed" : "";
-    text += fmt::format("  n{} [label=\"{}\\n{}\\n{}\"{}];\n", n, quoted(node.name), quoted(node.module), output_of(graph, node), style) + edges(graph, n);
+    const char* style = !checked.nodes[n].known                       ? ", color=red"
+                        : checked.nodes[n].aliasing != Aliasing::none ? ", style=dashed"
+                                                                      : "";
+    text += fmt::format("  n{} [label=\"{}\\n{}\\n{}\"{}];\n", n, quoted(node.name), quoted(node.module),
+                        output_of(graph, node), style) +
+            edges(graph, n);
   }
   for (const auto& one : graph.outputs) {
     const auto& value = graph.value(one.value);
-    const auto from = value.producer >= 0 ? fmt::format("n{}", value.producer) : value.origin == graph::Origin::input ? fmt::format("v{}", one.value) : std::string();
+    const auto from = value.producer >= 0                    ? fmt::format("n{}", value.producer)
+                      : value.origin == graph::Origin::input ? fmt::format("v{}", one.value)
+                                                             : std::string();
     text += fmt::format("  \"out {0}\" [shape=ellipse, label=\"{0}\"];\n", quoted(one.name));
     if (!from.empty()) text += fmt::format("  {} -> \"out {}\";\n", from, quoted(one.name));
   }

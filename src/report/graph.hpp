@@ -9,9 +9,10 @@
 
 namespace strata::report {
 
-// Nodes with module, output, FLOPs and bytes; totals by operation; unknown operations with their places. No line is wider
-// than `width` columns, but for the places of unknown operations.
-std::string graph_text(const graph::Graph& graph, const graph::Checked& checked, const std::string& title, std::size_t width);
+// Nodes with module, output, FLOPs and bytes; totals by operation; unknown operations with their places. No line is
+// wider than `width` columns, but for the places of unknown operations.
+std::string graph_text(const graph::Graph& graph, const graph::Checked& checked, const std::string& title,
+                       std::size_t width);
 
 nlohmann::ordered_json graph_json(const graph::Graph& graph, const graph::Checked& checked, const std::string& title);
 

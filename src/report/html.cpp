@@ -86,7 +86,8 @@ std::string case_article(const Json& run, const Json& one_case, const std::strin
   return fmt::format(R"(<article id="{0}" aria-labelledby="{0}-h"><h2 id="{0}-h"><code>{1}</code></h2>)", where,
                      escape_html(text(one_case, "id"))) +
          html_first_screen(run, one_case, where) + html_ledger(one_case, where) + html_figures(one_case, where) +
-         html_bill(one_case, where) + html_all_numbers(one_case, where) + html_certificates(one_case, where) + "</article>\n";
+         html_bill(one_case, where) + html_all_numbers(one_case, where) + html_certificates(one_case, where) +
+         "</article>\n";
 }
 
 std::string title_of(const std::vector<Json>& runs) {

@@ -20,11 +20,14 @@ std::string html_accuracy(const Json& run, std::size_t index) {
     }
     std::string sentences;
     for (const auto& sentence : one.sentences) sentences += "<li>" + escape_html(sentence) + "</li>";
-    out += fmt::format(R"(<section id="{0}" aria-labelledby="{0}-h"><h2 id="{0}-h">{1}</h2>)", where, escape_html(one.title));
+    out += fmt::format(R"(<section id="{0}" aria-labelledby="{0}-h"><h2 id="{0}-h">{1}</h2>)", where,
+                       escape_html(one.title));
     if (!sentences.empty()) out += "<ul>" + sentences + "</ul>";
     const auto table = html_table(one.title, one.header, rows);
     out += html_figure("accuracy", where, "Score or error against time",
-                       "Each mark is a level in a maths mode; to the left is faster. The line joins those that no other beats in both.", table);
+                       "Each mark is a level in a maths mode; to the left is faster. The line joins those that no "
+                       "other beats in both.",
+                       table);
     out += "<p class=\"note\">" + escape_html(one.note) + "</p></section>\n";
   }
   return out;

@@ -56,7 +56,8 @@ std::string level_rows(const FirstScreen& screen) {
     row.insert(row.end(), {number_cell(level.start_again), words(level.proof)});
     rows.push_back(row);
   }
-  return html_table("Levels with a number, from Python downwards; peers and the harness last", header, rows, screen.has_tuned ? "levels crowded" : "levels");
+  return html_table("Levels with a number, from Python downwards; peers and the harness last", header, rows,
+                    screen.has_tuned ? "levels crowded" : "levels");
 }
 
 std::string phase_rows(const Json& one_case) {
@@ -171,16 +172,18 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
                      number_cell(shown(*row, "end_to_end_ms.samples", count)), time("latency_ms.estimate"),
                      number_cell(shown(*row, "throughput_per_s", scaled)), time("cpu_ms"), number_cell(aa)});
     other.push_back({words(level_name(*row)), words(text(*row, "title")), number_cell(shown(*row, "disk_bytes", size)),
-                     number_cell(shown(*row, "artefact_bytes", size)), words(settings_of(*row) + (fact_words(*row).empty() ? "" : "; " + fact_words(*row)))});
+                     number_cell(shown(*row, "artefact_bytes", size)),
+                     words(settings_of(*row) + (fact_words(*row).empty() ? "" : "; " + fact_words(*row)))});
   }
   std::string out = fmt::format(
       R"(<section id="{0}-numbers" aria-labelledby="{0}-numbers-h"><h3 id="{0}-numbers-h">All numbers</h3>)", where);
   if (!times.empty()) {
-    out += html_table(is_training(one_case) ? "Times of one training step, from the caller's host tensor to the host loss"
-                                            : "Times of one iteration, from the caller's host tensor to the host result",
-                      {"level", "estimate", "median", "p90", "p99", "minimum", "samples", "run and wait",
-                       "inputs a second", "CPU time", "against itself"},
-                      times);
+    out +=
+        html_table(is_training(one_case) ? "Times of one training step, from the caller's host tensor to the host loss"
+                                         : "Times of one iteration, from the caller's host tensor to the host result",
+                   {"level", "estimate", "median", "p90", "p99", "minimum", "samples", "run and wait",
+                    "inputs a second", "CPU time", "against itself"},
+                   times);
     out += html_table("Size on disk and settings, as the levels report them",
                       {"level", "what it is", "its cache folder", "artefact", "settings"}, other, "wide");
   }

@@ -89,15 +89,15 @@ std::string startup_table(const std::vector<const Json*>& rows) {
   Rows cells;
   for (const Json* row : rows) {
     std::vector<Cell> line{words(level_name(*row))};
-    for (const char* key :
-         {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "again_ms", "prepare_ms", "first_ever_ms"})
+    for (const char* key : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms",
+                            "again_ms", "prepare_ms", "first_ever_ms"})
       line.push_back(value(*row, std::string("startup.") + key, duration));
     cells.push_back(line);
   }
-  return html_table(
-      "From starting the process to the end of the first iteration",
-      {"level", "process", "libraries", "load", "of it the network", "of it the weights", "first iteration", "again, from caches", "prepare", "first time ever"},
-      cells);
+  return html_table("From starting the process to the end of the first iteration",
+                    {"level", "process", "libraries", "load", "of it the network", "of it the weights",
+                     "first iteration", "again, from caches", "prepare", "first time ever"},
+                    cells);
 }
 
 std::string break_even_table(const std::vector<const Json*>& rows) {
@@ -136,13 +136,17 @@ std::string clients_section(const Json& one_case, const std::string& where) {
   for (const auto& row : clients.rows) {
     cells.push_back({words(row[0]), words(row[1])});
     const bool numbers = row.size() == clients.header.size();
-    for (std::size_t c = 2; c < clients.header.size(); ++c) cells.back().push_back(numbers ? number_cell(row[c]) : words(c == 2 ? row[2] : ""));
+    for (std::size_t c = 2; c < clients.header.size(); ++c)
+      cells.back().push_back(numbers ? number_cell(row[c]) : words(c == 2 ? row[2] : ""));
   }
-  return section(where, "clients", "Several clients at once",
-                 html_figure("clients", where, "Throughput against p99",
-                             "One line a level, from few clients to many; further right and lower is better. Solid: threads of one process, dashed: processes. All on the same cores.",
-                             html_table("Requests in flight: each client sends its next request when its last one is answered. Memory is private, summed over processes. p99?: too few requests to bound it",
-                                        clients.header, cells)));
+  return section(
+      where, "clients", "Several clients at once",
+      html_figure("clients", where, "Throughput against p99",
+                  "One line a level, from few clients to many; further right and lower is better. Solid: threads of "
+                  "one process, dashed: processes. All on the same cores.",
+                  html_table("Requests in flight: each client sends its next request when its last one is answered. "
+                             "Memory is private, summed over processes. p99?: too few requests to bound it",
+                             clients.header, cells)));
 }
 
 }  // namespace

@@ -24,10 +24,7 @@ std::string levels_table(const FirstScreen& screen) {
   if (screen.has_device_memory) header.push_back("GPU memory");
   header.insert(header.end(), {"start again", "proof"});
   for (const auto& level : screen.levels) {
-    Cells row{level.name + (level.recommended ? " (recommended)" : ""),
-              level.time,
-              level.ratio,
-              level.verdict};
+    Cells row{level.name + (level.recommended ? " (recommended)" : ""), level.time, level.ratio, level.verdict};
     if (screen.has_tuned) row.push_back(level.tuned);
     row.insert(row.end(), {level.p99, level.memory});
     if (screen.has_device_memory) row.push_back(level.device_memory);
@@ -62,8 +59,10 @@ std::string case_section(const Json& run, const Json& one_case) {
   std::string out = fmt::format("## {}\n\n**{}**\n\n{}\n", markdown_code(screen.id), markdown_text(screen.sentence),
                                 markdown_text(screen.what));
   if (!screen.levels.empty()) out += "\n" + levels_table(screen);
-  if (const auto phases = phase_table(one_case, marks); !phases.rows.empty()) out += "\n**Phases of a training step**\n\n" + table(phases.header, phases.rows, Format::md);
-  if (const auto clients = client_table(one_case, marks, false); !clients.rows.empty()) out += "\n**Several clients at once**\n\n" + table(clients.header, clients.rows, Format::md);
+  if (const auto phases = phase_table(one_case, marks); !phases.rows.empty())
+    out += "\n**Phases of a training step**\n\n" + table(phases.header, phases.rows, Format::md);
+  if (const auto clients = client_table(one_case, marks, false); !clients.rows.empty())
+    out += "\n**Several clients at once**\n\n" + table(clients.header, clients.rows, Format::md);
   if (const auto limit = slo_title(one_case); !limit.empty()) {
     out += "\n**What each level needs for " + markdown_text(limit) + "**\n\n";
     for (const auto& line : slo_lines(one_case)) out += "- " + markdown_text(line) + "\n";
@@ -77,10 +76,12 @@ std::string case_section(const Json& run, const Json& one_case) {
   out += fmt::format("\n- Limit: {}\n- Trust: {}\n", markdown_text(screen.limit), markdown_text(screen.trust));
   if (!screen.next.empty()) out += "- Next: " + markdown_code(screen.next) + "\n";
   out += ledger_table(one_case, marks);
-  if (const auto bill = bill_table(one_case, marks); !bill.rows.empty()) out += "\n**The bill**\n\n" + table(bill.header, bill.rows, Format::md);
+  if (const auto bill = bill_table(one_case, marks); !bill.rows.empty())
+    out += "\n**The bill**\n\n" + table(bill.header, bill.rows, Format::md);
   if (const auto levels = dynamic_levels(one_case, marks); !levels.rows.empty()) {
     out += "\n**One artefact over several batch sizes**\n\n" + table(levels.header, levels.rows, Format::md);
-    if (const auto sizes = dynamic_sizes(one_case, marks); !sizes.rows.empty()) out += "\n" + table(sizes.header, sizes.rows, Format::md);
+    if (const auto sizes = dynamic_sizes(one_case, marks); !sizes.rows.empty())
+      out += "\n" + table(sizes.header, sizes.rows, Format::md);
   }
   return out;
 }

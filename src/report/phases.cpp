@@ -7,10 +7,16 @@
 namespace strata::report {
 namespace {
 
-constexpr std::array<std::pair<const char*, const char*>, 6> kPhases{
-    {{"input", "input"}, {"to_device", "to device"}, {"forward", "forward"}, {"loss", "loss"}, {"backward", "backward"}, {"update", "update"}}};
+constexpr std::array<std::pair<const char*, const char*>, 6> kPhases{{{"input", "input"},
+                                                                      {"to_device", "to device"},
+                                                                      {"forward", "forward"},
+                                                                      {"loss", "loss"},
+                                                                      {"backward", "backward"},
+                                                                      {"update", "update"}}};
 
-std::string path_of(const char* phase) { return std::string("phases.ms.") + phase; }
+std::string path_of(const char* phase) {
+  return std::string("phases.ms.") + phase;
+}
 
 // The phase that another one's time is part of; "" if it stands alone.
 std::string held_by(const Json& row, const std::string& phase) {
@@ -23,7 +29,9 @@ std::string held_by(const Json& row, const std::string& phase) {
 
 }  // namespace
 
-bool is_training(const Json& one_case) { return text(one_case, "case.mode") == "train"; }
+bool is_training(const Json& one_case) {
+  return text(one_case, "case.mode") == "train";
+}
 
 PhaseTable phase_table(const Json& one_case, const Glyphs& glyphs) {
   PhaseTable out;
@@ -32,7 +40,8 @@ PhaseTable phase_table(const Json& one_case, const Glyphs& glyphs) {
   for (const Json* row : sorted_rows(one_case))
     if (is_measured(*row) && !flag(*row, "harness")) rows.push_back(row);
   const auto shown = [&](const char* phase) {
-    return std::any_of(rows.begin(), rows.end(), [&](const Json* row) { return number(*row, path_of(phase)) || !held_by(*row, phase).empty(); });
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Json* row) { return number(*row, path_of(phase)) || !held_by(*row, phase).empty(); });
   };
   out.header = {"level", "samples/s", "steps/s"};
   for (const auto& [phase, title] : kPhases)
@@ -43,7 +52,10 @@ PhaseTable phase_table(const Json& one_case, const Glyphs& glyphs) {
       return value ? count(*value) : glyphs.missing;
     };
     const auto steps = number(*row, "steps_per_s");
-    Cells cells{level_name(*row), rate("throughput_per_s"), !steps ? glyphs.missing : *steps < 100 ? ratio(*steps) : count(*steps)};
+    Cells cells{level_name(*row), rate("throughput_per_s"),
+                !steps         ? glyphs.missing
+                : *steps < 100 ? ratio(*steps)
+                               : count(*steps)};
     for (const auto& [phase, title] : kPhases) {
       if (!shown(phase)) continue;
       const auto ms = number(*row, path_of(phase));

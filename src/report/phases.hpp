@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step consists of, level by level: throughput and the median time of each phase, as cells for every format.
+// What a training step consists of, level by level: throughput and the median time of each phase, as cells for every
+// format.
 #pragma once
 
 #include "report/access.hpp"

@@ -20,7 +20,8 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path);
 Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style);
 
-// Writes by a temporary file beside it, so that a reader never sees half a report; makes the folder. Devices are written to as they are.
+// Writes by a temporary file beside it, so that a reader never sees half a report; makes the folder. Devices are
+// written to as they are.
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace strata::report

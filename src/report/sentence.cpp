@@ -62,17 +62,21 @@ std::string break_even_clause(const Json& row, bool training) {
 
 std::string move_sentence(const Json& one_case, const Json& best, const Json* inside, const Json& reference) {
   const auto interval = interval_of(best);
-  auto sentence = fmt::format("Move to {}{}: {} times as fast as {}{}, {}{} instead of {}", level_name(best),
-                              flag(best, "peer") ? " (a peer)" : "", ratio(ratio_of(best)), level_name(reference),
-                              interval.empty() ? "" : " (" + interval + ")", time_of(best), of_what(one_case), time_of(reference));
+  auto sentence =
+      fmt::format("Move to {}{}: {} times as fast as {}{}, {}{} instead of {}", level_name(best),
+                  flag(best, "peer") ? " (a peer)" : "", ratio(ratio_of(best)), level_name(reference),
+                  interval.empty() ? "" : " (" + interval + ")", time_of(best), of_what(one_case), time_of(reference));
   sentence += memory_clause(best, reference) + break_even_clause(best, is_training(one_case));
   if (text(best, "proof.verdict") == "equal_looser") sentence += "; its numerics are looser";
   if (flag(best, "proof.weak")) sentence += "; its proof is weak";
-  if (inside) sentence += fmt::format("; the best that is no peer, {}, reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
+  if (inside)
+    sentence +=
+        fmt::format("; the best that is no peer, {}, reaches {}", level_name(*inside), ratio(ratio_of(*inside)));
   return sentence + ".";
 }
 
-std::string stay_sentence(const Json& one_case, const std::vector<const Json*>& others, const Json& nearest, const Json& reference) {
+std::string stay_sentence(const Json& one_case, const std::vector<const Json*>& others, const Json& nearest,
+                          const Json& reference) {
   const auto python = text(reference, "language") == "python";
   const auto name = level_name(reference);
   const auto memory = number(reference, "memory.peak_private_bytes");
@@ -95,8 +99,8 @@ std::string undecided_sentence(const Json& one_case, const Json& open, const Jso
   if (!sees) sees = number(one_case, "trust.smallest_visible_percent");
   const auto interval = interval_of(open);
   auto sentence = fmt::format("Undecided: no level is proven faster than {} ({}{}); {} is {} times as fast{}",
-                              level_name(reference), time_of(reference), of_what(one_case), level_name(open), ratio(ratio_of(open)),
-                              interval.empty() ? "" : ", anything from " + interval);
+                              level_name(reference), time_of(reference), of_what(one_case), level_name(open),
+                              ratio(ratio_of(open)), interval.empty() ? "" : ", anything from " + interval);
   if (sees) sentence += fmt::format(", and this run cannot see effects below {}", percent(*sees));
   if (const auto minutes = number(open, "ratio.resolve.minutes"))
     sentence += fmt::format("; {} of measuring would resolve it", duration(*minutes * 60e3));
@@ -125,7 +129,8 @@ Json no_data(const Json& one_case, const Json* reference, std::size_t others_ask
                    : others_asked == 1 ? std::string("the other level has no number")
                                        : fmt::format("none of the {} other levels has a number", others_asked);
   return result("no_data", nullptr,
-                fmt::format("No comparison: {} takes {}{}, and {}.", level_name(*reference), time_of(*reference), of_what(one_case), why));
+                fmt::format("No comparison: {} takes {}{}, and {}.", level_name(*reference), time_of(*reference),
+                            of_what(one_case), why));
 }
 
 }  // namespace
@@ -153,7 +158,8 @@ Json headline(const Json& one_case) {
     }
   }
   if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, asked);
-  if (best) return result("move", best, move_sentence(one_case, *best, flag(*best, "peer") ? inside : nullptr, *reference));
+  if (best)
+    return result("move", best, move_sentence(one_case, *best, flag(*best, "peer") ? inside : nullptr, *reference));
   if (open) return result("undecided", nullptr, undecided_sentence(one_case, *open, *reference));
   return result("stay", reference, stay_sentence(one_case, others, *nearest, *reference));
 }

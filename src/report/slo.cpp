@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "report/estimate.hpp"
 #include "plan/clients.hpp"
 #include "report/clients.hpp"
+#include "report/estimate.hpp"
 #include "report/format.hpp"
 #include "stats/clients.hpp"
 
@@ -28,18 +28,29 @@ Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo
   for (const auto& block : stored.blocks)
     if (block.instance == 0)
       for (const auto ns : block.wall_ns) ms.push_back(static_cast<double>(ns) * 1e-6);
-  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_interval(ms, slo.quantile)}, ms.size(), batch, 1, "turns"};
+  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_interval(ms, slo.quantile)},
+          ms.size(),
+          batch,
+          1,
+          "turns"};
 }
 
 Point from_clients(const Json& point, const plan::Slo& slo, double batch) {
-  const auto end = [&](const char* part, double unknown) { return number(point, fmt::format("latency_ms.{}.{}", slo.name, part)).value_or(unknown); };
+  const auto end = [&](const char* part, double unknown) {
+    return number(point, fmt::format("latency_ms.{}.{}", slo.name, part)).value_or(unknown);
+  };
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  return {{number(point, "inputs_per_s.value").value_or(0), {end("value", stats::nan), end("low", -infinite), end("high", infinite)}},
-          static_cast<std::size_t>(number(point, "latency_ms.samples").value_or(0)), batch, number(point, "clients").value_or(1), text(point, "as")};
+  return {{number(point, "inputs_per_s.value").value_or(0),
+           {end("value", stats::nan), end("low", -infinite), end("high", infinite)}},
+          static_cast<std::size_t>(number(point, "latency_ms.samples").value_or(0)),
+          batch,
+          number(point, "clients").value_or(1),
+          text(point, "as")};
 }
 
 // The turns count where no pass of one client did: both ask for one request at a time.
-void add_points(std::vector<Point>& points, const Json& row, const store::Row& stored, const plan::Slo& slo, double batch) {
+void add_points(std::vector<Point>& points, const Json& row, const store::Row& stored, const plan::Slo& slo,
+                double batch) {
   bool alone = false;
   for (const auto& point : list(row, "clients.points"))
     if (is_measured(point)) {
@@ -50,13 +61,21 @@ void add_points(std::vector<Point>& points, const Json& row, const store::Row& s
 }
 
 std::string sentence(const std::string& level, const Point& point, stats::Meets meets, const plan::Slo& slo) {
-  const auto how = fmt::format("batch {:.0f}, {}, {} inputs/s", point.batch, clients_name(point.clients, point.as), point.load.inputs_per_s < 999.5 ? ratio(point.load.inputs_per_s) : count(point.load.inputs_per_s));
+  const auto how =
+      fmt::format("batch {:.0f}, {}, {} inputs/s", point.batch, clients_name(point.clients, point.as),
+                  point.load.inputs_per_s < 999.5 ? ratio(point.load.inputs_per_s) : count(point.load.inputs_per_s));
   const auto& ms = point.load.ms;
-  const auto few = fmt::format("{} requests are too few to bound it, {} would do", count(static_cast<double>(point.samples)), stats::needed_for_quantile(slo.quantile));
-  const auto range = std::isfinite(ms.high) ? fmt::format("{} to {}", std::isfinite(ms.low) ? duration(ms.low) : "0", duration(ms.high)) : few;
-  if (meets == stats::Meets::yes) return fmt::format("{}: {} at {} {} (at most {})", level, how, slo.name, duration(ms.value), duration(ms.high));
-  if (meets == stats::Meets::maybe) return fmt::format("{} may meet it: {} at {} {} ({})", level, how, slo.name, duration(ms.value), range);
-  return fmt::format("{} misses it by {}: {} is {} at its best ({})", level, duration(ms.value - slo.limit_ms), slo.name, duration(ms.value), how);
+  const auto few = fmt::format("{} requests are too few to bound it, {} would do",
+                               count(static_cast<double>(point.samples)), stats::needed_for_quantile(slo.quantile));
+  const auto range = std::isfinite(ms.high)
+                         ? fmt::format("{} to {}", std::isfinite(ms.low) ? duration(ms.low) : "0", duration(ms.high))
+                         : few;
+  if (meets == stats::Meets::yes)
+    return fmt::format("{}: {} at {} {} (at most {})", level, how, slo.name, duration(ms.value), duration(ms.high));
+  if (meets == stats::Meets::maybe)
+    return fmt::format("{} may meet it: {} at {} {} ({})", level, how, slo.name, duration(ms.value), range);
+  return fmt::format("{} misses it by {}: {} is {} at its best ({})", level, duration(ms.value - slo.limit_ms),
+                     slo.name, duration(ms.value), how);
 }
 
 Json level_json(const Json& row, const std::vector<Point>& points, const plan::Slo& slo) {
@@ -66,10 +85,20 @@ Json level_json(const Json& row, const std::vector<Point>& points, const plan::S
   if (!chosen) return {};
   const auto& point = points[chosen->index];
   const auto& ms = point.load.ms;
-  const char* verdict = chosen->meets == stats::Meets::yes ? "meets" : chosen->meets == stats::Meets::maybe ? "may_meet" : "misses";
-  return {{"level", row["level"]}, {"variant", row["variant"]}, {"verdict", verdict}, {"batch", point.batch}, {"clients", point.clients}, {"as", point.as},
-          {"inputs_per_s", finite(point.load.inputs_per_s)}, {"quantile_ms", {{"value", finite(ms.value)}, {"low", finite(ms.low)}, {"high", finite(ms.high)}}},
-          {"miss_ms", chosen->meets == stats::Meets::no ? finite(ms.value - slo.limit_ms) : Json()}, {"samples", point.samples}, {"needed_samples", stats::needed_for_quantile(slo.quantile)},
+  const char* verdict = chosen->meets == stats::Meets::yes     ? "meets"
+                        : chosen->meets == stats::Meets::maybe ? "may_meet"
+                                                               : "misses";
+  return {{"level", row["level"]},
+          {"variant", row["variant"]},
+          {"verdict", verdict},
+          {"batch", point.batch},
+          {"clients", point.clients},
+          {"as", point.as},
+          {"inputs_per_s", finite(point.load.inputs_per_s)},
+          {"quantile_ms", {{"value", finite(ms.value)}, {"low", finite(ms.low)}, {"high", finite(ms.high)}}},
+          {"miss_ms", chosen->meets == stats::Meets::no ? finite(ms.value - slo.limit_ms) : Json()},
+          {"samples", point.samples},
+          {"needed_samples", stats::needed_for_quantile(slo.quantile)},
           {"sentence", sentence(level_name(row), point, chosen->meets, slo)}};
 }
 
@@ -91,10 +120,12 @@ void add_slo(const store::Run& run, Json& cases) {
   std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
-    const double batch = run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
+    const double batch =
+        run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
     for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
       const auto& row = cases[c]["rows"][r];
-      if (is_measured(row) && !flag(row, "harness")) add_points(points[{owner, level_name(row)}], row, run.cases[c].rows[r], *slo, batch);
+      if (is_measured(row) && !flag(row, "harness"))
+        add_points(points[{owner, level_name(row)}], row, run.cases[c].rows[r], *slo, batch);
     }
   }
   for (const auto& [network, owner] : first) {

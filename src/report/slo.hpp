@@ -7,8 +7,8 @@
 
 namespace strata::report {
 
-// Adds `slo` to every case of the result: for the first case of those that differ in their batch only, from the points of all of them; null for the
-// others, and where none was asked for.
+// Adds `slo` to every case of the result: for the first case of those that differ in their batch only, from the points
+// of all of them; null for the others, and where none was asked for.
 void add_slo(const store::Run& run, Json& cases);
 
 // "p99 within 20.0 ms", and a sentence for each level; empty where the case has none.

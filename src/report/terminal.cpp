@@ -11,8 +11,8 @@
 
 #include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
-#include "report/first_screen.hpp"
 #include "report/dynamic.hpp"
+#include "report/first_screen.hpp"
 #include "report/phases.hpp"
 #include "report/slo.hpp"
 #include "report/table.hpp"
@@ -70,8 +70,10 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
     all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
     all.push_back({"", false, [](const LevelLine& l) { return l.verdict; }});
   }
-  if (screen.has_tuned && fit == Fit::roomy) all.push_back({"tuned against tuned", true, [](const LevelLine& l) { return l.tuned; }});
-  if (screen.has_tuned && fit != Fit::roomy) all.push_back({"tuned", true, [](const LevelLine& l) { return l.tuned_short; }});
+  if (screen.has_tuned && fit == Fit::roomy)
+    all.push_back({"tuned against tuned", true, [](const LevelLine& l) { return l.tuned; }});
+  if (screen.has_tuned && fit != Fit::roomy)
+    all.push_back({"tuned", true, [](const LevelLine& l) { return l.tuned_short; }});
   all.push_back({"p99", true, [](const LevelLine& l) { return l.p99; }});
   all.push_back({"memory", true, [](const LevelLine& l) { return l.memory; }});
   if (screen.has_device_memory) all.push_back({"GPU mem", true, [](const LevelLine& l) { return l.device_memory; }});
@@ -162,8 +164,10 @@ Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint)
   return table_lines(phases.header, phases.rows, paint);
 }
 
-// As table_lines; a row without a number, which is shorter than the header, comes below, since its reason would widen a column.
-Lines lines_and_reasons(const Cells& header, const std::vector<Cells>& all, const std::string& joint, std::size_t width, const Paint& paint) {
+// As table_lines; a row without a number, which is shorter than the header, comes below, since its reason would widen a
+// column.
+Lines lines_and_reasons(const Cells& header, const std::vector<Cells>& all, const std::string& joint, std::size_t width,
+                        const Paint& paint) {
   std::vector<Cells> rows;
   Lines without;
   for (const auto& row : all) {
@@ -254,7 +258,9 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                phase_lines(one_case, glyphs(style.unicode), paint), dynamic_lines(one_case, glyphs(style.unicode), width, paint), client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
+                phase_lines(one_case, glyphs(style.unicode), paint),
+                dynamic_lines(one_case, glyphs(style.unicode), width, paint),
+                client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
                 without_number(screen, width, paint), foot},
                width);
 }

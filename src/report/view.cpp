@@ -14,8 +14,8 @@
 #include "report/dynamic.hpp"
 #include "report/estimate.hpp"
 #include "report/ledger.hpp"
-#include "report/slo.hpp"
 #include "report/sentence.hpp"
+#include "report/slo.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::report {
@@ -25,7 +25,8 @@ namespace {
 // What JSON cannot hold (infinite, not a number) is unknown: null.
 Json summary(std::vector<double> ms, double estimate) {
   const auto s = stats::summarise(ms);
-  return {{"estimate", finite(estimate)}, {"median", finite(s.median)}, {"p90", finite(s.p90)}, {"p99", finite(s.p99)}, {"min", finite(s.min)}, {"samples", s.count}};
+  return {{"estimate", finite(estimate)}, {"median", finite(s.median)}, {"p90", finite(s.p90)},
+          {"p99", finite(s.p99)},         {"min", finite(s.min)},       {"samples", s.count}};
 }
 
 // What shortens a reason to the eight words that a row has room for.
@@ -42,7 +43,8 @@ std::string first_words(const std::string& text, int most) {
 
 class CaseView {
  public:
-  CaseView(const store::Run& run, const store::Case& one) : run_(run), case_(one), threads_(one.canonical.value("threads", 1)) {
+  CaseView(const store::Run& run, const store::Case& one)
+      : run_(run), case_(one), threads_(one.canonical.value("threads", 1)) {
     sigma_ = one.trust.value("process_sigma", stats::assumed_process_sigma(threads_));
     minimum_ = one.trust.value("minimum_effect", 0.01);
     together_ = one.trust.value("together", true);
@@ -106,7 +108,9 @@ void CaseView::find_tuned() {
   for (std::size_t i = 0; i < measured_.size(); ++i) {
     const auto* row = measured_[i];
     const bool chosen = row->info.value("tuned", false);
-    const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) { return other->level == row->level && other->info.value("tuned", false); });
+    const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) {
+      return other->level == row->level && other->info.value("tuned", false);
+    });
     if (row->info.value("harness", false) || !(chosen || (!other_chosen && row->variant == "default"))) continue;
     tuned_.push_back(i);
     if (reference_ && row->level == measured_[*reference_]->level) tuned_reference_ = i;
@@ -137,7 +141,9 @@ stats::Interval CaseView::start_range(const store::Row& row) const {
   return stats::range_of(values);
 }
 
-double CaseView::start_again_ms(const store::Row& row) const { return start_range(row).value; }
+double CaseView::start_again_ms(const store::Row& row) const {
+  return start_range(row).value;
+}
 
 Json CaseView::startup(const store::Row& row) const {
   Json out;
@@ -158,26 +164,36 @@ Json CaseView::startup(const store::Row& row) const {
 Json CaseView::resolve(const stats::Comparison& comparison) const {
   const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
   if (!restarts || *restarts > 60) return {};
-  const double budget = run_.settings.value("budget_s", 60.0), per_restart = budget / std::max(1, run_.settings.value("restarts", 2));
+  const double budget = run_.settings.value("budget_s", 60.0),
+               per_restart = budget / std::max(1, run_.settings.value("restarts", 2));
   double starts_s = 0;
   for (const auto* row : measured_) starts_s += start_again_ms(*row) / 1000 + 1;
   const double minutes = *restarts * (per_restart + starts_s) / 60;
-  const auto command = run_.command.find(" --restarts") == std::string::npos && run_.command.find(" --budget") == std::string::npos
-                           ? fmt::format("{} --restarts {} --budget {:.0f}s", run_.command, *restarts, *restarts * per_restart)
-                           : std::string();
+  const auto command =
+      run_.command.find(" --restarts") == std::string::npos && run_.command.find(" --budget") == std::string::npos
+          ? fmt::format("{} --restarts {} --budget {:.0f}s", run_.command, *restarts, *restarts * per_restart)
+          : std::string();
   if (command.empty()) return {};
   return {{"command", command}, {"minutes", minutes}};
 }
 
 Json CaseView::ratio(std::optional<std::size_t> reference, std::size_t i) const {
-  if (reference && i == *reference) return {{"value", 1.0}, {"low", 1.0}, {"high", 1.0}, {"verdict", "reference"}, {"same_within_percent", nullptr}, {"smallest_visible_percent", nullptr}, {"resolve", nullptr}};
+  if (reference && i == *reference)
+    return {{"value", 1.0},
+            {"low", 1.0},
+            {"high", 1.0},
+            {"verdict", "reference"},
+            {"same_within_percent", nullptr},
+            {"smallest_visible_percent", nullptr},
+            {"resolve", nullptr}};
   if (!reference) return {};
   const auto comparison = compare(*reference, i);
   const auto verdict = stats::judge(comparison, minimum_);
   Json out = interval(comparison.ratio());
   out["verdict"] = std::string(stats::to_string(verdict.direction));
   out["same_within_percent"] = finite(verdict.same_within * 100);
-  out["smallest_visible_percent"] = finite(stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_) * 100);
+  out["smallest_visible_percent"] =
+      finite(stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_) * 100);
   out["resolve"] = verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
   return out;
 }
@@ -188,13 +204,15 @@ Json CaseView::break_even(std::optional<std::size_t> reference, std::size_t i) c
   return after_cost(*reference, i, {own.value - theirs.value, own.low - theirs.high, own.high - theirs.low});
 }
 
-// What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is that of the starts from caches.
+// What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is
+// that of the starts from caches.
 std::optional<stats::Interval> CaseView::built_ms(const store::Row& row) const {
   const auto first = row.info.value("first_ever", Json());
   const auto again = start_range(row);
   if (!first.is_object() || !first.value("first_ever_ms", Json()).is_number()) return std::nullopt;
   const double ever = first["first_ever_ms"].get<double>();
-  return stats::Interval{std::max(0.0, ever - again.value), std::max(0.0, ever - again.high), std::max(0.0, ever - again.low)};
+  return stats::Interval{std::max(0.0, ever - again.value), std::max(0.0, ever - again.high),
+                         std::max(0.0, ever - again.low)};
 }
 
 Json CaseView::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {
@@ -209,14 +227,20 @@ Json CaseView::after_cost(std::size_t reference, std::size_t i, const stats::Int
   const auto comparison = compare(reference, i);
   const auto difference = stats::difference_ms(joint_[reference], joint_[i], comparison);
   const auto found = stats::break_even(extra_ms, difference, stats::judge(comparison, minimum_).direction);
-  return {{"iterations", finite(found.iterations.value)}, {"low", finite(found.iterations.low)}, {"high", finite(found.iterations.high)}, {"never", found.never}};
+  return {{"iterations", finite(found.iterations.value)},
+          {"low", finite(found.iterations.low)},
+          {"high", finite(found.iterations.high)},
+          {"never", found.never}};
 }
 
 // Everything that goes to another machine: the artefact, and the code that the process mapped from outside the system.
 Json CaseView::shipped(const store::Row& row) const {
   const auto libraries = row.info.value("libraries", Json());
   if (!libraries.is_object() || !row.artefact_bytes) return {};
-  return {{"bytes", libraries.value("bytes", std::int64_t{0}) + *row.artefact_bytes}, {"libraries_bytes", libraries["bytes"]}, {"artefact_bytes", *row.artefact_bytes}, {"libraries", libraries["files"]}};
+  return {{"bytes", libraries.value("bytes", std::int64_t{0}) + *row.artefact_bytes},
+          {"libraries_bytes", libraries["bytes"]},
+          {"artefact_bytes", *row.artefact_bytes},
+          {"libraries", libraries["files"]}};
 }
 
 Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>& why) const {
@@ -232,8 +256,13 @@ Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>
     if (block.instance != 0) continue;
     const std::vector<double> walls(block.wall_ns.begin(), block.wall_ns.end());
     const auto start = began.contains(block.restart) ? began[block.restart] : block.start_ns;
-    out.push_back({{"restart", block.restart}, {"round", block.round}, {"position", block.position}, {"time_s", static_cast<double>(block.start_ns - start) * 1e-9},
-                   {"median_ms", stats::median(walls) * 1e-6}, {"disturbed", !why[i].empty()}, {"why", why[i]}});
+    out.push_back({{"restart", block.restart},
+                   {"round", block.round},
+                   {"position", block.position},
+                   {"time_s", static_cast<double>(block.start_ns - start) * 1e-9},
+                   {"median_ms", stats::median(walls) * 1e-6},
+                   {"disturbed", !why[i].empty()},
+                   {"why", why[i]}});
   }
   return out;
 }
@@ -254,7 +283,9 @@ Json CaseView::aa_total() const {
     ++comparisons;
     alarms += direction == stats::Direction::faster || direction == stats::Direction::slower;
   }
-  return {{"comparisons", comparisons}, {"false_alarms", alarms}, {"bound_percent", stats::binomial_upper_bound(alarms, comparisons) * 100}};
+  return {{"comparisons", comparisons},
+          {"false_alarms", alarms},
+          {"bound_percent", stats::binomial_upper_bound(alarms, comparisons) * 100}};
 }
 
 void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
@@ -281,7 +312,10 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["ratio"] = ratio(reference_, i);
   out["break_even"] = break_even(reference_, i);
   out["break_even_once"] = break_even_once(reference_, i);
-  if (is_tuned(i)) out["tuned"] = {{"ratio", ratio(tuned_reference_, i)}, {"break_even", break_even(tuned_reference_, i)}, {"break_even_once", break_even_once(tuned_reference_, i)}};
+  if (is_tuned(i))
+    out["tuned"] = {{"ratio", ratio(tuned_reference_, i)},
+                    {"break_even", break_even(tuned_reference_, i)},
+                    {"break_even_once", break_even_once(tuned_reference_, i)}};
   const auto bars = stats::histogram(wall);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
   const auto why = measure::disturbances(row, threads_);
@@ -290,19 +324,44 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["blocks"] = blocks_json(row, why);
   if (run_.settings.value("aa", false)) {
     const auto comparison = aa(row);
-    out["aa"] = {{"ratio", interval(comparison.ratio())}, {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum_).direction))}};
+    out["aa"] = {{"ratio", interval(comparison.ratio())},
+                 {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum_).direction))}};
   }
 }
 
 Json CaseView::row_json(const store::Row& row) {
-  Json out{{"level", row.level}, {"variant", row.variant}, {"title", row.info.value("title", "")}, {"rank", row.info.value("rank", 0)}, {"language", row.info.value("language", "")},
-           {"peer", row.info.value("peer", false)}, {"harness", row.info.value("harness", false)}, {"reference", row.name() == case_.reference_level}, {"state", row.state},
-           {"reason", row.reason}, {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))}, {"hint", row.hint}, {"log_tail", row.log_tail}, {"repeat", row.repeat},
-           {"default", row.info.value("default", "")}, {"settings", row.settings}, {"memory", row.memory}, {"startup", row.start_up.empty() ? Json() : startup(row)},
-           {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()}, {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()}, {"proof", row.proof},
-           {"deep", row.info.value("deep", Json())}, {"tuning", row.info.value("tuning", Json())}, {"tuned", nullptr}, {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))},
-           {"facts", row.info.value("facts", Json())}, {"lines", row.info.value("lines", Json())}, {"shipped", shipped(row)}, {"dynamic", dynamic_view(row, threads_, sigma_, minimum_)}};
-  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms", "ratio", "break_even", "break_even_once", "histogram", "aa"}) out[numbers] = nullptr;
+  Json out{{"level", row.level},
+           {"variant", row.variant},
+           {"title", row.info.value("title", "")},
+           {"rank", row.info.value("rank", 0)},
+           {"language", row.info.value("language", "")},
+           {"peer", row.info.value("peer", false)},
+           {"harness", row.info.value("harness", false)},
+           {"reference", row.name() == case_.reference_level},
+           {"state", row.state},
+           {"reason", row.reason},
+           {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))},
+           {"hint", row.hint},
+           {"log_tail", row.log_tail},
+           {"repeat", row.repeat},
+           {"default", row.info.value("default", "")},
+           {"settings", row.settings},
+           {"memory", row.memory},
+           {"startup", row.start_up.empty() ? Json() : startup(row)},
+           {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
+           {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
+           {"proof", row.proof},
+           {"deep", row.info.value("deep", Json())},
+           {"tuning", row.info.value("tuning", Json())},
+           {"tuned", nullptr},
+           {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))},
+           {"facts", row.info.value("facts", Json())},
+           {"lines", row.info.value("lines", Json())},
+           {"shipped", shipped(row)},
+           {"dynamic", dynamic_view(row, threads_, sigma_, minimum_)}};
+  for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
+                              "ratio", "break_even", "break_even_once", "histogram", "aa"})
+    out[numbers] = nullptr;
   out["blocks"] = Json::array();
   if (row.state == "measured")
     if (const auto i = index_of(row.name())) add_samples(out, row, *i);
@@ -320,11 +379,17 @@ Json CaseView::ledger() const {
     const auto a = index_of(from), b = index_of(row->name());
     if (!a || !b) continue;
     const auto comparison = compare(*a, *b);
-    const auto differs = peer ? std::vector<std::string>{} : setting_differences(measured_[*a]->settings, row->settings);
+    const auto differs =
+        peer ? std::vector<std::string>{} : setting_differences(measured_[*a]->settings, row->settings);
     const char* kind = peer ? "peer" : differs.empty() ? "step" : "differs";
-    edges.push_back({{"from", from}, {"to", row->level}, {"kind", kind}, {"changes", peer ? "" : row->info.value("changes", "")},
-                     {"difference_ms", interval(stats::difference_ms(joint_[*a], joint_[*b], comparison))}, {"ratio", interval(comparison.ratio())},
-                     {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum_).direction))}, {"differs", differs}});
+    edges.push_back({{"from", from},
+                     {"to", row->level},
+                     {"kind", kind},
+                     {"changes", peer ? "" : row->info.value("changes", "")},
+                     {"difference_ms", interval(stats::difference_ms(joint_[*a], joint_[*b], comparison))},
+                     {"ratio", interval(comparison.ratio())},
+                     {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum_).direction))},
+                     {"differs", differs}});
   }
   return {{"edges", edges}};
 }
@@ -337,7 +402,11 @@ Json CaseView::limits() const {
   // Each weight is read once and each input and output moved once: what no program can avoid.
   const double bytes = case_.bundle.value("weight_bytes", 0.0) + case_.bundle.value("input_bytes", 0.0);
   const double compute = flops / gflops * 1e-6, memory = bytes / bandwidth * 1e-6;
-  return {{"gflops", gflops}, {"gbytes_per_s", bandwidth}, {"compute_ms", compute}, {"memory_ms", memory}, {"limit_ms", std::max(compute, memory)}};
+  return {{"gflops", gflops},
+          {"gbytes_per_s", bandwidth},
+          {"compute_ms", compute},
+          {"memory_ms", memory},
+          {"limit_ms", std::max(compute, memory)}};
 }
 
 Json CaseView::trust() const {
@@ -350,22 +419,33 @@ Json CaseView::trust() const {
     restarts = std::max(restarts, comparison.restarts());
     visible = std::max(visible, stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_));
   }
-  return {{"restarts", restarts ? restarts : case_.trust.value("restarts", 0)}, {"process_effect_percent", sigma_ * 100}, {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
-          {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()}, {"blocks", total_}, {"disturbed_blocks", disturbed_}, {"minimum_effect_percent", minimum_ * 100},
+  return {{"restarts", restarts ? restarts : case_.trust.value("restarts", 0)},
+          {"process_effect_percent", sigma_ * 100},
+          {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
+          {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},
+          {"blocks", total_},
+          {"disturbed_blocks", disturbed_},
+          {"minimum_effect_percent", minimum_ * 100},
           {"together", together_}};
 }
 
-// What a reader would do next: take the winner away, look closer at what is unequal, resolve what is open, or read the report.
+// What a reader would do next: take the winner away, look closer at what is unequal, resolve what is open, or read the
+// report.
 std::string CaseView::next_command(const Json& said, const Json& rows) const {
   const bool exports = case_.canonical.value("maths", "fp32") == "fp32";  // other modes have no export
-  if (exports && said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" && case_.bundle.contains("spec"))
+  if (exports && said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" &&
+      case_.bundle.contains("spec"))
     for (const auto& row : case_.rows)
       if (row.level == said["level"] && row.variant == "default" && row.info.contains("artefact"))
-        return plan::export_command(case_.bundle["spec"], case_.bundle["model"].value("name", "model"), row.level, run_.command);
+        return plan::export_command(case_.bundle["spec"], case_.bundle["model"].value("name", "model"), row.level,
+                                    run_.command);
   for (const auto& row : rows)
-    if (row["state"] == "unequal" && !run_.settings.value("deep", false) && case_.canonical.value("mode", "infer") == "infer") return row.value("repeat", "") + " --deep";
+    if (row["state"] == "unequal" && !run_.settings.value("deep", false) &&
+        case_.canonical.value("mode", "infer") == "infer")
+      return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
-    if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object()) return row["ratio"]["resolve"].value("command", "");
+    if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object())
+      return row["ratio"]["resolve"].value("command", "");
   return "./strata report " + run_.run_id;
 }
 
@@ -373,9 +453,20 @@ Json CaseView::build() {
   const auto& b = case_.bundle;
   Json rows = Json::array();
   for (const auto& row : case_.rows) rows.push_back(row_json(row));
-  Json out{{"id", case_.id}, {"hash", case_.hash}, {"case", case_.canonical}, {"model", b.value("model", Json::object())}, {"input_source", b.value("input_source", "")},
-           {"weight_source", b.value("weight_source", "")}, {"flops", b.value("flops", Json())}, {"parameters", b.value("parameters", Json())}, {"weight_bytes", b.value("weight_bytes", Json())},
-           {"reference_level", case_.reference_level}, {"limits", limits()}, {"trust", trust()}, {"ledger", ledger()}, {"aa", aa_total()}};
+  Json out{{"id", case_.id},
+           {"hash", case_.hash},
+           {"case", case_.canonical},
+           {"model", b.value("model", Json::object())},
+           {"input_source", b.value("input_source", "")},
+           {"weight_source", b.value("weight_source", "")},
+           {"flops", b.value("flops", Json())},
+           {"parameters", b.value("parameters", Json())},
+           {"weight_bytes", b.value("weight_bytes", Json())},
+           {"reference_level", case_.reference_level},
+           {"limits", limits()},
+           {"trust", trust()},
+           {"ledger", ledger()},
+           {"aa", aa_total()}};
   out["rows"] = std::move(rows);
   out["headline"] = tuned_.empty() ? headline(out) : tuned_headline(out);
   out["next_command"] = next_command(out["headline"], out["rows"]);
@@ -386,17 +477,37 @@ Json CaseView::build() {
 
 Json view(const store::Run& run) {
   Json warnings = Json::array(), cases = Json::array();
-  for (const auto& warning : run.warnings) warnings.push_back({{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}});
+  for (const auto& warning : run.warnings)
+    warnings.push_back({{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}});
   for (const auto& one : run.cases) cases.push_back(CaseView(run, one).build());
   add_slo(run, cases);
   return {{"schema", "strata.run/1"},
           {"run",
-           {{"id", run.run_id}, {"name", run.name.empty() ? Json() : Json(run.name)}, {"started", run.started}, {"command", run.command}, {"version", run.version}, {"finished", !run.finished.empty()},
-            {"interrupted", run.interrupted}, {"seed", run.seed}, {"preset", run.settings.value("preset", "")}, {"wall_s", run.settings.value("wall_s", Json())},
-            {"restarts", run.settings.value("restarts", Json())}, {"budget_s", run.settings.value("budget_s", Json())}, {"precision", run.settings.value("precision", Json())},
-            {"aa", run.settings.value("aa", false)}, {"deep", run.settings.value("deep", false)}, {"tuned", run.settings.value("tuned", false)},
-            {"clients", run.settings.value("clients", Json())}, {"dynamic", run.settings.value("dynamic", Json())}, {"slo", run.settings.value("slo", Json())}, {"eval", run.settings.value("eval", Json())}}},
-          {"accuracy", accuracy(run, cases)}, {"machine", run.machine}, {"environments", run.environments}, {"warnings", warnings}, {"cases", cases}};
+           {{"id", run.run_id},
+            {"name", run.name.empty() ? Json() : Json(run.name)},
+            {"started", run.started},
+            {"command", run.command},
+            {"version", run.version},
+            {"finished", !run.finished.empty()},
+            {"interrupted", run.interrupted},
+            {"seed", run.seed},
+            {"preset", run.settings.value("preset", "")},
+            {"wall_s", run.settings.value("wall_s", Json())},
+            {"restarts", run.settings.value("restarts", Json())},
+            {"budget_s", run.settings.value("budget_s", Json())},
+            {"precision", run.settings.value("precision", Json())},
+            {"aa", run.settings.value("aa", false)},
+            {"deep", run.settings.value("deep", false)},
+            {"tuned", run.settings.value("tuned", false)},
+            {"clients", run.settings.value("clients", Json())},
+            {"dynamic", run.settings.value("dynamic", Json())},
+            {"slo", run.settings.value("slo", Json())},
+            {"eval", run.settings.value("eval", Json())}}},
+          {"accuracy", accuracy(run, cases)},
+          {"machine", run.machine},
+          {"environments", run.environments},
+          {"warnings", warnings},
+          {"cases", cases}};
 }
 
 }  // namespace strata::report

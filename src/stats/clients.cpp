@@ -19,7 +19,8 @@ std::vector<double> binomial_cumulative(std::size_t n, double p) {
   for (std::size_t k = 0; k <= n; ++k) {
     const double hits = static_cast<double>(k);
     if (std::abs(hits - trials * p) < reach)
-      sum += std::exp(std::lgamma(trials + 1) - std::lgamma(hits + 1) - std::lgamma(trials - hits + 1) + hits * std::log(p) + (trials - hits) * std::log1p(-p));
+      sum += std::exp(std::lgamma(trials + 1) - std::lgamma(hits + 1) - std::lgamma(trials - hits + 1) +
+                      hits * std::log(p) + (trials - hits) * std::log1p(-p));
     cumulative[k] = sum;
   }
   return cumulative;
@@ -36,9 +37,11 @@ std::optional<Together> in_common(std::span<const ClientTimes> clients) {
   }
   Together together;
   for (const auto& one : clients) {
-    // A last request that outlasts the others' belongs to the closed loop; only what is more than that is a client that came late or stayed behind.
+    // A last request that outlasts the others' belongs to the closed loop; only what is more than that is a client that
+    // came late or stayed behind.
     const auto longest = one.latency_ns.empty() ? 0 : *std::max_element(one.latency_ns.begin(), one.latency_ns.end());
-    if (one.wall_ns <= 0 || static_cast<double>(end - begin + longest) < kCommon * static_cast<double>(one.wall_ns)) return std::nullopt;
+    if (one.wall_ns <= 0 || static_cast<double>(end - begin + longest) < kCommon * static_cast<double>(one.wall_ns))
+      return std::nullopt;
     together.requests_per_s += static_cast<double>(one.requests) / static_cast<double>(one.wall_ns) * 1e9;
     for (std::size_t i = 0; i < one.latency_ns.size(); ++i) {
       const std::int64_t done = one.start_ns + one.done_ns[i];
@@ -76,13 +79,17 @@ std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double lim
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& point = points[i];
     const auto meets = point.ms.high <= limit_ms ? Meets::yes : point.ms.low > limit_ms ? Meets::no : Meets::maybe;
-    const bool better = !best || meets < best->meets ||
-                        (meets == best->meets && (meets == Meets::no ? point.ms.value < points[best->index].ms.value : point.inputs_per_s > points[best->index].inputs_per_s));
+    const bool better =
+        !best || meets < best->meets ||
+        (meets == best->meets && (meets == Meets::no ? point.ms.value < points[best->index].ms.value
+                                                     : point.inputs_per_s > points[best->index].inputs_per_s));
     if (better) best = Chosen{i, meets};
   }
   return best;
 }
 
-int needed_for_quantile(double q) { return static_cast<int>(std::ceil(std::log(kTail) / std::log(q))); }
+int needed_for_quantile(double q) {
+  return static_cast<int>(std::ceil(std::log(kTail) / std::log(q)));
+}
 
 }  // namespace strata::stats

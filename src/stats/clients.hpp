@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of several clients at once: rates over the time that all have in common, quantiles with intervals. Pure functions.
+// Statistics of several clients at once: rates over the time that all have in common, quantiles with intervals. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace strata::stats {
 
-// What one client did in one repetition: its clock at the start and until its last request ended, all requests, and a sample of them.
+// What one client did in one repetition: its clock at the start and until its last request ended, all requests, and a
+// sample of them.
 struct ClientTimes {
   std::int64_t start_ns = 0, wall_ns = 0, requests = 0;
   std::vector<std::int64_t> latency_ns, done_ns;  // one entry a sampled request; `done_ns` counts from start_ns
@@ -22,14 +24,15 @@ struct Together {
   std::vector<std::int64_t> latency_ns;  // of the sampled requests that lie wholly in the common time
 };
 
-// A client's rate is over its own requests, since one that is cut at an edge would count wrongly. nullopt: less than 90% of some client's time is
-// common to all (a process came late), or there is no client.
+// A client's rate is over its own requests, since one that is cut at an edge would count wrongly. nullopt: less than
+// 90% of some client's time is common to all (a process came late), or there is no client.
 std::optional<Together> in_common(std::span<const ClientTimes> clients);
 
 // Mean of the logs with Student's t over repetitions, 99%; one repetition: infinite ends.
 Interval over_repetitions(std::span<const double> rates);
 
-// Quantile q of independent values with a 99% interval from order statistics. Infinite ends: too few values for that end.
+// Quantile q of independent values with a 99% interval from order statistics. Infinite ends: too few values for that
+// end.
 Interval quantile_interval(std::span<const double> sample, double q);
 
 // Fewest values whose largest is above quantile q with 99.5% probability, so that the interval has an upper end.
@@ -45,7 +48,8 @@ struct Chosen {
   std::size_t index = 0;
   Meets meets = Meets::no;
 };
-// The point with the most inputs a second whose interval lies below the limit; else of those whose interval holds it; else the one that is nearest.
+// The point with the most inputs a second whose interval lies below the limit; else of those whose interval holds it;
+// else the one that is nearest.
 std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double limit_ms);
 
 }  // namespace strata::stats

@@ -159,7 +159,8 @@ Comparison compare_apart(std::span<const double> reference, std::span<const doub
     return times.size() < 2 ? process_sigma : std::max(standard_deviation(times), process_sigma);
   };
   const double a = spread(reference), b = spread(level);
-  out.standard_error = std::sqrt(a * a / static_cast<double>(reference.size()) + b * b / static_cast<double>(level.size()));
+  out.standard_error =
+      std::sqrt(a * a / static_cast<double>(reference.size()) + b * b / static_cast<double>(level.size()));
   const bool known = a == process_sigma && b == process_sigma;
   const double df = static_cast<double>(reference.size() + level.size()) - 2;
   out.log_ratio = around(out.log_ratio.value, (known ? z99 : student_t_quantile(0.995, df)) * out.standard_error);

@@ -57,8 +57,9 @@ Comparison compare(std::span<const std::vector<double>> log_differences_per_rest
 Comparison compare_unpaired(std::span<const double> reference_log_times, std::span<const double> level_log_times,
                             double process_sigma);
 
-// For cases that were measured one after the other: as compare_unpaired, but where both sides scatter between restarts by no more than the process
-// effect explains, that effect is taken as known (normal quantile), so that two restarts already give an interval. Drift from case to case is not in it.
+// For cases that were measured one after the other: as compare_unpaired, but where both sides scatter between restarts
+// by no more than the process effect explains, that effect is taken as known (normal quantile), so that two restarts
+// already give an interval. Drift from case to case is not in it.
 Comparison compare_apart(std::span<const double> reference_log_times, std::span<const double> level_log_times,
                          double process_sigma);
 

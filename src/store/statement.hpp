@@ -43,7 +43,8 @@ class Statement {
   // Bytes that are not UTF-8 (a worker's log) are replaced, never a reason to lose a row.
   Statement& bind(const Json& value) { return bind(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
   Statement& bind(const std::vector<std::int64_t>& values) {  // little-endian int64, as the machine has them
-    sqlite3_bind_blob(statement_, ++bound_, values.data(), static_cast<int>(values.size() * sizeof(std::int64_t)), SQLITE_TRANSIENT);
+    sqlite3_bind_blob(statement_, ++bound_, values.data(), static_cast<int>(values.size() * sizeof(std::int64_t)),
+                      SQLITE_TRANSIENT);
     return *this;
   }
 

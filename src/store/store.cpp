@@ -16,8 +16,10 @@ namespace {
 
 tl::unexpected<Error> broken(sqlite3* handle, const fs::path& path, std::string_view doing) {
   const int code = sqlite3_errcode(handle);
-  std::string hint = "check that the file is a strata store and that it can be written, or name another with --store PATH";
-  if (code == SQLITE_FULL) hint = "the disk is full: free some space and run again; everything committed so far is kept";
+  std::string hint =
+      "check that the file is a strata store and that it can be written, or name another with --store PATH";
+  if (code == SQLITE_FULL)
+    hint = "the disk is full: free some space and run again; everything committed so far is kept";
   if (code == SQLITE_BUSY) hint = "another program holds the store; wait for it, or name another with --store PATH";
   return fail(fmt::format("store {}: {}: {}", path.string(), doing, sqlite3_errmsg(handle)), hint);
 }
@@ -32,7 +34,8 @@ Result<void> migrate(sqlite3* handle, const fs::path& path) {
   if (!ask.step()) return broken(handle, path, "cannot read it");
   const auto version = static_cast<std::size_t>(ask.integer());
   if (version > kMigrations.size())
-    return fail(fmt::format("store {}: its schema is number {}, this strata knows up to {}", path.string(), version, kMigrations.size()),
+    return fail(fmt::format("store {}: its schema is number {}, this strata knows up to {}", path.string(), version,
+                            kMigrations.size()),
                 "use the newer strata that wrote it, or another file with --store PATH", Exit::environment);
   for (std::size_t step = version; step < kMigrations.size(); ++step) {
     const auto sql = fmt::format("BEGIN IMMEDIATE;{};PRAGMA user_version={};COMMIT;", kMigrations[step], step + 1);
@@ -60,11 +63,13 @@ Run read_run(Statement& row) {
   run.environments = row.json();
   return run;
 }
-constexpr const char* kRunColumns = "run_id,name,started,finished,interrupted,command,version,seed,settings,machine,environments";
+constexpr const char* kRunColumns =
+    "run_id,name,started,finished,interrupted,command,version,seed,settings,machine,environments";
 
 std::vector<Block> read_blocks(sqlite3* handle, std::int64_t row_id) {
   Statement ask(handle,
-                "SELECT restart,round,position,instance,start_ns,wall_ns,latency_ns,cpu_ns,runq_ns,check_result FROM blocks WHERE row_id=? "
+                "SELECT restart,round,position,instance,start_ns,wall_ns,latency_ns,cpu_ns,runq_ns,check_result FROM "
+                "blocks WHERE row_id=? "
                 "ORDER BY restart,round,instance");
   ask.bind(row_id);
   std::vector<Block> blocks;
@@ -87,7 +92,9 @@ std::vector<Block> read_blocks(sqlite3* handle, std::int64_t row_id) {
 
 std::vector<Row> read_rows(sqlite3* handle, const std::string& run_id, const std::string& hash) {
   Statement ask(handle,
-                "SELECT row_id,level,variant,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,proof,disk_bytes,artefact_bytes "
+                "SELECT "
+                "row_id,level,variant,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,proof,disk_bytes,"
+                "artefact_bytes "
                 "FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
   ask.bind(run_id).bind(hash);
   std::vector<Row> rows;
@@ -123,9 +130,12 @@ std::string axis(const Json& canonical, const char* name) {
 
 }  // namespace
 
-void Store::Close::operator()(sqlite3* handle) const { sqlite3_close(handle); }
+void Store::Close::operator()(sqlite3* handle) const {
+  sqlite3_close(handle);
+}
 
-Store::Store(std::unique_ptr<sqlite3, Close> handle, fs::path path) : handle_(std::move(handle)), path_(std::move(path)) {}
+Store::Store(std::unique_ptr<sqlite3, Close> handle, fs::path path)
+    : handle_(std::move(handle)), path_(std::move(path)) {}
 
 fs::path Store::default_path() {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "strata" / "strata.db";
@@ -140,7 +150,9 @@ Result<Store> Store::open_with(const fs::path& path, int flags) {
   if (code != SQLITE_OK) return broken(raw, path, "cannot open it");
   sqlite3_busy_timeout(raw, 5000);
   // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
-  if (auto set = execute(raw, path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;", "cannot set it up"); !set)
+  if (auto set = execute(raw, path, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+                         "cannot set it up");
+      !set)
     return tl::unexpected(set.error());
   if (auto done = migrate(raw, path); !done) return tl::unexpected(done.error());
   return Store(std::move(handle), path);
@@ -149,19 +161,28 @@ Result<Store> Store::open_with(const fs::path& path, int flags) {
 Result<Store> Store::open(const fs::path& path) {
   std::error_code ec;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
-  if (ec) return fail(fmt::format("store {}: cannot make its folder: {}", path.string(), ec.message()), "name another file with --store PATH");
+  if (ec)
+    return fail(fmt::format("store {}: cannot make its folder: {}", path.string(), ec.message()),
+                "name another file with --store PATH");
   return open_with(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 }
 
 Result<Store> Store::open_existing(const fs::path& path) {
   if (!fs::exists(path))
-    return fail(fmt::format("store {}: there is no such file", path.string()), "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
+    return fail(fmt::format("store {}: there is no such file", path.string()),
+                "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
   return open_with(path, SQLITE_OPEN_READWRITE);
 }
 
 Result<void> Store::begin_run(const Run& run) {
   Statement put(handle_.get(), "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run.run_id).bind(run.name).bind(run.started).bind(run.finished).bind(static_cast<int>(run.interrupted)).bind(run.command).bind(run.version);
+  put.bind(run.run_id)
+      .bind(run.name)
+      .bind(run.started)
+      .bind(run.finished)
+      .bind(static_cast<int>(run.interrupted))
+      .bind(run.command)
+      .bind(run.version);
   put.bind(run.seed).bind(run.settings).bind(run.machine).bind(run.environments);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write the run");
@@ -186,10 +207,23 @@ Result<void> Store::add_warning(const std::string& run_id, const Warning& warnin
 
 Result<void> Store::add_case(const std::string& run_id, const Case& one) {
   const Json& c = one.canonical;
-  const auto number = [&](const char* name) { return c.contains(name) && c[name].is_number() ? c[name].get<std::int64_t>() : std::int64_t{0}; };
+  const auto number = [&](const char* name) {
+    return c.contains(name) && c[name].is_number() ? c[name].get<std::int64_t>() : std::int64_t{0};
+  };
   Statement put(handle_.get(), "INSERT OR IGNORE INTO cases VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(one.hash).bind(one.id).bind(axis(c, "model")).bind(axis(c, "mode")).bind(number("batch")).bind(axis(c, "inputs")).bind(axis(c, "maths"));
-  put.bind(axis(c, "device")).bind(number("threads")).bind(axis(c, "optimiser")).bind(number("seed")).bind(axis(c, "weights")).bind(axis(c, "input_from"));
+  put.bind(one.hash)
+      .bind(one.id)
+      .bind(axis(c, "model"))
+      .bind(axis(c, "mode"))
+      .bind(number("batch"))
+      .bind(axis(c, "inputs"))
+      .bind(axis(c, "maths"));
+  put.bind(axis(c, "device"))
+      .bind(number("threads"))
+      .bind(axis(c, "optimiser"))
+      .bind(number("seed"))
+      .bind(axis(c, "weights"))
+      .bind(axis(c, "input_from"));
   put.bind(static_cast<int>(c.value("synthetic", false))).bind(number("ring")).bind(c);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write a case");
@@ -202,8 +236,22 @@ Result<void> Store::add_case(const std::string& run_id, const Case& one) {
 
 Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_hash, const Row& row) {
   Statement put(handle_.get(), "INSERT INTO level_rows VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run_id).bind(case_hash).bind(row.level).bind(row.variant).bind(row.state).bind(row.reason).bind(row.hint).bind(row.log_tail).bind(row.repeat);
-  put.bind(row.info).bind(row.settings).bind(row.memory).bind(row.start_up).bind(row.proof).bind(row.disk_bytes).bind(row.artefact_bytes);
+  put.bind(run_id)
+      .bind(case_hash)
+      .bind(row.level)
+      .bind(row.variant)
+      .bind(row.state)
+      .bind(row.reason)
+      .bind(row.hint)
+      .bind(row.log_tail)
+      .bind(row.repeat);
+  put.bind(row.info)
+      .bind(row.settings)
+      .bind(row.memory)
+      .bind(row.start_up)
+      .bind(row.proof)
+      .bind(row.disk_bytes)
+      .bind(row.artefact_bytes);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write a row");
   return sqlite3_last_insert_rowid(handle_.get());
@@ -211,9 +259,18 @@ Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string
 
 Result<void> Store::update_row(const Row& row) {
   Statement put(handle_.get(),
-                "UPDATE level_rows SET state=?,reason=?,hint=?,log_tail=?,repeat=?,info=?,settings=?,memory=?,start_up=?,proof=?,disk_bytes=?,artefact_bytes=? "
+                "UPDATE level_rows SET "
+                "state=?,reason=?,hint=?,log_tail=?,repeat=?,info=?,settings=?,memory=?,start_up=?,proof=?,disk_bytes=?"
+                ",artefact_bytes=? "
                 "WHERE row_id=?");
-  put.bind(row.state).bind(row.reason).bind(row.hint).bind(row.log_tail).bind(row.repeat).bind(row.info).bind(row.settings).bind(row.memory);
+  put.bind(row.state)
+      .bind(row.reason)
+      .bind(row.hint)
+      .bind(row.log_tail)
+      .bind(row.repeat)
+      .bind(row.info)
+      .bind(row.settings)
+      .bind(row.memory);
   put.bind(row.start_up).bind(row.proof).bind(row.disk_bytes).bind(row.artefact_bytes).bind(row.row_id);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write a row's result");
@@ -222,7 +279,13 @@ Result<void> Store::update_row(const Row& row) {
 
 Result<void> Store::add_block(std::int64_t row_id, const Block& block) {
   Statement put(handle_.get(), "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(row_id).bind(block.restart).bind(block.round).bind(block.position).bind(block.instance).bind(block.start_ns).bind(block.wall_ns);
+  put.bind(row_id)
+      .bind(block.restart)
+      .bind(block.round)
+      .bind(block.position)
+      .bind(block.instance)
+      .bind(block.start_ns)
+      .bind(block.wall_ns);
   put.bind(block.latency_ns).bind(block.cpu_ns).bind(block.runq_ns).bind(block.check);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write a block");
@@ -231,14 +294,22 @@ Result<void> Store::add_block(std::int64_t row_id, const Block& block) {
 
 Result<void> Store::save_effect(const ProcessEffect& effect) {
   Statement put(handle_.get(), "INSERT INTO process_effects VALUES(?,?,?,?,?,?,?)");
-  put.bind(effect.machine).bind(effect.threads).bind(effect.measured).bind(effect.sigma).bind(effect.low).bind(effect.high).bind(effect.detail);
+  put.bind(effect.machine)
+      .bind(effect.threads)
+      .bind(effect.measured)
+      .bind(effect.sigma)
+      .bind(effect.low)
+      .bind(effect.high)
+      .bind(effect.detail);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write the calibration");
   return {};
 }
 
 Result<std::optional<ProcessEffect>> Store::find_effect(const std::string& machine, int threads) const {
-  Statement ask(handle_.get(), "SELECT measured,sigma,low,high,detail FROM process_effects WHERE machine=? AND threads=? ORDER BY measured DESC LIMIT 1");
+  Statement ask(handle_.get(),
+                "SELECT measured,sigma,low,high,detail FROM process_effects WHERE machine=? AND threads=? ORDER BY "
+                "measured DESC LIMIT 1");
   ask.bind(machine).bind(threads);
   if (!ask.step()) {
     if (!ask.ok()) return broken(handle_.get(), path_, "cannot read the calibration");
@@ -256,7 +327,8 @@ Result<std::optional<ProcessEffect>> Store::find_effect(const std::string& machi
 }
 
 Result<std::vector<Run>> Store::list_runs(int limit) const {
-  Statement ask(handle_.get(), fmt::format("SELECT {} FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", kRunColumns).c_str());
+  Statement ask(handle_.get(),
+                fmt::format("SELECT {} FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", kRunColumns).c_str());
   ask.bind(limit > 0 ? limit : -1);
   std::vector<Run> runs;
   while (ask.step()) runs.push_back(read_run(ask));
@@ -265,7 +337,8 @@ Result<std::vector<Run>> Store::list_runs(int limit) const {
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> Store::run_cases(const std::string& run_id) const {
-  Statement ask(handle_.get(), "SELECT c.hash, c.id FROM run_cases r JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.rowid");
+  Statement ask(handle_.get(),
+                "SELECT c.hash, c.id FROM run_cases r JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.rowid");
   ask.bind(run_id);
   std::vector<std::pair<std::string, std::string>> found;
   while (ask.step()) {
@@ -280,7 +353,9 @@ Result<std::vector<std::pair<std::string, std::string>>> Store::run_cases(const 
 Result<Run> Store::load_run(const std::string& which) const {
   auto runs = list_runs(0);
   if (!runs) return tl::unexpected(runs.error());
-  if (runs->empty()) return fail(fmt::format("store {}: no run is stored yet", path_.string()), "run `strata compare MODEL` first", Exit::usage);
+  if (runs->empty())
+    return fail(fmt::format("store {}: no run is stored yet", path_.string()), "run `strata compare MODEL` first",
+                Exit::usage);
   std::vector<const Run*> hits;
   for (const Run& run : *runs) {
     if (run.run_id == which || (!run.name.empty() && run.name == which)) {
@@ -291,8 +366,10 @@ Result<Run> Store::load_run(const std::string& which) const {
   }
   if (which == "last") hits = {&runs->front()};
   if (hits.size() != 1)
-    return fail(fmt::format("store {}: {} run is called '{}'", path_.string(), hits.empty() ? "no" : "more than one", which),
-                fmt::format("`strata list runs` shows them; the newest is {}, also called 'last'", runs->front().run_id), Exit::usage);
+    return fail(
+        fmt::format("store {}: {} run is called '{}'", path_.string(), hits.empty() ? "no" : "more than one", which),
+        fmt::format("`strata list runs` shows them; the newest is {}, also called 'last'", runs->front().run_id),
+        Exit::usage);
   Run run = *hits.front();
   Statement warned(handle_.get(), "SELECT id,what,advice FROM warnings WHERE run_id=? ORDER BY rowid");
   warned.bind(run.run_id);
@@ -304,7 +381,8 @@ Result<Run> Store::load_run(const std::string& which) const {
     run.warnings.push_back(std::move(warning));
   }
   Statement ask(handle_.get(),
-                "SELECT c.hash,c.id,c.canonical,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r JOIN cases c ON c.hash=r.hash "
+                "SELECT c.hash,c.id,c.canonical,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r JOIN "
+                "cases c ON c.hash=r.hash "
                 "WHERE r.run_id=? ORDER BY r.rowid");
   ask.bind(run.run_id);
   while (ask.step()) {

@@ -14,14 +14,15 @@ namespace strata::store {
 
 class Store {
  public:
-  // Opens or creates the file and brings its schema up to date. Errors: not a store, written by a newer strata, not writable.
+  // Opens or creates the file and brings its schema up to date. Errors: not a store, written by a newer strata, not
+  // writable.
   static Result<Store> open(const std::filesystem::path& path);
   // Opens an existing store without creating anything; an absent file is an error with a hint.
   static Result<Store> open_existing(const std::filesystem::path& path);
   // $XDG_DATA_HOME/strata/strata.db, or ~/.local/share/strata/strata.db.
   static std::filesystem::path default_path();
 
-  Result<void> begin_run(const Run& run);  // the run's own fields; its cases are added one by one
+  Result<void> begin_run(const Run& run);   // the run's own fields; its cases are added one by one
   Result<void> finish_run(const Run& run);  // its finished, interrupted and settings
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows

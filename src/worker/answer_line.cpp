@@ -31,14 +31,17 @@ tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, s
   };
   Json answer = Json::parse(line, watch, false);
   if (too_deep) return tl::unexpected(fmt::format("the answer to {} is nested deeper than {} values", op, deepest));
-  if (!answer.is_object()) return tl::unexpected(fmt::format("the answer to {} is no JSON object: \"{}\"", op, printable(line, 120)));
+  if (!answer.is_object())
+    return tl::unexpected(fmt::format("the answer to {} is no JSON object: \"{}\"", op, printable(line, 120)));
   const auto got_id = answer.find("id");
   if (got_id == answer.end() || *got_id != id) {
-    const std::string shown = got_id == answer.end() ? "none" : printable(got_id->dump(-1, ' ', false, Json::error_handler_t::replace), 40);
+    const std::string shown =
+        got_id == answer.end() ? "none" : printable(got_id->dump(-1, ' ', false, Json::error_handler_t::replace), 40);
     return tl::unexpected(fmt::format("the answer to {} carries id {} instead of {}", op, shown, id));
   }
   const auto ok = answer.find("ok");
-  if (ok == answer.end() || !ok->is_boolean()) return tl::unexpected(fmt::format("the answer to {} has no boolean \"ok\": \"{}\"", op, printable(line, 120)));
+  if (ok == answer.end() || !ok->is_boolean())
+    return tl::unexpected(fmt::format("the answer to {} has no boolean \"ok\": \"{}\"", op, printable(line, 120)));
   if (ok->get<bool>()) return AnswerLine{std::move(answer), std::nullopt};
   const std::string code = text_field(answer, "code");
   std::string what = text_field(answer, "what");

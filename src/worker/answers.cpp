@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/answers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
-#include <fmt/format.h>
 
 #include "worker/process.hpp"
 
@@ -14,8 +15,10 @@ const char* const see_protocol = "the level breaks docs/protocol.md: `strata lev
 
 Failure wrong(const char* key, const Json& answer, const std::string& allowed) {
   const auto found = answer.find(key);
-  const std::string got = found == answer.end() ? "missing" : printable(found->dump(-1, ' ', false, Json::error_handler_t::replace), 80);
-  return {State::failed, fmt::format("the answer's field \"{}\" is {}; allowed is {}", key, got, allowed), see_protocol, ""};
+  const std::string got =
+      found == answer.end() ? "missing" : printable(found->dump(-1, ' ', false, Json::error_handler_t::replace), 80);
+  return {State::failed, fmt::format("the answer's field \"{}\" is {}; allowed is {}", key, got, allowed), see_protocol,
+          ""};
 }
 
 // The first complaint about a field of hello; fields are read through it in a row.
@@ -36,17 +39,21 @@ struct Reader {
     return value == nullptr ? "" : value->get<std::string>();
   }
   std::int64_t integer(const char* key) {
-    const Json* value = field(key, "an integer from 0", [](const Json& v) { return v.is_number_integer() && v.get<double>() >= 0; });
+    const Json* value =
+        field(key, "an integer from 0", [](const Json& v) { return v.is_number_integer() && v.get<double>() >= 0; });
     return value == nullptr ? 0 : value->get<std::int64_t>();
   }
   std::vector<std::string> list(const char* key) {
-    const Json* value = field(key, "a list of strings", [](const Json& v) { return v.is_array() && std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string(); }); });
+    const Json* value = field(key, "a list of strings", [](const Json& v) {
+      return v.is_array() && std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string(); });
+    });
     return value == nullptr ? std::vector<std::string>() : value->get<std::vector<std::string>>();
   }
 };
 
 bool is_debug(std::string type) {
-  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return type != "release" && type != "relwithdebinfo" && type != "minsizerel";
 }
 
@@ -57,8 +64,10 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
   Hello hello;
   hello.api = static_cast<int>(read.integer("api"));
   if (!read.failure && hello.api != protocol_api) {  // first: another version may well have other fields
-    return tl::unexpected(Failure{State::unavailable, fmt::format("the level speaks protocol version {}; this strata speaks {}", hello.api, protocol_api),
-                                  hello.api > protocol_api ? "use a newer strata" : "build the level again with this strata's SDK", ""});
+    return tl::unexpected(
+        Failure{State::unavailable,
+                fmt::format("the level speaks protocol version {}; this strata speaks {}", hello.api, protocol_api),
+                hello.api > protocol_api ? "use a newer strata" : "build the level again with this strata's SDK", ""});
   }
   hello.level = read.text("level");
   hello.language = read.text("language");
@@ -67,11 +76,15 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
   hello.maths = read.list("maths");
   hello.ops = read.list("ops");
   hello.library_ns = read.integer("library_ns");
-  const Json* versions = read.field("versions", "an object of strings", [](const Json& v) { return v.is_object() && std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string(); }); });
+  const Json* versions = read.field("versions", "an object of strings", [](const Json& v) {
+    return v.is_object() && std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string(); });
+  });
   if (versions != nullptr) {
     hello.versions = versions->get<std::map<std::string, std::string>>();
   }
-  const Json* build = read.field("build", "{\"type\":\"release\",\"flags\":\"\"}", [](const Json& v) { return v.is_object() && v.contains("type") && v["type"].is_string(); });
+  const Json* build = read.field("build", "{\"type\":\"release\",\"flags\":\"\"}", [](const Json& v) {
+    return v.is_object() && v.contains("type") && v["type"].is_string();
+  });
   if (build != nullptr) {
     hello.build_type = (*build)["type"].get<std::string>();
     const auto flags = build->find("flags");
@@ -81,16 +94,22 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
     return tl::unexpected(*read.failure);
   }
   if (is_debug(hello.build_type) && !allow_debug) {
-    return tl::unexpected(Failure{State::unavailable, fmt::format("the level is a \"{}\" build, whose times mean nothing", printable(hello.build_type, 40)),
-                                  "build it as release, or pass --allow-debug to measure it all the same", ""});
+    return tl::unexpected(
+        Failure{State::unavailable,
+                fmt::format("the level is a \"{}\" build, whose times mean nothing", printable(hello.build_type, 40)),
+                "build it as release, or pass --allow-debug to measure it all the same", ""});
   }
   return hello;
 }
 
-tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count, std::int64_t least) {
+tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count,
+                                                               std::int64_t least) {
   const auto found = answer.find(key);
-  const auto good = [least](const Json& v) { return v.is_number_integer() && v.get<double>() >= static_cast<double>(least) && v.get<double>() < 9.2e18; };
-  if (found == answer.end() || !found->is_array() || found->size() != count || !std::all_of(found->begin(), found->end(), good)) {
+  const auto good = [least](const Json& v) {
+    return v.is_number_integer() && v.get<double>() >= static_cast<double>(least) && v.get<double>() < 9.2e18;
+  };
+  if (found == answer.end() || !found->is_array() || found->size() != count ||
+      !std::all_of(found->begin(), found->end(), good)) {
     return tl::unexpected(wrong(key, answer, fmt::format("a list of {} integers from {}", count, least)));
   }
   return found->get<std::vector<std::int64_t>>();

@@ -20,7 +20,8 @@ struct Hello {
 tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug);
 
 // `count` integers, each at least `least`, from the array `key`; `failed` otherwise.
-tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count, std::int64_t least = 0);
+tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count,
+                                                               std::int64_t least = 0);
 
 // An integer or null; `failed` for anything else, a missing field too.
 tl::expected<std::optional<std::int64_t>, Failure> read_optional_integer(const Json& answer, const char* key);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/process.hpp"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fmt/format.h>
 #include <fstream>
-#include <poll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/interrupt.hpp"
 #include "worker/warden.hpp"
@@ -62,7 +63,9 @@ void Patience::charge(bool stood_still) {
   last_ = now;
 }
 
-bool Patience::over() const { return left_ <= 0ns; }
+bool Patience::over() const {
+  return left_ <= 0ns;
+}
 
 Process::~Process() {
   kill_and_reap();
@@ -233,9 +236,13 @@ Wait Process::wait_output(Patience& patience) {
   return wait;
 }
 
-Wait Process::wait_end(Patience& patience) { return check_exit() ? Wait::ended : wait_any(-1, 0, patience); }
+Wait Process::wait_end(Patience& patience) {
+  return check_exit() ? Wait::ended : wait_any(-1, 0, patience);
+}
 
-std::string Process::log_tail(std::size_t lines) const { return tail_of_file(log_path_, lines); }
+std::string Process::log_tail(std::size_t lines) const {
+  return tail_of_file(log_path_, lines);
+}
 
 std::string printable(std::string_view text, std::size_t longest) {
   std::string out(text.substr(0, longest));

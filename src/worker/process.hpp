@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process with pipes: fork, exec, lines in, lines out, the end. It knows signals and descriptors and nothing of the protocol.
+// A child process with pipes: fork, exec, lines in, lines out, the end. It knows signals and descriptors and nothing of
+// the protocol.
 #pragma once
 
 #include <chrono>
@@ -37,9 +38,9 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   Wait write_all(std::string_view bytes, Patience& patience);  // ended: nobody reads any more
-  Wait wait_output(Patience& patience);                        // ready: bytes came, or the output was closed (then output_closed())
-  Wait wait_end(Patience& patience);                           // ended: exited() has a value
-  bool poll_output();                                          // takes what is there now; true if anything is buffered
+  Wait wait_output(Patience& patience);  // ready: bytes came, or the output was closed (then output_closed())
+  Wait wait_end(Patience& patience);     // ended: exited() has a value
+  bool poll_output();                    // takes what is there now; true if anything is buffered
 
   std::optional<std::string> take_line();  // without its newline; nullopt: no whole line yet
   std::string& buffer() { return buffer_; }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Process::spawn: everything is prepared before the fork, since a child of a process with threads may only use
 // async-signal-safe calls until exec.
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <sched.h>
-#include <sstream>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
 
 #include "worker/process.hpp"
 #include "worker/warden.hpp"
@@ -74,7 +75,9 @@ struct Prepared {
   int input = -1, output = -1, log = -1, report = -1;
 };
 
-Failure cannot_start(State state, std::string what, std::string hint) { return {state, std::move(what), std::move(hint), ""}; }
+Failure cannot_start(State state, std::string what, std::string hint) {
+  return {state, std::move(what), std::move(hint), ""};
+}
 
 // Where a program named without a slash lies; as named otherwise. Empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -146,7 +149,9 @@ void prepare_environment(const Launch& launch, Prepared& prepared) {
 Failure explain(const std::string& path, int error) {
   std::error_code ignored;
   if (error == ENOENT && std::filesystem::exists(path, ignored)) {
-    return cannot_start(State::unavailable, fmt::format("cannot execute {}: its interpreter or loader is missing", path), "see its first line, or run it by hand");
+    return cannot_start(State::unavailable,
+                        fmt::format("cannot execute {}: its interpreter or loader is missing", path),
+                        "see its first line, or run it by hand");
   }
   const State state = error == ENOMEM || error == EAGAIN ? State::failed : State::unavailable;
   std::string hint;
@@ -167,7 +172,9 @@ tl::expected<Prepared, Failure> prepare(const Launch& launch) {
   }
   prepared.path = find_program(launch.argv[0]);
   if (prepared.path.empty()) {
-    return tl::unexpected(cannot_start(State::unavailable, fmt::format("cannot execute \"{}\": no such program in PATH", launch.argv[0]), "install it, or give its full path"));
+    return tl::unexpected(cannot_start(State::unavailable,
+                                       fmt::format("cannot execute \"{}\": no such program in PATH", launch.argv[0]),
+                                       "install it, or give its full path"));
   }
   for (const std::string& argument : launch.argv) {
     prepared.argv.push_back(const_cast<char*>(argument.c_str()));
@@ -177,7 +184,8 @@ tl::expected<Prepared, Failure> prepare(const Launch& launch) {
   CPU_ZERO(&prepared.cpus);
   for (const int cpu : launch.cpus) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) {
-      return tl::unexpected(cannot_start(State::failed, fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), ""));
+      return tl::unexpected(cannot_start(
+          State::failed, fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), ""));
     }
     CPU_SET(cpu, &prepared.cpus);
     prepared.pinned = true;
@@ -198,9 +206,12 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   }
   Descriptor input_read, input_write, output_read, output_write, report_read, report_write;
   Descriptor log;
-  log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (log.get() < 0) {
-    return tl::unexpected(cannot_start(State::failed, fmt::format("cannot write the log {}: {}", launch.log_path, std::strerror(errno)), "check the folder, its permissions and the disk's space"));
+    return tl::unexpected(
+        cannot_start(State::failed, fmt::format("cannot write the log {}: {}", launch.log_path, std::strerror(errno)),
+                     "check the folder, its permissions and the disk's space"));
   }
   if (with_input) {
     make_pipe(input_read, input_write);
@@ -208,7 +219,9 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
     input_read = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
   if (!make_pipe(output_read, output_write) || !make_pipe(report_read, report_write) || input_read.get() < 0) {
-    return tl::unexpected(cannot_start(State::failed, fmt::format("no pipe for {}: {}", prepared->path, std::strerror(errno)), "too many open files? see ulimit -n"));
+    return tl::unexpected(cannot_start(State::failed,
+                                       fmt::format("no pipe for {}: {}", prepared->path, std::strerror(errno)),
+                                       "too many open files? see ulimit -n"));
   }
   prepared->input = input_read.get();
   prepared->output = output_write.get();
@@ -220,7 +233,9 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
     become(*prepared);
   }
   if (child < 0) {
-    return tl::unexpected(cannot_start(State::failed, fmt::format("cannot start {}: {}", prepared->path, std::strerror(errno)), "too many processes, or too little memory"));
+    return tl::unexpected(cannot_start(State::failed,
+                                       fmt::format("cannot start {}: {}", prepared->path, std::strerror(errno)),
+                                       "too many processes, or too little memory"));
   }
   ::setpgid(child, child);
   std::unique_ptr<Process> process(new Process());

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/warden.hpp"
 
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <fcntl.h>
-#include <mutex>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
 
 namespace strata::worker::warden {
 namespace {
@@ -57,7 +58,8 @@ void send(Message message) {
   if (g_line < 0) {
     return;
   }
-  while (::send(g_line, &message, sizeof message, MSG_NOSIGNAL) < 0 && errno == EINTR) {  // a warden that was killed must not kill the driver by SIGPIPE
+  while (::send(g_line, &message, sizeof message, MSG_NOSIGNAL) < 0 &&
+         errno == EINTR) {  // a warden that was killed must not kill the driver by SIGPIPE
   }
 }
 
@@ -113,7 +115,11 @@ void ensure() {
   static const AtExit at_exit;
 }
 
-void guard(pid_t group) { send({group, true}); }
-void release(pid_t group) { send({group, false}); }
+void guard(pid_t group) {
+  send({group, true});
+}
+void release(pid_t group) {
+  send({group, false});
+}
 
 }  // namespace strata::worker::warden

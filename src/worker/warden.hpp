@@ -8,10 +8,12 @@
 
 namespace strata::worker::warden {
 
-// Starts the warden unless this process has one. Call before the fork of a worker; without one (no processes left) PDEATHSIG remains.
+// Starts the warden unless this process has one. Call before the fork of a worker; without one (no processes left)
+// PDEATHSIG remains.
 void ensure();
 
-// Async-signal-safe. `guard` is called by the worker itself between fork and exec, `release` by the driver before it reaps.
+// Async-signal-safe. `guard` is called by the worker itself between fork and exec, `release` by the driver before it
+// reaps.
 void guard(pid_t group);
 void release(pid_t group);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker.hpp"
 
+#include <fmt/format.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fmt/format.h>
-#include <sched.h>
 #include <set>
 
 #include "common/interrupt.hpp"
@@ -28,19 +29,24 @@ std::string signal_name(int number) {
   return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{} (signal {})", name, number);
 }
 
-std::string seconds(std::chrono::milliseconds time) { return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000.0); }
+std::string seconds(std::chrono::milliseconds time) {
+  return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000.0);
+}
 
 // A program that could not get memory and gave up says so in its last lines.
 bool speaks_of_memory(std::string log) {
-  std::transform(log.begin(), log.end(), log.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  constexpr std::array<const char*, 5> words = {"bad_alloc", "memoryerror", "out of memory", "cannot allocate memory", "not enough memory"};
+  std::transform(log.begin(), log.end(), log.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::array<const char*, 5> words = {"bad_alloc", "memoryerror", "out of memory", "cannot allocate memory",
+                                                "not enough memory"};
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return log.find(word) != std::string::npos; });
 }
 
 }  // namespace
 
 std::string describe(const Exited& exited) {
-  return exited.signal ? fmt::format("killed by {}", signal_name(*exited.signal)) : fmt::format("exited with code {}", exited.code);
+  return exited.signal ? fmt::format("killed by {}", signal_name(*exited.signal))
+                       : fmt::format("exited with code {}", exited.code);
 }
 
 Worker::Worker(std::unique_ptr<Process> process) : process_(std::move(process)) {}
@@ -65,7 +71,8 @@ Failure Worker::broken(State state, std::string what, std::string hint) {
 Failure Worker::died() {
   Patience patience(farewell);
   if (process_->wait_end(patience) != Wait::ended) {
-    return broken(State::failed, "the worker closed its output but lives on", "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
+    return broken(State::failed, "the worker closed its output but lives on",
+                  "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
   }
   const Exited exited = *process_->exited();
   std::string what = "the worker was " + describe(exited);
@@ -73,7 +80,9 @@ Failure Worker::died() {
   if (!exited.signal) {
     what = "the worker " + describe(exited) + " without an answer";
   } else if (*exited.signal == SIGKILL) {
-    hint = "SIGKILL may be the kernel's out-of-memory killer (see dmesg): try a smaller batch or a machine with more memory";
+    hint =
+        "SIGKILL may be the kernel's out-of-memory killer (see dmesg): try a smaller batch or a machine with more "
+        "memory";
   }
   State state = State::crashed;
   if ((!exited.signal || *exited.signal == SIGABRT) && speaks_of_memory(process_->log_tail(5))) {
@@ -102,7 +111,8 @@ tl::expected<std::string, Failure> Worker::send_line(std::string_view line, std:
     case Wait::timed_out:
       break;
   }
-  return tl::unexpected(broken(State::timeout, fmt::format("the worker did not read a request within {}", seconds(timeout)), ""));
+  return tl::unexpected(
+      broken(State::timeout, fmt::format("the worker did not read a request within {}", seconds(timeout)), ""));
 }
 
 tl::expected<std::string, Failure> Worker::receive_line(std::chrono::milliseconds timeout) {
@@ -115,7 +125,9 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
       return *line;
     }
     if (process_->buffer().size() > longest_line_bytes) {
-      return tl::unexpected(broken(State::failed, fmt::format("the worker sent a line of more than {} MiB", longest_line_bytes >> 20), "tensors travel as files (docs/protocol.md, rule 7)"));
+      return tl::unexpected(broken(State::failed,
+                                   fmt::format("the worker sent a line of more than {} MiB", longest_line_bytes >> 20),
+                                   "tensors travel as files (docs/protocol.md, rule 7)"));
     }
     if (process_->output_closed()) {
       return tl::unexpected(died());
@@ -128,7 +140,8 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
       case Wait::interrupted:
         return tl::unexpected(broken(State::failed, "interrupted", ""));
       case Wait::timed_out:
-        return tl::unexpected(broken(State::timeout, fmt::format("no answer within {}", seconds(timeout)), "if the network is large or the machine is busy, allow more time"));
+        return tl::unexpected(broken(State::timeout, fmt::format("no answer within {}", seconds(timeout)),
+                                     "if the network is large or the machine is busy, allow more time"));
     }
   }
 }
@@ -136,7 +149,8 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
 tl::expected<Json, Failure> Worker::read_answer(const std::string& line, std::int64_t id, std::string_view op) {
   auto answer = parse_answer_line(line, id, op);
   if (!answer) {
-    return tl::unexpected(broken(State::failed, answer.error(), "the level breaks docs/protocol.md: `strata level check` shows where"));
+    return tl::unexpected(
+        broken(State::failed, answer.error(), "the level breaks docs/protocol.md: `strata level check` shows where"));
   }
   if (!answer->failure) {
     return std::move(answer->fields);
@@ -153,8 +167,10 @@ tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::
     return tl::unexpected(broken(State::failed, "interrupted", ""));
   }
   if (process_->poll_output()) {
-    return tl::unexpected(broken(State::failed, fmt::format("before {}: the worker sent something unasked: \"{}\"", op, printable(process_->buffer(), 120)),
-                                 "one line for each request (docs/protocol.md, rule 1); fd 1 must point at fd 2 (rule 2)"));
+    return tl::unexpected(broken(
+        State::failed,
+        fmt::format("before {}: the worker sent something unasked: \"{}\"", op, printable(process_->buffer(), 120)),
+        "one line for each request (docs/protocol.md, rule 1); fd 1 must point at fd 2 (rule 2)"));
   }
   if (!fields.is_object()) {
     fields = Json::object();
@@ -173,7 +189,9 @@ tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::
   return read_answer(*line, id, op);
 }
 
-void Worker::close_input() { process_->close_input(); }
+void Worker::close_input() {
+  process_->close_input();
+}
 
 std::optional<Exited> Worker::wait_exit(std::chrono::milliseconds timeout) {
   Patience patience(timeout);
@@ -200,7 +218,8 @@ Result<void> Worker::pin(const std::vector<int>& cpus) {
   CPU_ZERO(&set);
   for (const int cpu : cpus) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) {
-      return fail(fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), "", Exit::usage);
+      return fail(fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), "",
+                  Exit::usage);
     }
     CPU_SET(cpu, &set);
   }
@@ -216,7 +235,8 @@ Result<void> Worker::pin(const std::vector<int>& cpus) {
       }
       fresh = true;
       if (::sched_setaffinity(thread, sizeof set, &set) != 0 && errno != ESRCH) {
-        return fail(fmt::format("cannot pin thread {} of worker {}: {}", thread, pid(), std::strerror(errno)), "the processors may not exist or may be closed to this process");
+        return fail(fmt::format("cannot pin thread {} of worker {}: {}", thread, pid(), std::strerror(errno)),
+                    "the processors may not exist or may be closed to this process");
       }
     }
     if (error) {
@@ -226,9 +246,15 @@ Result<void> Worker::pin(const std::vector<int>& cpus) {
   return {};
 }
 
-pid_t Worker::pid() const { return process_->pid(); }
-bool Worker::alive() const { return !failure_ && !process_->exited(); }
-std::string Worker::log_tail(std::size_t lines) const { return process_->log_tail(lines); }
+pid_t Worker::pid() const {
+  return process_->pid();
+}
+bool Worker::alive() const {
+  return !failure_ && !process_->exited();
+}
+std::string Worker::log_tail(std::size_t lines) const {
+  return process_->log_tail(lines);
+}
 
 void Worker::end() {
   if (!failure_ && !interrupted().load()) {
@@ -246,7 +272,8 @@ void Worker::end() {
   }
 }
 
-tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::milliseconds timeout, const std::function<void(std::string_view)>& on_line) {
+tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::milliseconds timeout,
+                                           const std::function<void(std::string_view)>& on_line) {
   const auto begin = std::chrono::steady_clock::now();
   auto spawned = Process::spawn(launch, false);
   if (!spawned) {
@@ -266,7 +293,10 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
     }
     if (finished.stdout_text.size() + process.buffer().size() > longest_line_bytes) {
       process.kill_and_reap();
-      return tl::unexpected(Failure{State::failed, fmt::format("{} wrote more than {} MiB to its standard output", launch.argv[0], longest_line_bytes >> 20), "", process.log_tail(tail_lines)});
+      return tl::unexpected(Failure{
+          State::failed,
+          fmt::format("{} wrote more than {} MiB to its standard output", launch.argv[0], longest_line_bytes >> 20), "",
+          process.log_tail(tail_lines)});
     }
   }
   finished.stdout_text += process.buffer();

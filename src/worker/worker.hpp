@@ -4,6 +4,8 @@
 // Start workers from a thread that outlives them: the kernel ties PDEATHSIG to the thread that forked.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -59,8 +60,9 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // One request and its answer. Adds `id` and `op` to `fields` (an object). Continues a stopped worker. The time-out runs
-  // only while neither the worker nor the driver is stopped. A broken stream or a time-out ends the worker: later calls repeat that failure.
+  // One request and its answer. Adds `id` and `op` to `fields` (an object). Continues a stopped worker. The time-out
+  // runs only while neither the worker nor the driver is stopped. A broken stream or a time-out ends the worker: later
+  // calls repeat that failure.
   tl::expected<Json, Failure> call(std::string_view op, Json fields, std::chrono::milliseconds timeout);
 
   // For the conformance suite: any bytes out (a newline is added), one line back, no rules applied to either.
@@ -69,12 +71,12 @@ class Worker {
   void close_input();
   std::optional<Exited> wait_exit(std::chrono::milliseconds timeout);  // nullopt: still running
 
-  void pause();   // SIGSTOP to the process group
-  void resume();  // SIGCONT
+  void pause();                                    // SIGSTOP to the process group
+  void resume();                                   // SIGCONT
   Result<void> pin(const std::vector<int>& cpus);  // every thread it has now; new ones inherit
 
   pid_t pid() const;
-  bool alive() const;                              // false once it failed or ended
+  bool alive() const;  // false once it failed or ended
   std::string log_tail(std::size_t lines = 20) const;
   void end();  // bye, up to 2 s for it to go, then SIGKILL to the group; reaps
 
@@ -98,8 +100,8 @@ struct Finished {
   double wall_s = 0;
 };
 
-// For capture and prepare: standard output is captured (64 MiB at most), standard error goes to the log. `on_line` sees every
-// line of standard output as it comes. Failure: cannot be executed, interrupted, or too much output.
+// For capture and prepare: standard output is captured (64 MiB at most), standard error goes to the log. `on_line` sees
+// every line of standard output as it comes. Failure: cannot be executed, interrupted, or too much output.
 tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::milliseconds timeout,
                                            const std::function<void(std::string_view)>& on_line = {});
 

@@ -28,8 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     must_be_storable(answer->failure->what + answer->failure->hint);
     return 0;
   }
-  if (const auto hello = strata::worker::read_hello(answer->fields, false); !hello) must_be_storable(hello.error().what);
-  if (const auto walls = strata::worker::read_integers(answer->fields, "wall_ns", 2); !walls) must_be_storable(walls.error().what);
-  if (const auto cpu = strata::worker::read_optional_integer(answer->fields, "cpu_ns"); !cpu) must_be_storable(cpu.error().what);
+  if (const auto hello = strata::worker::read_hello(answer->fields, false); !hello)
+    must_be_storable(hello.error().what);
+  if (const auto walls = strata::worker::read_integers(answer->fields, "wall_ns", 2); !walls)
+    must_be_storable(walls.error().what);
+  if (const auto cpu = strata::worker::read_optional_integer(answer->fields, "cpu_ns"); !cpu)
+    must_be_storable(cpu.error().what);
   return 0;
 }

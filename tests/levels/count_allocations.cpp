@@ -72,7 +72,8 @@ long allocations_of(const char* name) {
   long calls = 0;
   for (const Library& one : libraries) {
     Dl_info about{};
-    if (one.base != nullptr && dladdr(one.base, &about) != 0 && std::strstr(about.dli_fname, name) != nullptr) calls += one.calls;
+    if (one.base != nullptr && dladdr(one.base, &about) != 0 && std::strstr(about.dli_fname, name) != nullptr)
+      calls += one.calls;
   }
   return calls;
 }
@@ -91,7 +92,15 @@ void* operator new[](std::size_t bytes) {
   if (made == nullptr) throw std::bad_alloc();
   return made;
 }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
+void operator delete(void* data) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, std::size_t) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, std::size_t) noexcept {
+  std::free(data);
+}

@@ -18,7 +18,8 @@ TEST(answer_line, gives_the_fields_of_a_success) {
 }
 
 TEST(answer_line, turns_a_failure_into_its_state_and_reason) {
-  const auto answer = parse_answer_line(R"({"id":7,"ok":false,"code":"unsupported","what":"aten::x","hint":"use y"})", 7, "load");
+  const auto answer =
+      parse_answer_line(R"({"id":7,"ok":false,"code":"unsupported","what":"aten::x","hint":"use y"})", 7, "load");
   ASSERT_TRUE(answer && answer->failure);
   EXPECT_EQ(answer->failure->state, State::unsupported);
   EXPECT_EQ(answer->failure->what, "aten::x");
@@ -27,7 +28,8 @@ TEST(answer_line, turns_a_failure_into_its_state_and_reason) {
 
 TEST(answer_line, refuses_values_nested_so_deeply_that_writing_them_would_end_the_program) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
-  EXPECT_THAT(parse_answer_line(R"({"ok":true,"id":)" + deep + "}", 1, "hello").error(), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(parse_answer_line(R"({"ok":true,"id":)" + deep + "}", 1, "hello").error(),
+              HasSubstr("nested deeper than 64"));
   EXPECT_THAT(parse_answer_line(deep, 1, "hello").error(), HasSubstr("nested deeper than 64"));
 }
 

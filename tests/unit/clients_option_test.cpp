@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/clients.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "plan/clients.hpp"
 
 namespace strata::plan {
 namespace {
@@ -16,8 +16,16 @@ TEST(Clients, are_sorted_numbers) {
 }
 
 TEST(Clients, refuse_what_is_no_number_of_requests_in_flight) {
-  for (const auto& [text, why] : {std::pair{"0", "not within 1 to 256"}, {"257", "not within"}, {"a", "'a' is not a whole number"}, {"1,,2", "a number is missing"}, {"", "missing"}, {"2,", "missing"},
-                                  {"1,2,2", "2 is given twice"}, {"-1", "not within"}, {"1.5", "not a whole number"}, {"99999999999", "not within"}}) {
+  for (const auto& [text, why] : {std::pair{"0", "not within 1 to 256"},
+                                  {"257", "not within"},
+                                  {"a", "'a' is not a whole number"},
+                                  {"1,,2", "a number is missing"},
+                                  {"", "missing"},
+                                  {"2,", "missing"},
+                                  {"1,2,2", "2 is given twice"},
+                                  {"-1", "not within"},
+                                  {"1.5", "not a whole number"},
+                                  {"99999999999", "not within"}}) {
     const auto got = parse_clients(text);
     ASSERT_FALSE(got) << text;
     EXPECT_THAT(got.error().what, HasSubstr(why)) << text;
@@ -36,8 +44,16 @@ TEST(ServiceLevel, is_a_quantile_and_a_time) {
 }
 
 TEST(ServiceLevel, refuses_unknown_quantiles_and_times) {
-  for (const auto& [text, why] : {std::pair{"p99=fast", "'fast' is not a time"}, {"p98=2ms", "did you mean"}, {"mean=2ms", "unknown quantile 'mean'"}, {"p99=20", "has no unit"}, {"p99=20h", "unknown unit 'h'"},
-                                  {"p99", "no '='"}, {"p99=-1ms", "above 0"}, {"p99=0ms", "above 0"}, {"p99=nanms", "above 0"}, {"p99=1e400ms", "'"}}) {
+  for (const auto& [text, why] : {std::pair{"p99=fast", "'fast' is not a time"},
+                                  {"p98=2ms", "did you mean"},
+                                  {"mean=2ms", "unknown quantile 'mean'"},
+                                  {"p99=20", "has no unit"},
+                                  {"p99=20h", "unknown unit 'h'"},
+                                  {"p99", "no '='"},
+                                  {"p99=-1ms", "above 0"},
+                                  {"p99=0ms", "above 0"},
+                                  {"p99=nanms", "above 0"},
+                                  {"p99=1e400ms", "'"}}) {
     const auto got = parse_slo(text);
     ASSERT_FALSE(got) << text;
     EXPECT_THAT(got.error().what, HasSubstr(why)) << text;

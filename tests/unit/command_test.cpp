@@ -20,13 +20,16 @@ TEST(CommandTest, says_a_case_in_the_words_that_make_it) {
   options.inputs = {"1x3x64x64", "ids=int64:1x128:0..30521"};
   const auto specs = specs_of(options);
   ASSERT_TRUE(specs) << specs.error().what;
-  EXPECT_EQ(case_words(specs->front()), "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --synthetic --threads 2 --device cuda --seed 3");
+  EXPECT_EQ(case_words(specs->front()),
+            "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --synthetic --threads 2 "
+            "--device cuda --seed 3");
   options.inputs = {"float32:1x3x64x64", "ids=int64:1x128:0..30521"};
   EXPECT_EQ(*specs, *specs_of(options));
 }
 
 TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
-  for (const std::string optimiser : {"", "sgd:lr=0.1,nesterov=true,schedule=step/30/0.1", "sgd:momentum=0,schedule=cosine/100"}) {
+  for (const std::string optimiser :
+       {"", "sgd:lr=0.1,nesterov=true,schedule=step/30/0.1", "sgd:momentum=0,schedule=cosine/100"}) {
     Options options;
     options.model = "mnist_convnet";
     options.mode = "train";
@@ -37,7 +40,8 @@ TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
     const auto specs = specs_of(options);
     ASSERT_TRUE(specs) << specs.error().what;
     const auto option = optimiser.empty() ? "" : " --optimiser " + optimiser;
-    EXPECT_EQ(case_words(specs->front()), fmt::format("mnist_convnet --mode train{} --loss nll --threads 1 --weight-sets 5", option));
+    EXPECT_EQ(case_words(specs->front()),
+              fmt::format("mnist_convnet --mode train{} --loss nll --threads 1 --weight-sets 5", option));
   }
 }
 
@@ -55,9 +59,12 @@ TEST(CommandTest, a_score_needs_mode_infer_wherever_it_stands) {
 
 TEST(CommandTest, exports_into_a_folder_whose_name_no_shell_reads_and_keeps_the_store_and_the_interpreter) {
   const nlohmann::json spec{{"model", "/my nets/net.py:build"}, {"threads", 1}};
-  EXPECT_EQ(export_command(spec, "net:build", "aoti", "./strata compare x --store '/a b/c.db' --python /usr/bin/python3 --budget 1s"),
-            "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o net-build-aoti --store '/a b/c.db' --python /usr/bin/python3");
-  EXPECT_EQ(export_command(spec, "n", "aoti", "./strata compare x --store"), "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o n-aoti");
+  EXPECT_EQ(export_command(spec, "net:build", "aoti",
+                           "./strata compare x --store '/a b/c.db' --python /usr/bin/python3 --budget 1s"),
+            "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o net-build-aoti --store '/a b/c.db' "
+            "--python /usr/bin/python3");
+  EXPECT_EQ(export_command(spec, "n", "aoti", "./strata compare x --store"),
+            "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o n-aoti");
 }
 
 TEST(CommandTest, quotes_a_word_only_where_a_shell_needs_it) {

@@ -127,12 +127,14 @@ TEST(CompilerKernels, what_was_measured_goes_before_the_rules_where_it_can_run) 
     Kernels wanted;
     for (const auto& step : by_rules->steps) wanted[step.node.name] = kernel;
     // the first reads no blocks, the last has groups
-    EXPECT_THAT(kernels(*compile(*graph, {8, "plan_memory", wanted})), ElementsAre("library", name_of(kernel), "library"));
+    EXPECT_THAT(kernels(*compile(*graph, {8, "plan_memory", wanted})),
+                ElementsAre("library", name_of(kernel), "library"));
   }
 }
 
 TEST(CompilerKernels, the_fastest_kernel_of_measured_times_is_taken_and_what_says_nothing_is_left_out) {
-  const auto times = nlohmann::json::parse(R"({"a": {"library": 2.0, "direct": 1.5, "winograd": 1.75}, "b": {"library": 1}, "c": {"other": 1},
+  const auto times = nlohmann::json::parse(
+      R"({"a": {"library": 2.0, "direct": 1.5, "winograd": 1.75}, "b": {"library": 1}, "c": {"other": 1},
                                               "d": 7, "e": {"direct": "fast", "winograd": 3}})");
   EXPECT_EQ(fastest_kernels(times), (Kernels{{"a", Kernel::direct}, {"b", Kernel::library}, {"e", Kernel::winograd}}));
 }

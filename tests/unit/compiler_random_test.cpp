@@ -109,7 +109,8 @@ TEST(CompilerRandom, the_random_networks_have_what_the_passes_look_for) {
         in_place += !step.view && program->same_storage(operand, step.node.outputs.front());
     }
   }
-  for (const int count : {load, norms, activations, sums, reorders, in_place, several_outputs}) EXPECT_GT(count, static_cast<int>(random_networks(300) / 15));
+  for (const int count : {load, norms, activations, sums, reorders, in_place, several_outputs})
+    EXPECT_GT(count, static_cast<int>(random_networks(300) / 15));
 }
 
 TEST(CompilerRandom, a_failing_network_is_shrunk_to_the_nodes_that_matter) {

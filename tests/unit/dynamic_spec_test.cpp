@@ -23,8 +23,15 @@ TEST(DynamicSpec, reads_a_range) {
 }
 
 TEST(DynamicSpec, says_what_is_wrong_with_a_range_and_how_to_write_it) {
-  for (const auto& [text, why] : {std::pair{"batch=32..1", "32 is above 1"}, {"batch=1..1", "one size"}, {"size=1..4", "unknown 'size'"}, {"batch=1", "no range"}, {"batch=0..4", "from 1"},
-                                  {"batch=a..4", "whole numbers"}, {"batch=1..", "whole numbers"}, {"batch=1..9999999", "1048576"}, {"..=1", "no range"}}) {
+  for (const auto& [text, why] : {std::pair{"batch=32..1", "32 is above 1"},
+                                  {"batch=1..1", "one size"},
+                                  {"size=1..4", "unknown 'size'"},
+                                  {"batch=1", "no range"},
+                                  {"batch=0..4", "from 1"},
+                                  {"batch=a..4", "whole numbers"},
+                                  {"batch=1..", "whole numbers"},
+                                  {"batch=1..9999999", "1048576"},
+                                  {"..=1", "no range"}}) {
     const auto range = parse_dynamic(text);
     ASSERT_FALSE(range) << text;
     EXPECT_THAT(range.error().what, HasSubstr(why)) << text;

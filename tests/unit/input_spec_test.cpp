@@ -13,17 +13,23 @@ using Json = nlohmann::json;
 TEST(InputSpecTest, reads_a_plain_shape_as_a_positional_float32) {
   const auto input = parse_input("1x3x224x224");
   ASSERT_TRUE(input) << input.error().what;
-  EXPECT_EQ(*input, (Json{{"name", ""}, {"dtype", "float32"}, {"shape", {1, 3, 224, 224}}, {"low", nullptr}, {"high", nullptr}}));
+  EXPECT_EQ(
+      *input,
+      (Json{{"name", ""}, {"dtype", "float32"}, {"shape", {1, 3, 224, 224}}, {"low", nullptr}, {"high", nullptr}}));
 }
 
 TEST(InputSpecTest, reads_name_type_shape_and_range) {
-  EXPECT_EQ(*parse_input("ids=int64:1x128:0..30521"), (Json{{"name", "ids"}, {"dtype", "int64"}, {"shape", {1, 128}}, {"low", 0}, {"high", 30521}}));
-  EXPECT_EQ(*parse_input("mask=int64:1x128:1"), (Json{{"name", "mask"}, {"dtype", "int64"}, {"shape", {1, 128}}, {"low", 1}, {"high", 1}}));
-  EXPECT_EQ(*parse_input("int32:4:-3..3"), (Json{{"name", ""}, {"dtype", "int32"}, {"shape", {4}}, {"low", -3}, {"high", 3}}));
+  EXPECT_EQ(*parse_input("ids=int64:1x128:0..30521"),
+            (Json{{"name", "ids"}, {"dtype", "int64"}, {"shape", {1, 128}}, {"low", 0}, {"high", 30521}}));
+  EXPECT_EQ(*parse_input("mask=int64:1x128:1"),
+            (Json{{"name", "mask"}, {"dtype", "int64"}, {"shape", {1, 128}}, {"low", 1}, {"high", 1}}));
+  EXPECT_EQ(*parse_input("int32:4:-3..3"),
+            (Json{{"name", ""}, {"dtype", "int32"}, {"shape", {4}}, {"low", -3}, {"high", 3}}));
 }
 
 TEST(InputSpecTest, refuses_what_is_no_shape_with_an_example) {
-  for (const auto* text : {"", "x", "0x3", "1x-3", "1x", "=1x3", "foo:1x3", "int64:1x3:5..1", "int64:1x3:a..b", "float32:1x3:0..1", "1x3:2:3:4", "99999999999999999999", "4294967296x4294967296"}) {
+  for (const auto* text : {"", "x", "0x3", "1x-3", "1x", "=1x3", "foo:1x3", "int64:1x3:5..1", "int64:1x3:a..b",
+                           "float32:1x3:0..1", "1x3:2:3:4", "99999999999999999999", "4294967296x4294967296"}) {
     const auto input = parse_input(text);
     ASSERT_FALSE(input) << text;
     EXPECT_EQ(input.error().exit, Exit::usage) << text;
@@ -39,7 +45,8 @@ TEST(LedgerTest, draws_a_step_only_where_layout_maths_freezing_and_threads_match
   EXPECT_TRUE(report::setting_differences(eager, other).empty());
   other["layout"] = "channels_last";
   other["freezing"] = true;
-  EXPECT_EQ(report::setting_differences(eager, other), (std::vector<std::string>{"layout: contiguous, channels_last", "freezing: no, yes"}));
+  EXPECT_EQ(report::setting_differences(eager, other),
+            (std::vector<std::string>{"layout: contiguous, channels_last", "freezing: no, yes"}));
   other.erase("threads");
   EXPECT_EQ(report::setting_differences(eager, other).back(), "threads: 2, not reported");
 }

@@ -25,8 +25,14 @@ class LevelTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   static Json good(const std::string& id, int rank = 1) {
-    return {{"id", id},          {"title", "A level"},  {"rank", rank},     {"language", "c++"},
-            {"api", 1},          {"devices", {"cpu"}},  {"modes", {"infer"}}, {"maths", {"fp32"}},
+    return {{"id", id},
+            {"title", "A level"},
+            {"rank", rank},
+            {"language", "c++"},
+            {"api", 1},
+            {"devices", {"cpu"}},
+            {"modes", {"infer"}},
+            {"maths", {"fp32"}},
             {"start", {"{build}/level_x", "{level}/file", "{root}", "{python}", "{tools_python}"}}};
   }
   fs::path write(const std::string& folder, const Json& content) const { return write_text(folder, content.dump()); }
@@ -50,8 +56,18 @@ class LevelTest : public testing::Test {
 
 TEST_F(LevelTest, reads_every_field) {
   Json content = good("libtorch", 4);
-  content.update({{"models", {"resnet18"}}, {"prepare", {"{python}", "{level}/prepare.py"}}, {"environment", false}, {"needs", {"torch"}}, {"peer", true}, {"harness", true},
-                  {"reassociates", true}, {"bakes_weights", true}, {"from", "eager"}, {"changes", "Python removed"}, {"default", "as it is"}, {"operations", {"conv2d", "relu", "add"}}});
+  content.update({{"models", {"resnet18"}},
+                  {"prepare", {"{python}", "{level}/prepare.py"}},
+                  {"environment", false},
+                  {"needs", {"torch"}},
+                  {"peer", true},
+                  {"harness", true},
+                  {"reassociates", true},
+                  {"bakes_weights", true},
+                  {"from", "eager"},
+                  {"changes", "Python removed"},
+                  {"default", "as it is"},
+                  {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
   EXPECT_EQ(level->id, "libtorch");
@@ -148,8 +164,10 @@ TEST_F(LevelTest, expands_placeholders_once) {
   const auto level = read(write("{root}", good("x")));
   ASSERT_TRUE(level) << level.error().what;
   const Places places{"/py/{build}", "/tools", "/b", "/r"};
-  const auto command = expand({"{build}/a", "{level}/f", "-I{root}/sdk:{root}", "{python}", "{tools_python}", "plain"}, *level, places);
-  EXPECT_THAT(command, testing::ElementsAre("/b/a", (root_ / "{root}").string() + "/f", "-I/r/sdk:/r", "/py/{build}", "/tools", "plain"));
+  const auto command =
+      expand({"{build}/a", "{level}/f", "-I{root}/sdk:{root}", "{python}", "{tools_python}", "plain"}, *level, places);
+  EXPECT_THAT(command, testing::ElementsAre("/b/a", (root_ / "{root}").string() + "/f", "-I/r/sdk:/r", "/py/{build}",
+                                            "/tools", "plain"));
 }
 
 TEST_F(LevelTest, searches_the_own_levels_first_and_then_the_level_path) {

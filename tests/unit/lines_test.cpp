@@ -20,16 +20,26 @@ struct Lines : testing::Test {
 };
 
 TEST_F(Lines, counts_python_without_comments_docstrings_and_blank_lines) {
-  EXPECT_EQ(of("a.py", "# head\n\"\"\"one line\"\"\"\n\nx = 1  # kept\n\"\"\"three\nmore\n\"\"\"\n   \n    y = \"\"\"text\"\"\"\n"), 2);
+  EXPECT_EQ(
+      of("a.py",
+         "# head\n\"\"\"one line\"\"\"\n\nx = 1  # kept\n\"\"\"three\nmore\n\"\"\"\n   \n    y = \"\"\"text\"\"\"\n"),
+      2);
 }
 
 TEST_F(Lines, counts_cpp_without_comments_and_blank_lines) {
-  EXPECT_EQ(of("a.cpp", "// head\n/* one */\n/* two\n   lines */\nint x;  // kept\n\n/* before */ int y;\n/* long\n*/ int z;\n#include <map>\n"), 4);
+  EXPECT_EQ(of("a.cpp",
+               "// head\n/* one */\n/* two\n   lines */\nint x;  // kept\n\n/* before */ int y;\n/* long\n*/ int "
+               "z;\n#include <map>\n"),
+            4);
 }
 
-TEST_F(Lines, counts_cmake) { EXPECT_EQ(of("CMakeLists.txt", "# head\nproject(x)\n\n  # more\nadd_library(x)"), 2); }
+TEST_F(Lines, counts_cmake) {
+  EXPECT_EQ(of("CMakeLists.txt", "# head\nproject(x)\n\n  # more\nadd_library(x)"), 2);
+}
 
-TEST_F(Lines, knows_no_number_for_a_file_that_is_not_there) { EXPECT_EQ(code_lines(folder / "none.py"), std::nullopt); }
+TEST_F(Lines, knows_no_number_for_a_file_that_is_not_there) {
+  EXPECT_EQ(code_lines(folder / "none.py"), std::nullopt);
+}
 
 TEST_F(Lines, takes_the_files_of_the_model_and_refuses_one_that_is_missing) {
   of("all.py", "a\nb\n");

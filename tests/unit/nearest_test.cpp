@@ -6,7 +6,8 @@
 namespace strata {
 namespace {
 
-const std::vector<std::string> levels = {"eager", "compile", "torchscript", "libtorch", "aoti", "onnxruntime", "openvino"};
+const std::vector<std::string> levels = {"eager", "compile",     "torchscript", "libtorch",
+                                         "aoti",  "onnxruntime", "openvino"};
 
 TEST(Nearest, counts_edits_and_a_swap_of_neighbours_as_one) {
   EXPECT_EQ(edit_distance("", ""), 0U);
@@ -34,7 +35,9 @@ TEST(Nearest, suggests_nothing_for_a_name_that_is_near_none) {
   EXPECT_EQ(nearest("eager", {}), std::nullopt);
 }
 
-TEST(Nearest, is_not_slowed_by_absurdly_long_input) { EXPECT_EQ(nearest(std::string(10'000'000, 'x'), levels), std::nullopt); }
+TEST(Nearest, is_not_slowed_by_absurdly_long_input) {
+  EXPECT_EQ(nearest(std::string(10'000'000, 'x'), levels), std::nullopt);
+}
 
 }  // namespace
 }  // namespace strata

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/optimiser_spec.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "plan/optimiser_spec.hpp"
 
 namespace strata::plan {
 namespace {
@@ -11,12 +11,19 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 TEST(OptimiserSpec, fills_what_is_left_out_with_the_defaults) {
-  EXPECT_EQ(*parse_optimiser("sgd"), (json{{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}}));
+  EXPECT_EQ(*parse_optimiser("sgd"), (json{{"name", "sgd"},
+                                           {"lr", 0.01},
+                                           {"momentum", 0.9},
+                                           {"dampening", 0.0},
+                                           {"weight_decay", 0.0001},
+                                           {"nesterov", false},
+                                           {"schedule", nullptr}}));
   EXPECT_EQ((*parse_optimiser("sgd:lr=0.5"))["lr"], 0.5);
 }
 
 TEST(OptimiserSpec, reads_every_field) {
-  const auto step = *parse_optimiser("sgd:lr=1e-3,momentum=0.8,weight_decay=0.0002,nesterov=true,dampening=0,schedule=step/30/0.1");
+  const auto step =
+      *parse_optimiser("sgd:lr=1e-3,momentum=0.8,weight_decay=0.0002,nesterov=true,dampening=0,schedule=step/30/0.1");
   EXPECT_EQ(step["schedule"], (json{{"name", "step"}, {"every", 30}, {"gamma", 0.1}}));
   EXPECT_EQ(step["nesterov"], true);
   EXPECT_EQ(step["lr"], 0.001);
@@ -24,10 +31,22 @@ TEST(OptimiserSpec, reads_every_field) {
 }
 
 TEST(OptimiserSpec, says_what_is_wrong_and_what_is_allowed) {
-  for (const auto& [text, words] : {std::pair{"adam", "allowed: sgd"}, {"sgd:lr", "lr has no value"}, {"sgd:lr=", "numbers above 0"}, {"sgd:lr=-1", "numbers above 0"},
-                                    {"sgd:lr=inf", "numbers above 0"}, {"sgd:lr=nan", "numbers above 0"}, {"sgd:lr=0.1x", "numbers above 0"}, {"sgd:momentum=1", "below 1"}, {"sgd:weight_decay=-1", "numbers from 0"},
-                                    {"sgd:nesterov=yes", "true, false"}, {"sgd:nesterov=true,dampening=0.1", "nesterov needs"}, {"sgd:wight_decay=1", "did you mean 'weight_decay'"},
-                                    {"sgd:schedule=step/0/0.1", "whole number from 1"}, {"sgd:schedule=step/10/2", "at most 1"}, {"sgd:schedule=cosine/10/2", "cosine/STEPS"}, {"sgd:schedule=", "step/STEPS/FACTOR"}}) {
+  for (const auto& [text, words] : {std::pair{"adam", "allowed: sgd"},
+                                    {"sgd:lr", "lr has no value"},
+                                    {"sgd:lr=", "numbers above 0"},
+                                    {"sgd:lr=-1", "numbers above 0"},
+                                    {"sgd:lr=inf", "numbers above 0"},
+                                    {"sgd:lr=nan", "numbers above 0"},
+                                    {"sgd:lr=0.1x", "numbers above 0"},
+                                    {"sgd:momentum=1", "below 1"},
+                                    {"sgd:weight_decay=-1", "numbers from 0"},
+                                    {"sgd:nesterov=yes", "true, false"},
+                                    {"sgd:nesterov=true,dampening=0.1", "nesterov needs"},
+                                    {"sgd:wight_decay=1", "did you mean 'weight_decay'"},
+                                    {"sgd:schedule=step/0/0.1", "whole number from 1"},
+                                    {"sgd:schedule=step/10/2", "at most 1"},
+                                    {"sgd:schedule=cosine/10/2", "cosine/STEPS"},
+                                    {"sgd:schedule=", "step/STEPS/FACTOR"}}) {
     const auto parsed = parse_optimiser(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_THAT(parsed.error().what, HasSubstr(words)) << text;

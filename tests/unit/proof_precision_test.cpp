@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof in another maths mode: its bounds, whether a level computes in the mode at all, and how accurate it is.
-#include "proof/precision.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "proof/certificate.hpp"
+#include "proof/precision.hpp"
 #include "proof_bundle.hpp"
 #include "report/accuracy.hpp"
 #include "stats/compare.hpp"
@@ -13,8 +12,8 @@
 namespace strata::proof {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::Bundle;
+using ::testing::HasSubstr;
 using testing::Output;
 using testing::Tensors;
 using Values = Bundle::Values;
@@ -164,7 +163,8 @@ TEST_F(InMode, accuracy_counts_rows_with_another_winner) {
   EXPECT_EQ(exact.differ, 0);
   EXPECT_LT(exact.error, 1e-6);
   const auto one = bundle.level("timed", all, [](int index, const Output&, Values v) {
-    if (index == 2) std::swap(*std::max_element(v.begin(), v.begin() + 10), *std::min_element(v.begin(), v.begin() + 10));
+    if (index == 2)
+      std::swap(*std::max_element(v.begin(), v.begin() + 10), *std::min_element(v.begin(), v.begin() + 10));
     return v;
   });
   EXPECT_EQ(accuracy_of(*mode, "timed", one, all).differ, 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging training steps: gradients, statistics, the optimiser's step and its parts, dropout; each both ways, faults by their names.
+// Judging training steps: gradients, statistics, the optimiser's step and its parts, dropout; each both ways, faults by
+// their names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,11 +10,11 @@
 namespace strata::proof {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::in_float32;
 using testing::State;
 using testing::TrainBundle;
 using testing::Values;
-using ::testing::HasSubstr;
 using Kind = OutputVerdict::Kind;
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -21,7 +22,9 @@ namespace fs = std::filesystem;
 struct Probe : ::testing::Test {
   TrainBundle bundle;
   std::unique_ptr<TrainReference> reference = bundle.open();
-  OutputVerdict check(const State& after, double loss = 1.5, Tolerance tolerance = {}) { return check_gradients(*reference, "probe1", bundle.loss(loss), bundle.file(after), tolerance); }
+  OutputVerdict check(const State& after, double loss = 1.5, Tolerance tolerance = {}) {
+    return check_gradients(*reference, "probe1", bundle.loss(loss), bundle.file(after), tolerance);
+  }
 };
 
 TEST_F(Probe, gradients_within_the_envelope_are_equal) {
@@ -36,7 +39,8 @@ TEST_F(Probe, gradients_beyond_eight_envelopes_differ_unless_the_level_reassocia
   EXPECT_EQ(check(after).kind, Kind::unequal);
   EXPECT_EQ(check(after, 1.5, {true, 0}).kind, Kind::equal_looser);
   EXPECT_TRUE(check(after, 1.5, {false, 5e-5}).equal_work());
-  EXPECT_EQ(check(bundle.after_probe("probe1", 2e-3), 1.5, {false, 1.0}).kind, Kind::unequal) << "randomness buys at most eight envelopes";
+  EXPECT_EQ(check(bundle.after_probe("probe1", 2e-3), 1.5, {false, 1.0}).kind, Kind::unequal)
+      << "randomness buys at most eight envelopes";
 }
 
 TEST_F(Probe, a_tensor_whose_true_gradient_is_zero_is_judged_by_the_floor) {
@@ -44,7 +48,8 @@ TEST_F(Probe, a_tensor_whose_true_gradient_is_zero_is_judged_by_the_floor) {
   reference = bundle.open();
   auto after = bundle.after_probe("probe1");
   for (double& v : after["momentum:conv.bias"]) v = 1e-9;
-  for (std::size_t i = 0; i < 40; ++i) after["weight:conv.bias"][i] = static_cast<float>(bundle.weights["probe1"]["conv.bias"][i] - 1e-9);
+  for (std::size_t i = 0; i < 40; ++i)
+    after["weight:conv.bias"][i] = static_cast<float>(bundle.weights["probe1"]["conv.bias"][i] - 1e-9);
   EXPECT_TRUE(check(after).equal_work()) << check(after).reason;
 }
 
@@ -113,11 +118,15 @@ TEST_F(Probe, names_labels_that_are_moved) {
       after["momentum:fc.bias"][static_cast<std::size_t>(bundle.labels[0][i])] += 0.125;
       after["momentum:fc.bias"][static_cast<std::size_t>(other(i))] -= 0.125;
     }
-    for (std::size_t i = 0; i < 5; ++i) after["weight:fc.bias"][i] = static_cast<float>(bundle.weights["probe1"]["fc.bias"][i] - after["momentum:fc.bias"][i]);
+    for (std::size_t i = 0; i < 5; ++i)
+      after["weight:fc.bias"][i] =
+          static_cast<float>(bundle.weights["probe1"]["fc.bias"][i] - after["momentum:fc.bias"][i]);
     return check(after, 1.9);
   };
-  EXPECT_EQ(moved_to([&](std::size_t i) { return std::fmod(bundle.labels[0][i] + 1, 5); }).reason_short, "labels are off by one");
-  EXPECT_EQ(moved_to([&](std::size_t i) { return bundle.labels[1][i]; }).reason_short, "labels belong to another input");
+  EXPECT_EQ(moved_to([&](std::size_t i) { return std::fmod(bundle.labels[0][i] + 1, 5); }).reason_short,
+            "labels are off by one");
+  EXPECT_EQ(moved_to([&](std::size_t i) { return bundle.labels[1][i]; }).reason_short,
+            "labels belong to another input");
 }
 
 TEST_F(Probe, names_what_is_wrong_with_statistics) {
@@ -141,7 +150,8 @@ TEST_F(Probe, names_a_learning_rate_that_is_not_one) {
   auto after = bundle.after_probe("probe1");
   for (const auto& name : bundle.order)
     for (std::size_t i = 0; i < bundle.weights["probe1"][name].size(); ++i)
-      after["weight:" + name][i] = static_cast<float>(bundle.weights["probe1"][name][i] - 0.999 * after["momentum:" + name][i]);
+      after["weight:" + name][i] =
+          static_cast<float>(bundle.weights["probe1"][name][i] - 0.999 * after["momentum:" + name][i]);
   EXPECT_THAT(check(after).reason, HasSubstr("move by 0.999 times"));
 }
 
@@ -176,7 +186,8 @@ struct Update : Probe {
   }
   UpdateVerdict check_step(const json& due, const json& done, double factor = 1, double spread = 0) {
     const auto after = TrainBundle::step(before, gradient, bundle.order, done, factor * 0.01);
-    return check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01, spread);
+    return check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01,
+                        spread);
   }
   static json changed(json optimiser, const json& by) {
     optimiser.update(by);
@@ -185,9 +196,11 @@ struct Update : Probe {
 };
 
 TEST_F(Update, a_step_of_the_optimiser_passes_whatever_its_hyperparameters) {
-  for (const json& change : {json::object(), json{{"nesterov", true}}, json{{"dampening", 0.3}}, json{{"momentum", 0.0}}, json{{"weight_decay", 0.0}}}) {
+  for (const json& change : {json::object(), json{{"nesterov", true}}, json{{"dampening", 0.3}},
+                             json{{"momentum", 0.0}}, json{{"weight_decay", 0.0}}}) {
     const auto rule = changed(bundle.optimiser, change);
-    if (rule["momentum"] == 0.0) std::erase_if(before, [](const auto& entry) { return entry.first.starts_with("momentum:"); });
+    if (rule["momentum"] == 0.0)
+      std::erase_if(before, [](const auto& entry) { return entry.first.starts_with("momentum:"); });
     const auto update = check_step(rule, rule);
     EXPECT_TRUE(update.verdict.equal_work()) << change << ": " << update.verdict.reason;
     EXPECT_NEAR(update.rate, 0.01, 6 * update.rate_error * 0.01);
@@ -220,9 +233,12 @@ TEST_F(Update, names_what_the_optimiser_left_out) {
   EXPECT_EQ(reason({{"dampening", 0.0}}, {{"dampening", 0.3}}).reason_short, "dampening is not applied");
   EXPECT_EQ(reason({{"nesterov", false}}, {{"nesterov", true}}).reason_short, "Nesterov's momentum is wrong");
   EXPECT_EQ(reason({{"momentum", 0.0}}).kind, Kind::unequal);
-  auto without = TrainBundle::step(before, gradient, bundle.order, changed(bundle.optimiser, {{"momentum", 0.0}}), 0.01);
+  auto without =
+      TrainBundle::step(before, gradient, bundle.order, changed(bundle.optimiser, {{"momentum", 0.0}}), 0.01);
   for (const auto& name : bundle.order) without["momentum:" + name] = gradient["momentum:" + name];
-  const auto verdict = check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(without), changed(bundle.optimiser, {{"weight_decay", 0.0}}), 0.01, 0).verdict;
+  const auto verdict = check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(without),
+                                    changed(bundle.optimiser, {{"weight_decay", 0.0}}), 0.01, 0)
+                           .verdict;
   EXPECT_EQ(verdict.kind, Kind::unequal);
 }
 
@@ -247,16 +263,22 @@ TEST_F(Update, a_state_without_a_parameter_is_not_complete) {
   auto lacking = before;
   lacking.erase("weight:fc.bias");
   const auto after = bundle.file(TrainBundle::step(before, gradient, bundle.order, bundle.optimiser, 0.01));
-  EXPECT_THAT(check_update(bundle.order, bundle.file(lacking), bundle.file(gradient), after, bundle.optimiser, 0.01, 0).verdict.reason, HasSubstr("fc.bias"));
+  EXPECT_THAT(check_update(bundle.order, bundle.file(lacking), bundle.file(gradient), after, bundle.optimiser, 0.01, 0)
+                  .verdict.reason,
+              HasSubstr("fc.bias"));
 }
 
 TEST_F(Update, pairs_of_steps_show_each_hyperparameter_without_knowing_the_gradient) {
   State base;
   for (const auto& name : bundle.order) base["weight:" + name] = before["weight:" + name];
-  const json plain = changed(bundle.optimiser, {{"weight_decay", 0.0}}), decay = changed(plain, {{"weight_decay", 0.1}});
-  const auto at = [&](const State& from, const json& rule, double lr = 0.1) { return bundle.file(TrainBundle::step(from, gradient, bundle.order, rule, lr)); };
+  const json plain = changed(bundle.optimiser, {{"weight_decay", 0.0}}),
+             decay = changed(plain, {{"weight_decay", 0.1}});
+  const auto at = [&](const State& from, const json& rule, double lr = 0.1) {
+    return bundle.file(TrainBundle::step(from, gradient, bundle.order, rule, lr));
+  };
   const auto start = bundle.file(base), buffers = bundle.file(before);
-  const auto first = at(base, plain), decayed = at(base, decay), pushed = at(before, plain), slow = at(before, decay), fast = at(before, decay, 0.2), fault = at(base, plain, 0.0999);
+  const auto first = at(base, plain), decayed = at(base, decay), pushed = at(before, plain), slow = at(before, decay),
+             fast = at(before, decay, 0.2), fault = at(base, plain, 0.0999);
   const auto pair = [&](const Pair& p) { return check_pair(bundle.order, p, 0, "fault"); };
   EXPECT_TRUE(pair({&start, &first, &decayed, 1, &start, "weight:", 0.01}).equal_work());
   EXPECT_TRUE(pair({&start, &first, &pushed, 1, &buffers, "momentum:", 0.09}).equal_work());
@@ -264,8 +286,10 @@ TEST_F(Update, pairs_of_steps_show_each_hyperparameter_without_knowing_the_gradi
   EXPECT_EQ(pair({&start, &first, &first, 1, &start, "weight:", 0.01}).kind, Kind::unequal) << "no weight decay";
   EXPECT_EQ(pair({&start, &first, &first, 1, &buffers, "momentum:", 0.09}).kind, Kind::unequal) << "no momentum";
   EXPECT_EQ(pair({&start, &slow, &slow, 2, nullptr, "", 0}).kind, Kind::unequal) << "the rate is ignored";
-  EXPECT_EQ(pair({&start, &fault, &decayed, 1, &start, "weight:", 0.01}).kind, Kind::unequal) << "one of the rates is 0.999 of what it should be";
-  EXPECT_EQ(pair({&start, &first, &decayed, 1, &start, "weight:", 0.01001}).kind, Kind::unequal) << "a decay that is 1.001 of what it should be";
+  EXPECT_EQ(pair({&start, &fault, &decayed, 1, &start, "weight:", 0.01}).kind, Kind::unequal)
+      << "one of the rates is 0.999 of what it should be";
+  EXPECT_EQ(pair({&start, &first, &decayed, 1, &start, "weight:", 0.01001}).kind, Kind::unequal)
+      << "a decay that is 1.001 of what it should be";
 }
 
 std::vector<double> losses(stats::Random& random, double mean, double sd, int n = 64) {
@@ -277,7 +301,8 @@ std::vector<double> losses(stats::Random& random, double mean, double sd, int n 
 TEST(Dropout, equal_distributions_are_not_accused) {
   stats::Random random(1);
   int accused = 0;
-  for (int i = 0; i < 5000; ++i) accused += !check_dropout(losses(random, 2.3, 0.1), losses(random, 2.3, 0.1)).equal_work();
+  for (int i = 0; i < 5000; ++i)
+    accused += !check_dropout(losses(random, 2.3, 0.1), losses(random, 2.3, 0.1)).equal_work();
   EXPECT_LE(accused, 4);  // 1e-4 each for mean and scatter
 }
 
@@ -294,7 +319,8 @@ TEST(Dropout, another_mean_scatter_or_no_masks_are_seen) {
 }
 
 TEST(Schedule, steps_and_cosine_are_as_documented) {
-  const json step{{"lr", 0.1}, {"schedule", {{"name", "step"}, {"every", 30}, {"gamma", 0.1}}}}, cosine{{"lr", 0.1}, {"schedule", {{"name", "cosine"}, {"steps", 100}}}};
+  const json step{{"lr", 0.1}, {"schedule", {{"name", "step"}, {"every", 30}, {"gamma", 0.1}}}},
+      cosine{{"lr", 0.1}, {"schedule", {{"name", "cosine"}, {"steps", 100}}}};
   EXPECT_DOUBLE_EQ(learning_rate({{"lr", 0.1}, {"schedule", nullptr}}, 1000), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(step, 29), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(step, 30), 0.01);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/dynamic.hpp"
-
 #include <gmock/gmock.h>
 
 #include "report/bill.hpp"
+#include "report/dynamic.hpp"
 
 namespace strata::report {
 namespace {
@@ -11,24 +10,36 @@ namespace {
 constexpr double kSigma = 0.015, kMinimum = 0.01;
 
 Json visit(int size, int lap, double first_ms, double settled_ms, double worst = 1.0) {
-  return {{"size", size}, {"lap", lap}, {"first_ns", first_ms * 1e6}, {"wall_ns", {settled_ms * 1e6, settled_ms * 1e6, settled_ms * 1e6}}, {"worst_ratio", worst}};
+  return {{"size", size},
+          {"lap", lap},
+          {"first_ns", first_ms * 1e6},
+          {"wall_ns", {settled_ms * 1e6, settled_ms * 1e6, settled_ms * 1e6}},
+          {"worst_ratio", worst}};
 }
 
 store::Row row_with(Json visits) {
   store::Row row;
-  row.info["dynamic"] = {{"low", 1}, {"high", 4}, {"own", 2}, {"state", "measured"}, {"reason", ""}, {"visits", std::move(visits)}, {"prepare_ms", 0.0}};
+  row.info["dynamic"] = {
+      {"low", 1},         {"high", 4}, {"own", 2}, {"state", "measured"}, {"reason", ""}, {"visits", std::move(visits)},
+      {"prepare_ms", 0.0}};
   return row;
 }
 
 Json blocks(double ms) {
   Json out = Json::array();
   for (int restart = 0; restart < 2; ++restart)
-    for (int round = 0; round < 12; ++round) out.push_back({{"restart", restart}, {"round", round}, {"wall_ns", {static_cast<std::int64_t>(ms * 1e6) + 100 * round}}, {"runq_ns", 0}});
+    for (int round = 0; round < 12; ++round)
+      out.push_back({{"restart", restart},
+                     {"round", round},
+                     {"wall_ns", {static_cast<std::int64_t>(ms * 1e6) + 100 * round}},
+                     {"runq_ns", 0}});
   return out;
 }
 
 TEST(DynamicView, counts_a_slow_first_call_at_a_new_size_and_times_it) {
-  const auto found = dynamic_view(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8), visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}), 1, kSigma, kMinimum);
+  const auto found = dynamic_view(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8),
+                                            visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}),
+                                  1, kSigma, kMinimum);
   EXPECT_EQ(found["recompiled"], 1) << "the size that it was warmed up with is no new one, and 2 ms are none";
   EXPECT_EQ(found["unseen"], 2);
   EXPECT_DOUBLE_EQ(found["recompile_ms"].get<double>(), 395);
@@ -63,8 +74,14 @@ TEST(DynamicView, gives_a_failure_its_reason_and_no_figure) {
 TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
   Json one_case{{"rows", Json::array()}};
   const auto row = row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 8, 8), visit(2, 1, 8, 8)});
-  one_case["rows"].push_back({{"level", "compile"}, {"variant", "default"}, {"state", "measured"}, {"dynamic", dynamic_view(row, 1, kSigma, kMinimum)}});
-  one_case["rows"].push_back({{"level", "aoti"}, {"variant", "default"}, {"state", "measured"}, {"dynamic", {{"state", "unsupported"}, {"reason", "it does not export"}}}});
+  one_case["rows"].push_back({{"level", "compile"},
+                              {"variant", "default"},
+                              {"state", "measured"},
+                              {"dynamic", dynamic_view(row, 1, kSigma, kMinimum)}});
+  one_case["rows"].push_back({{"level", "aoti"},
+                              {"variant", "default"},
+                              {"state", "measured"},
+                              {"dynamic", {{"state", "unsupported"}, {"reason", "it does not export"}}}});
   const auto levels = dynamic_levels(one_case, glyphs(false)), sizes = dynamic_sizes(one_case, glyphs(false));
   ASSERT_EQ(levels.rows.size(), 2U);
   for (const auto& line : levels.rows) {
@@ -73,24 +90,37 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
   }
   auto interrupted = one_case;
   interrupted["rows"][0]["dynamic"]["against_fixed_note"] = "open artefact: it took too long";
-  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false)).rows, testing::Contains(testing::Contains("open artefact: it took too long")));
-  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false), true).rows, testing::Contains(testing::Contains("open artefact: it took ...")));
+  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false)).rows,
+              testing::Contains(testing::Contains("open artefact: it took too long")));
+  EXPECT_THAT(dynamic_levels(interrupted, glyphs(false), true).rows,
+              testing::Contains(testing::Contains("open artefact: it took ...")));
   EXPECT_EQ(sizes.header, (Cells{"batch", "1", "2"}));
   EXPECT_EQ(sizes.rows, (std::vector<Cells>{{"compile", "5.00 ms (+395 ms)", "8.00 ms"}}));
-  EXPECT_THAT(dynamic_levels(one_case, glyphs(false), true).rows, testing::Contains(Cells{"aoti", "unsupported", "it does not export"}));
+  EXPECT_THAT(dynamic_levels(one_case, glyphs(false), true).rows,
+              testing::Contains(Cells{"aoti", "unsupported", "it does not export"}));
   EXPECT_EQ(dynamic_sizes(one_case, glyphs(false), true).rows[0], (Cells{"compile", "5.00 ms *", "8.00 ms"}));
 }
 
 TEST(Bill, says_at_once_never_or_how_many_iterations_with_their_interval) {
-  EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)), "at once");
-  EXPECT_EQ(break_even_words({{"iterations", nullptr}, {"low", nullptr}, {"high", nullptr}, {"never", true}}, glyphs(false)), "never");
-  EXPECT_EQ(break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", 1400.0}, {"never", false}}, glyphs(false)), "1,128 (900 to 1,400)");
-  EXPECT_EQ(break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", nullptr}, {"never", false}}, glyphs(false)), "1,128 (from 900)");
+  EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)),
+            "at once");
+  EXPECT_EQ(
+      break_even_words({{"iterations", nullptr}, {"low", nullptr}, {"high", nullptr}, {"never", true}}, glyphs(false)),
+      "never");
+  EXPECT_EQ(
+      break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", 1400.0}, {"never", false}}, glyphs(false)),
+      "1,128 (900 to 1,400)");
+  EXPECT_EQ(
+      break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", nullptr}, {"never", false}}, glyphs(false)),
+      "1,128 (from 900)");
   EXPECT_EQ(break_even_words(nullptr, glyphs(false)), glyphs(false).missing);
 }
 
 TEST(Bill, puts_what_a_level_reported_after_its_run_into_words) {
-  EXPECT_EQ(fact_words({{"facts", {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}}), "31 guards, 12.0 us a call; 1 compiled again, size mismatch");
+  EXPECT_EQ(
+      fact_words(
+          {{"facts", {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}}),
+      "31 guards, 12.0 us a call; 1 compiled again, size mismatch");
   EXPECT_EQ(fact_words({{"facts", {{"bailouts", 0}}}}), "0 bailouts");
   EXPECT_EQ(fact_words({{"facts", nullptr}}), "");
 }

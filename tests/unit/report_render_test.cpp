@@ -37,7 +37,9 @@ Json one_case(std::size_t index) {
   return run;
 }
 
-Json first_case_alone() { return one_case(0); }
+Json first_case_alone() {
+  return one_case(0);
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -76,7 +78,9 @@ TEST(report_terminal, fits_all_that_options_add_into_80_columns) {
   run["cases"] = Json::array({run["cases"][0]});
   const auto shown = terminal(run, {80, false, true});
   for (const auto& line : lines_of(shown)) EXPECT_LE(width_of(line), 80U) << line;
-  for (const char* part : {"Accuracy against speed", "4 of 10,000", "openvino in bf16: failed: score()", "openvino, unequal: batch 4", "4 clients"}) EXPECT_THAT(shown, HasSubstr(part));
+  for (const char* part : {"Accuracy against speed", "4 of 10,000", "openvino in bf16: failed: score()",
+                           "openvino, unequal: batch 4", "4 clients"})
+    EXPECT_THAT(shown, HasSubstr(part));
 }
 
 TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {

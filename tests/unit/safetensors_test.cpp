@@ -124,7 +124,8 @@ TEST(safetensors, names_in_errors_are_short_and_on_one_line) {
   const std::string message = error_of("{\"" + std::string(5000, 'x') + "\\n\":1}", 0);
   EXPECT_LT(message.size(), 300u);
   EXPECT_EQ(error_of("{\"a\\nb\":1}", 0).find('\n'), std::string::npos);
-  for (char c : error_of("{\"\xff\xc3\":1}", 0)) EXPECT_TRUE(c >= 0x20 && c <= 0x7e) << "bytes of a damaged file must not reach the store";
+  for (char c : error_of("{\"\xff\xc3\":1}", 0))
+    EXPECT_TRUE(c >= 0x20 && c <= 0x7e) << "bytes of a damaged file must not reach the store";
 }
 
 TEST(safetensors, reads_every_type_also_unaligned) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stats/clients.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
+#include "stats/clients.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::stats {
@@ -58,7 +57,8 @@ TEST(OverRepetitions, is_the_mean_of_logs_with_students_t) {
 }
 
 TEST(QuantileInterval, is_that_of_the_binomial_distribution) {
-  // n = 100: P(X <= 36) = 0.0033 and P(X <= 37) = 0.0060; so the 37th value lies below the median with 99.67%, and the 64th above it.
+  // n = 100: P(X <= 36) = 0.0033 and P(X <= 37) = 0.0060; so the 37th value lies below the median with 99.67%, and the
+  // 64th above it.
   const auto median_of = quantile_interval(one_to(100), 0.5);
   EXPECT_EQ(median_of.low, 37);
   EXPECT_EQ(median_of.high, 64);
@@ -85,7 +85,9 @@ TEST(QuantileInterval, holds_the_true_quantile_as_often_as_it_says) {
   EXPECT_GE(inside, 388);  // 99% of 400 is 396; below 388 comes by chance less than once in 3,000
 }
 
-LoadPoint point(double rate, double low, double value, double high) { return {rate, {value, low, high}}; }
+LoadPoint point(double rate, double low, double value, double high) {
+  return {rate, {value, low, high}};
+}
 
 TEST(ChoosePoint, takes_the_highest_rate_of_those_that_surely_meet_the_limit) {
   const std::vector points{point(50, 8, 9, 10), point(80, 17, 18, 19), point(120, 19, 20, 23)};

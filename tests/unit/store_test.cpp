@@ -10,7 +10,9 @@ namespace fs = std::filesystem;
 
 class StoreTest : public ::testing::Test {
  protected:
-  StoreTest() : folder_(fs::temp_directory_path() / ("strata_store_" + std::to_string(getpid()))) { fs::create_directories(folder_); }
+  StoreTest() : folder_(fs::temp_directory_path() / ("strata_store_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
   ~StoreTest() override { fs::remove_all(folder_); }
 
   store::Run run(const std::string& id, const std::string& started) {

@@ -10,7 +10,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-RecordedOperations record() { return {"2.15.0", "0.29.2", {{"small", {{"infer", {"conv2d", "relu"}}, {"train", {"conv2d", "dropout", "relu"}}}}, {"large", {{"infer", {"conv2d", "einsum", "roll"}}}}}}; }
+RecordedOperations record() {
+  return {"2.15.0",
+          "0.29.2",
+          {{"small", {{"infer", {"conv2d", "relu"}}, {"train", {"conv2d", "dropout", "relu"}}}},
+           {"large", {{"infer", {"conv2d", "einsum", "roll"}}}}}};
+}
 
 level::Level with_operations() {
   level::Level level;
@@ -68,7 +73,9 @@ TEST(supported, reads_the_record_that_is_shipped) {
   const auto record = recorded_operations(STRATA_SOURCE_DIR);
   ASSERT_TRUE(record) << record.error().what;
   ASSERT_TRUE(record->models.contains("resnet18"));
-  EXPECT_THAT(record->models.at("resnet18").at("infer"), ElementsAre("adaptive_avg_pool2d", "add", "batch_norm", "conv2d", "flatten", "linear", "max_pool2d", "relu"));
+  EXPECT_THAT(
+      record->models.at("resnet18").at("infer"),
+      ElementsAre("adaptive_avg_pool2d", "add", "batch_norm", "conv2d", "flatten", "linear", "max_pool2d", "relu"));
   EXPECT_GE(record->models.size(), 80u);
   EXPECT_FALSE(recorded_operations("/nowhere"));
 }
@@ -78,8 +85,10 @@ TEST(supported, a_level_with_all_that_is_recorded_runs_every_model) {
   ASSERT_TRUE(record);
   auto level = with_operations();
   for (const auto& [model, modes] : record->models)
-    for (const auto& [mode, operations] : modes) level.operations.insert(level.operations.end(), operations.begin(), operations.end());
-  for (const auto& [model, modes] : record->models) EXPECT_THAT(supports(level, model, "infer", *record).lacks, IsEmpty()) << model;
+    for (const auto& [mode, operations] : modes)
+      level.operations.insert(level.operations.end(), operations.begin(), operations.end());
+  for (const auto& [model, modes] : record->models)
+    EXPECT_THAT(supports(level, model, "infer", *record).lacks, IsEmpty()) << model;
 }
 
 }  // namespace

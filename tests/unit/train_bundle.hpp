@@ -18,12 +18,15 @@ inline Values in_float32(Values values) {
 using State = std::map<std::string, Values>;
 
 struct TrainBundle {
-  std::map<std::string, std::vector<std::int64_t>> shapes{{"conv.weight", {40, 30}}, {"conv.bias", {40}}, {"fc.weight", {5, 40}}, {"fc.bias", {5}}};
+  std::map<std::string, std::vector<std::int64_t>> shapes{
+      {"conv.weight", {40, 30}}, {"conv.bias", {40}}, {"fc.weight", {5, 40}}, {"fc.bias", {5}}};
   std::vector<std::string> order{"conv.weight", "conv.bias", "fc.weight", "fc.bias"};
   std::vector<std::string> statistics{"bn.running_mean", "bn.running_var"};
-  std::map<std::string, State> weights, gradients, moved;  // by set: parameters and buffers; gradients; statistics after a step
+  std::map<std::string, State> weights, gradients,
+      moved;  // by set: parameters and buffers; gradients; statistics after a step
   std::vector<std::vector<double>> labels{{0, 1, 2, 3, 4, 0, 1, 1}, {4, 4, 4, 2, 2, 1, 3, 0}};
-  nlohmann::json optimiser{{"name", "sgd"}, {"lr", 0.01}, {"momentum", 0.9}, {"dampening", 0.0}, {"weight_decay", 0.01}, {"nesterov", false}, {"schedule", nullptr}};
+  nlohmann::json optimiser{{"name", "sgd"},        {"lr", 0.01},        {"momentum", 0.9},    {"dampening", 0.0},
+                           {"weight_decay", 0.01}, {"nesterov", false}, {"schedule", nullptr}};
   nlohmann::json faults{{"loss_summed", {{"times_bound", 1e5}, {"sentence", "the loss summed"}}}};
   std::string weak;
   double envelope = 1e-5;
@@ -41,7 +44,8 @@ struct TrainBundle {
       for (const auto& name : statistics) {
         shapes[name] = {40};
         for (int i = 0; i < 40; ++i) weights[set][name].push_back(static_cast<float>(0.5 + std::abs(normal(random))));
-        for (const double old : weights[set][name]) moved[set][name].push_back(static_cast<float>(0.9 * old + 0.1 * (1 + std::abs(normal(random)))));
+        for (const double old : weights[set][name])
+          moved[set][name].push_back(static_cast<float>(0.9 * old + 0.1 * (1 + std::abs(normal(random)))));
       }
     }
   }
@@ -72,22 +76,30 @@ struct TrainBundle {
       for (const auto& [name, values] : weights[set]) held.add_as(name, "F32", shapes[name], values);
       held.write(path / "weights" / fmt::format("{}.safetensors", set));
       reference.write(path / "reference" / fmt::format("{}.train.safetensors", set));
-      about[set] = {{"envelope", {{"loss", envelope}, {"grad", grads}, {"stat", stats}}}, {"grad_floor", std::sqrt(squares / n)}};
+      about[set] = {{"envelope", {{"loss", envelope}, {"grad", grads}, {"stat", stats}}},
+                    {"grad_floor", std::sqrt(squares / n)}};
     }
     about["faults"] = faults;
     about["weak"] = weak;
     about["dropout"] = {{"layers", nlohmann::json::array()}, {"losses", nlohmann::json::array()}};
     std::ofstream(path / "reference" / "train.json") << about;
     Tensors of_labels;
-    for (std::size_t i = 0; i < labels.size(); ++i) of_labels.add_as(fmt::format("{}/labels", i), "I64", {static_cast<std::int64_t>(labels[i].size())}, labels[i]);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      of_labels.add_as(fmt::format("{}/labels", i), "I64", {static_cast<std::int64_t>(labels[i].size())}, labels[i]);
     of_labels.write(path / "labels.safetensors");
-    std::ofstream(path / "bundle.json") << nlohmann::json{{"bundle", 1}, {"ring", 2}, {"parameters", 1445}, {"flops", 2e6}, {"case", {{"mode", "train"}, {"threads", 2}, {"maths", "fp32"}, {"optimiser", optimiser}}}};
+    std::ofstream(path / "bundle.json") << nlohmann::json{
+        {"bundle", 1},
+        {"ring", 2},
+        {"parameters", 1445},
+        {"flops", 2e6},
+        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", "fp32"}, {"optimiser", optimiser}}}};
     auto opened = TrainReference::open(path);
     if (!opened) throw std::runtime_error(opened.error().what);
     return std::make_unique<TrainReference>(std::move(*opened));
   }
 
-  // The state after one probe step (lr 1, momentum 0.9) that found these gradients; `noise`: relative error of each gradient.
+  // The state after one probe step (lr 1, momentum 0.9) that found these gradients; `noise`: relative error of each
+  // gradient.
   State after_probe(const std::string& set, double noise = 0) {
     State out;
     for (const auto& name : order) {
@@ -118,8 +130,10 @@ struct TrainBundle {
   }
   SafeTensors loss(double value = 1.5) { return file({{"0/loss", {value}}}); }
 
-  // One step of `rule` (the case's optimiser, or a faulty one) on weights with buffers, rounded to float32 as PyTorch does.
-  static State step(const State& before, const State& gradient, const std::vector<std::string>& names, const nlohmann::json& rule, double lr) {
+  // One step of `rule` (the case's optimiser, or a faulty one) on weights with buffers, rounded to float32 as PyTorch
+  // does.
+  static State step(const State& before, const State& gradient, const std::vector<std::string>& names,
+                    const nlohmann::json& rule, double lr) {
     State out = before;
     const double mu = rule["momentum"], damp = rule["dampening"], decay = rule["weight_decay"];
     for (const auto& name : names) {
@@ -129,8 +143,10 @@ struct TrainBundle {
       const auto v = before.find("momentum:" + name);
       Values buffer = d;
       if (v != before.end() && mu > 0)
-        for (std::size_t i = 0; i < w.size(); ++i) buffer[i] = static_cast<float>(mu * v->second[i] + (1 - damp) * d[i]);
-      for (std::size_t i = 0; i < w.size(); ++i) next[i] = static_cast<float>(w[i] - lr * (rule["nesterov"] ? d[i] + mu * buffer[i] : buffer[i]));
+        for (std::size_t i = 0; i < w.size(); ++i)
+          buffer[i] = static_cast<float>(mu * v->second[i] + (1 - damp) * d[i]);
+      for (std::size_t i = 0; i < w.size(); ++i)
+        next[i] = static_cast<float>(w[i] - lr * (rule["nesterov"] ? d[i] + mu * buffer[i] : buffer[i]));
       out["weight:" + name] = next;
       if (mu > 0) out["momentum:" + name] = buffer;
     }

@@ -4,15 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sched.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include "common/interrupt.hpp"
 #include "worker/answers.hpp"
@@ -125,7 +125,9 @@ struct Fault {
   const char* says;
   bool ends_it;
 };
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const Fault& fault, std::ostream* out) {
+  *out << fault.name;
+}
 
 class MisbehavingWorker : public WorkerTest, public testing::WithParamInterface<Fault> {};
 
@@ -147,12 +149,15 @@ TEST_P(MisbehavingWorker, becomes_a_failure_with_its_state_and_reason) {
   }
 }
 
-Json in_hello(const Json& trouble) { return {{"ops", {{"hello", trouble}}}}; }
+Json in_hello(const Json& trouble) {
+  return {{"ops", {{"hello", trouble}}}};
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, MisbehavingWorker,
     testing::Values(
-        Fault{"junk", in_hello({{"junk", "Segmentation fault?"}}), State::failed, "no JSON object: \"Segmentation fault?\"", true},
+        Fault{"junk", in_hello({{"junk", "Segmentation fault?"}}), State::failed,
+              "no JSON object: \"Segmentation fault?\"", true},
         Fault{"json_but_no_object", in_hello({{"junk", "[1,2]"}}), State::failed, "no JSON object", true},
         Fault{"empty_line", in_hello({{"junk", ""}}), State::failed, "no JSON object", true},
         Fault{"wrong_id", in_hello({{"id", 99}}), State::failed, "carries id 99 instead of 1", true},
@@ -163,15 +168,22 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"killed", in_hello({{"signal", SIGKILL}}), State::crashed, "SIGKILL", true},
         Fault{"exit_code", in_hello({{"exit", 3}}), State::crashed, "exited with code 3", true},
         Fault{"silent_exit", in_hello({{"exit", 0}}), State::crashed, "exited with code 0 without an answer", true},
-        Fault{"out_of_memory_by_the_log", in_hello({{"log", "terminate called: std::bad_alloc"}, {"signal", SIGABRT}}), State::out_of_memory, "ran out of memory", true},
+        Fault{"out_of_memory_by_the_log", in_hello({{"log", "terminate called: std::bad_alloc"}, {"signal", SIGABRT}}),
+              State::out_of_memory, "ran out of memory", true},
         Fault{"closed_output", in_hello({{"close", true}}), State::failed, "closed its output but lives on", true},
         Fault{"too_long_a_line", in_hello({{"huge", (64 << 20) + (1 << 20)}}), State::failed, "more than 64 MiB", true},
-        Fault{"unprotected_stream", Json{{"leave_stdout", true}, {"ops", {{"hello", {{"chatty", true}}}}}}, State::failed, "careless library", true},
-        Fault{"says_unsupported", in_hello({{"error", {{"code", "unsupported"}, {"what", "no relu6"}, {"hint", ""}}}}), State::unsupported, "no relu6", false},
-        Fault{"says_unavailable", in_hello({{"error", {{"code", "unavailable"}, {"what", "no CUDA"}}}}), State::unavailable, "no CUDA", false},
-        Fault{"says_out_of_memory", in_hello({{"error", {{"code", "out_of_memory"}, {"what", "2 GiB"}}}}), State::out_of_memory, "2 GiB", false},
-        Fault{"says_failed", in_hello({{"error", {{"code", "failed"}, {"what", "broken"}}}}), State::failed, "broken", false},
-        Fault{"says_bad_request", in_hello({{"error", {{"code", "bad_request"}, {"what", "no case"}}}}), State::failed, "bad request: no case", false},
+        Fault{"unprotected_stream", Json{{"leave_stdout", true}, {"ops", {{"hello", {{"chatty", true}}}}}},
+              State::failed, "careless library", true},
+        Fault{"says_unsupported", in_hello({{"error", {{"code", "unsupported"}, {"what", "no relu6"}, {"hint", ""}}}}),
+              State::unsupported, "no relu6", false},
+        Fault{"says_unavailable", in_hello({{"error", {{"code", "unavailable"}, {"what", "no CUDA"}}}}),
+              State::unavailable, "no CUDA", false},
+        Fault{"says_out_of_memory", in_hello({{"error", {{"code", "out_of_memory"}, {"what", "2 GiB"}}}}),
+              State::out_of_memory, "2 GiB", false},
+        Fault{"says_failed", in_hello({{"error", {{"code", "failed"}, {"what", "broken"}}}}), State::failed, "broken",
+              false},
+        Fault{"says_bad_request", in_hello({{"error", {{"code", "bad_request"}, {"what", "no case"}}}}), State::failed,
+              "bad request: no case", false},
         Fault{"says_an_unknown_code", in_hello({{"error", {{"code", "sad"}}}}), State::failed, "\"sad\"", false}),
     [](const auto& fault) { return fault.param.name; });
 
@@ -367,7 +379,8 @@ TEST_F(WorkerTest, runs_a_command_to_its_end_and_tells_its_lines_as_they_come) {
 
 TEST_F(WorkerTest, ends_a_command_that_takes_too_long_and_its_children) {
   std::string child;
-  const auto finished = run_to_end(shell("sleep 1000 & echo $!; wait"), 500ms, [&](std::string_view line) { child = line; });
+  const auto finished =
+      run_to_end(shell("sleep 1000 & echo $!; wait"), 500ms, [&](std::string_view line) { child = line; });
   ASSERT_TRUE(finished);
   EXPECT_TRUE(finished->timed_out);
   EXPECT_TRUE(gone_within(std::stoi(child), 2s));
@@ -426,7 +439,8 @@ TEST_F(WorkerTest, leaves_no_worker_behind_when_the_driver_is_killed) {
   ::setenv("STRATA_TEST_CHILD_DRIVER", out.c_str(), 1);
   const pid_t driver = ::fork();
   if (driver == 0) {
-    for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) ::unsetenv(shard);  // the child runs this one test whatever its number
+    for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+      ::unsetenv(shard);  // the child runs this one test whatever its number
     ::execl("/proc/self/exe", "strata_unit", "--gtest_filter=WorkerTest.child_driver", nullptr);
     ::_exit(127);
   }
@@ -467,8 +481,16 @@ TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
 }
 
 TEST(Answers, refuse_a_debug_build_unless_it_is_allowed) {
-  const Json answer = {{"api", 1}, {"level", "x"}, {"language", "c++"}, {"versions", Json::object()}, {"build", {{"type", "address sanitizer"}}}, {"devices", {"cpu"}},
-                       {"modes", {"infer"}}, {"maths", {"fp32"}}, {"ops", {"hello"}}, {"library_ns", 1}};
+  const Json answer = {{"api", 1},
+                       {"level", "x"},
+                       {"language", "c++"},
+                       {"versions", Json::object()},
+                       {"build", {{"type", "address sanitizer"}}},
+                       {"devices", {"cpu"}},
+                       {"modes", {"infer"}},
+                       {"maths", {"fp32"}},
+                       {"ops", {"hello"}},
+                       {"library_ns", 1}};
   EXPECT_FALSE(read_hello(answer, false));
   EXPECT_TRUE(read_hello(answer, true));
   Json mistyped = answer;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the network: serve FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds package.pt2 and weights.safetensors.
+// Serves the network: serve FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds package.pt2 and
+// weights.safetensors.
+#include "serve.hpp"
+
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
-#include "serve.hpp"
 #include "torch_tensors.hpp"
 
 Network load(const std::string& folder) {
@@ -12,7 +14,8 @@ Network load(const std::string& folder) {
   const auto stored = read_safetensors(folder + "/weights.safetensors");
   std::unordered_map<std::string, at::Tensor> weights;  // the package may have been compiled with other ones in it
   for (const auto& name : network->get_constant_fqns())
-    if (const auto found = stored.find(name); found != stored.end()) weights.emplace(name, to_torch(found->second).to(device));
+    if (const auto found = stored.find(name); found != stored.end())
+      weights.emplace(name, to_torch(found->second).to(device));
   network->load_constants(weights, false, false);
   return [=](const RawTensors& inputs, int entry) {
     std::vector<at::Tensor> arguments;

@@ -11,7 +11,8 @@ int main(int argc, char** argv) try {
   const c10::InferenceMode guard;
   const auto network = make_network(argv[1]);
   const auto weights = read_safetensors(argv[2]);
-  for (const auto& parameter : network->named_parameters()) parameter.value().copy_(to_torch(weights.at(parameter.key())));
+  for (const auto& parameter : network->named_parameters())
+    parameter.value().copy_(to_torch(weights.at(parameter.key())));
   for (const auto& buffer : network->named_buffers()) buffer.value().copy_(to_torch(weights.at(buffer.key())));
 
   Taps none(false);

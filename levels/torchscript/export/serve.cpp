@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves the network: serve FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds script.pt, with its weights.
+#include "serve.hpp"
+
 #include <torch/script.h>
 
-#include "serve.hpp"
 #include "torch_tensors.hpp"
 
 Network load(const std::string& folder) {

@@ -111,7 +111,8 @@ Bundle read_bundle(const std::filesystem::path& folder) {
     result.outputs = read_declared(result.json, "outputs", path.string());
     const auto open = result.json.value("case", json::object()).value("dynamic", json());
     if (open.is_object())
-      result.batches = {field<std::int64_t>(open, "low", path.string()), field<std::int64_t>(open, "high", path.string())};
+      result.batches = {field<std::int64_t>(open, "low", path.string()),
+                        field<std::int64_t>(open, "high", path.string())};
   } catch (const Failure& failure) {
     if (failure.code() != "bad_request") throw;
     throw Failure("failed", failure.what(),

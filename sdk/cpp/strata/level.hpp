@@ -70,10 +70,10 @@ struct About {
   std::string id;
   std::map<std::string, std::string> versions;
   std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, maths = {"fp32"}, variants = {"default"};
-  bool reads_weights = false;  // readable_weights() gives something
-  bool serves = false;         // clients() gives callers that may run at once
-  bool dynamic = false;        // runs a case with `dynamic`: one network, several batch sizes
-  bool reports = false;        // report() gives something
+  bool reads_weights = false;           // readable_weights() gives something
+  bool serves = false;                  // clients() gives callers that may run at once
+  bool dynamic = false;                 // runs a case with `dynamic`: one network, several batch sizes
+  bool reports = false;                 // report() gives something
   std::vector<std::string> operations;  // of a level on the captured graph: those of ATen that it knows
 };
 

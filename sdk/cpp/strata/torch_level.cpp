@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strata/torch_level.hpp"
 
+#include <ATen/autocast_mode.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ATen/autocast_mode.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ void to_hosts(std::vector<at::Tensor>& tensors, std::vector<HostTensor>& results
   tensors.clear();
 }
 
-// Code that AOTInductor generated carries its number of threads; without nested levels OpenMP gives it one all the same.
-// Looked up, since only PyTorch's own OpenMP is the right one.
+// Code that AOTInductor generated carries its number of threads; without nested levels OpenMP gives it one all the
+// same. Looked up, since only PyTorch's own OpenMP is the right one.
 void allow_one_openmp_thread() {
   const auto set_levels = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_max_active_levels"));
   if (set_levels != nullptr) set_levels(0);
@@ -66,7 +66,8 @@ void set_float32(const std::string& maths) {
   const auto ieee = at::Float32Precision::IEEE;
   const auto cuda = maths == "tf32" ? at::Float32Precision::TF32 : ieee;
   context.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL, ieee);
-  for (const auto& [backend, precision] : {std::pair{at::Float32Backend::CUDA, cuda}, {at::Float32Backend::MKLDNN, ieee}})
+  for (const auto& [backend, precision] :
+       {std::pair{at::Float32Backend::CUDA, cuda}, {at::Float32Backend::MKLDNN, ieee}})
     for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
       context.setFloat32Precision(backend, op, precision);
 }
@@ -101,10 +102,13 @@ class TorchClient final : public Client {
     at::set_num_threads(threads_);  // OpenMP keeps it by thread
     if (threads_ == 1) allow_one_openmp_thread();
 #ifdef STRATA_CUDA
-    if (level_.device_.is_cuda()) c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(false, level_.device_.index()));
+    if (level_.device_.is_cuda())
+      c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(false, level_.device_.index()));
 #endif
   }
-  void set_input(std::span<const HostTensor> inputs) override { inputs_ = level_.take(inputs); }
+  void set_input(std::span<const HostTensor> inputs) override {
+    inputs_ = level_.take(inputs);
+  }
   void run() override {
     results_ = level_.infer(inputs_);
   }
@@ -113,7 +117,9 @@ class TorchClient final : public Client {
     if (level_.device_.is_cuda()) c10::cuda::getCurrentCUDAStream(level_.device_.index()).synchronize();
 #endif
   }
-  void outputs(std::vector<HostTensor>& results) override { to_hosts(results_, results, level_.bfloat16_ || level_.autocast_); }
+  void outputs(std::vector<HostTensor>& results) override {
+    to_hosts(results_, results, level_.bfloat16_ || level_.autocast_);
+  }
 
  private:
   TorchLevel& level_;

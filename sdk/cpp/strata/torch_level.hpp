@@ -89,7 +89,7 @@ class TorchLevel : public Level {
   std::vector<at::Tensor> inputs_, results_;
   bool case_trains_ = false, training_ = false;
   bool bfloat16_ = false, autocast_ = false;  // convert_around
-  bool log_probabilities_ = false;  // the loss is nll, else cross_entropy
+  bool log_probabilities_ = false;            // the loss is nll, else cross_entropy
   at::Tensor labels_;
   std::unique_ptr<torch::optim::SGD> sgd_;
 };

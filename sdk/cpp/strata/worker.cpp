@@ -118,7 +118,9 @@ json Worker::hello(const json&) {
   const About about = level().about();
   std::vector<std::string> names;
   for (const auto& [name, operation] : operations())
-    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve") && (about.reports || name != "report")) names.push_back(name);
+    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve") &&
+        (about.reports || name != "report"))
+      names.push_back(name);
   if (trains(about))
     for (const auto& [name, operation] : training_operations()) names.push_back(name);
   json answer = {{"api", api_version},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes safetensors files: 8 bytes of header length, a JSON header, raw tensors (https://huggingface.co/docs/safetensors).
-// For little-endian machines; errors are std::runtime_error and name the file. Needs nothing but the standard library.
+// Reads and writes safetensors files: 8 bytes of header length, a JSON header, raw tensors
+// (https://huggingface.co/docs/safetensors). For little-endian machines; errors are std::runtime_error and name the
+// file. Needs nothing but the standard library.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ class HeaderReader {
   std::string word() {
     std::string out;
     for (expect('"'); at_ < text_.size() && text_[at_] != '"'; ++at_) {
-      if (text_[at_] == '\\' && (++at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\\' && text_[at_] != '/')))
+      if (text_[at_] == '\\' &&
+          (++at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\\' && text_[at_] != '/')))
         throw std::runtime_error(file_ + ": a name holds an escape that this reader does not know");
       out += text_[at_];
     }
@@ -71,7 +73,8 @@ inline RawTensors read_safetensors(const std::string& file) {
   const std::string all{std::istreambuf_iterator<char>(stream), {}};
   std::uint64_t length = 0;
   if (all.size() >= 8) std::memcpy(&length, all.data(), 8);
-  if (all.size() < 8 || length > all.size() - 8) throw std::runtime_error(file + " is no safetensors file, or not all of it is there");
+  if (all.size() < 8 || length > all.size() - 8)
+    throw std::runtime_error(file + " is no safetensors file, or not all of it is there");
   const std::string header = all.substr(8, length);
   const std::size_t body = 8 + length;
   HeaderReader json(header, file);
@@ -114,7 +117,8 @@ inline void write_safetensors(const std::string& file, const RawTensors& tensors
     for (const auto extent : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
     header += (header.size() > 1 ? ",\"" : "\"");
     for (const char c : name) header += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    header += "\":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(body.size()) + ",";
+    header += "\":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
+              std::to_string(body.size()) + ",";
     body += tensor.bytes;
     header += std::to_string(body.size()) + "]}";
   }

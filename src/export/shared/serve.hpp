@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program around a network: serve FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds the artefact; inputs are named
-// <entry>/<input> with entries from 0 on, outputs <entry>/<output>.
+// The program around a network: serve FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds the artefact;
+// inputs are named <entry>/<input> with entries from 0 on, outputs <entry>/<output>.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ inline int serve(int argc, char** argv, const std::function<Network(const std::s
   RawTensors outputs;
   for (int entry = 0; entry == 0 || inputs.count(std::to_string(entry) + "/" + kInputs.front()) > 0; ++entry) {
     const auto results = network(inputs, entry);
-    for (std::size_t i = 0; i < kOutputs.size(); ++i) outputs[std::to_string(entry) + "/" + kOutputs[i]] = results.at(i);
+    for (std::size_t i = 0; i < kOutputs.size(); ++i)
+      outputs[std::to_string(entry) + "/" + kOutputs[i]] = results.at(i);
   }
   print(outputs);
   if (argc == 4) write_safetensors(argv[3], outputs);

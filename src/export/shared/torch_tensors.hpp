@@ -11,8 +11,9 @@
 #include "safetensors.hpp"
 
 inline const std::vector<std::pair<std::string, at::ScalarType>>& dtypes() {
-  static const std::vector<std::pair<std::string, at::ScalarType>> known{{"F64", at::kDouble}, {"F32", at::kFloat}, {"F16", at::kHalf}, {"BF16", at::kBFloat16}, {"I64", at::kLong},
-                                                                         {"I32", at::kInt},    {"I16", at::kShort}, {"I8", at::kChar},  {"U8", at::kByte},      {"BOOL", at::kBool}};
+  static const std::vector<std::pair<std::string, at::ScalarType>> known{
+      {"F64", at::kDouble}, {"F32", at::kFloat}, {"F16", at::kHalf}, {"BF16", at::kBFloat16}, {"I64", at::kLong},
+      {"I32", at::kInt},    {"I16", at::kShort}, {"I8", at::kChar},  {"U8", at::kByte},       {"BOOL", at::kBool}};
   return known;
 }
 
@@ -20,7 +21,8 @@ inline at::Tensor to_torch(const RawTensor& raw) {
   for (const auto& [name, type] : dtypes())
     if (name == raw.dtype) {
       at::Tensor tensor = at::empty(raw.shape, type);
-      if (tensor.nbytes() != raw.bytes.size()) throw std::runtime_error("a tensor's shape and its number of bytes do not fit");
+      if (tensor.nbytes() != raw.bytes.size())
+        throw std::runtime_error("a tensor's shape and its number of bytes do not fit");
       std::memcpy(tensor.data_ptr(), raw.bytes.data(), raw.bytes.size());
       return tensor;
     }
@@ -30,7 +32,9 @@ inline at::Tensor to_torch(const RawTensor& raw) {
 inline RawTensor from_torch(const at::Tensor& any) {
   const at::Tensor tensor = any.detach().to(at::kCPU).contiguous();
   for (const auto& [name, type] : dtypes())
-    if (type == tensor.scalar_type()) return {name, tensor.sizes().vec(), std::string(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes())};
+    if (type == tensor.scalar_type())
+      return {name, tensor.sizes().vec(),
+              std::string(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes())};
   throw std::runtime_error(std::string("an output has the type ") + c10::toString(tensor.scalar_type()));
 }
 
@@ -40,5 +44,6 @@ inline void set_up(int threads) {
   auto& context = at::globalContext();
   context.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL, at::Float32Precision::IEEE);
   for (const auto backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN})
-    for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL}) context.setFloat32Precision(backend, op, at::Float32Precision::IEEE);
+    for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
+      context.setFloat32Precision(backend, op, at::Float32Precision::IEEE);
 }

@@ -192,10 +192,11 @@ void Direct::pack(const float* weights, float* packed) const {
         for (int lane = 0; lane < kBlock; ++lane) {
           const int o = block * kBlock + lane;
           const bool there = o < shape_.out_channels && i < shape_.in_channels;
-          to[lane] = there ? weights[((std::ptrdiff_t{o} * shape_.in_channels + i) * shape_.kernel_height + taps_[t].y) *
-                                         shape_.kernel_width +
-                                     taps_[t].x]
-                           : 0.0F;
+          to[lane] = there
+                         ? weights[((std::ptrdiff_t{o} * shape_.in_channels + i) * shape_.kernel_height + taps_[t].y) *
+                                       shape_.kernel_width +
+                                   taps_[t].x]
+                         : 0.0F;
         }
     }
 }

@@ -15,7 +15,7 @@
 namespace {
 
 // Mean and deviation of each channel that the network expects.
-constexpr float mean[] = {@mean@}, deviation[] = {@deviation@};
+constexpr float mean[] = {@mean @}, deviation[] = {@deviation @};
 
 struct Picture {
   int width = 0, height = 0, channels = 0;

@@ -13,7 +13,7 @@
 
 #include "plan.hpp"
 
-namespace network = @namespace@;
+namespace network = @ namespace @;
 
 namespace {
 
