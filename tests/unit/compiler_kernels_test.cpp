@@ -119,7 +119,7 @@ TEST(CompilerKernels, a_product_or_a_sum_after_the_activation_stays_with_the_lib
 TEST(CompilerKernels, what_was_measured_goes_before_the_rules_where_it_can_run) {
   GraphBuilder b;
   const int x = b.conv(b.input("x", {1, 3, 56, 56}), 64);
-  b.output("out", b.conv(b.conv(x, 64), 64, 3, 1, 2));
+  b.output("out", b.conv(b.conv(x, 64, 3), 64, 3, 1, 2));
   const auto graph = graph_of(b.document());
   const auto by_rules = compile(*graph, {8, "plan_memory"});
   EXPECT_THAT(kernels(*by_rules), ElementsAre("library", "winograd", "library"));

@@ -13,7 +13,10 @@
 
 #include "plan.hpp"
 
-namespace network = @ namespace @;
+// a name is filled in
+// clang-format off
+namespace network = @namespace@;
+// clang-format on
 
 namespace {
 
