@@ -15,7 +15,9 @@
 namespace {
 
 // Mean and deviation of each channel that the network expects.
-constexpr float mean[] = {@mean @}, deviation[] = {@deviation @};
+// clang-format off
+constexpr float mean[] = {@mean@}, deviation[] = {@deviation@};
+// clang-format on
 
 struct Picture {
   int width = 0, height = 0, channels = 0;
