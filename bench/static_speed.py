@@ -9,7 +9,7 @@ import sys
 
 from common import compare
 
-LEVELS = "eager,eager@channels_last,compile@freezing,onednn,static,onnxruntime,openvino"
+LEVELS = "eager,eager@channels_last,compile@freezing,onednn,static,static@measured,onnxruntime,openvino"
 # Case -> (the words of the command, how many times as fast as the best peer static is to be, and as eager if that is asked).
 CASES = {
     "resnet50 b1 at 224": (["resnet50"], 1.1, 2.3),
