@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network written by hand in C++ with torch::nn: in eval mode under InferenceMode, or trained with
-// torch::optim::SGD.
+// PyTorch's operators called from C++, by a network written by hand or a generated program: in eval mode under
+// InferenceMode, or trained with torch::optim::SGD.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "network.hpp"
+#include "names.hpp"
+#include "runnable.hpp"
 #include "strata/torch_level.hpp"
 
 namespace {
-
-using strata::Failure;
 
 class LibtorchLevel final : public strata::TorchLevel {
  public:
@@ -25,9 +23,8 @@ class LibtorchLevel final : public strata::TorchLevel {
   }
 
   std::string supports(const strata::Case& wanted) const override {
-    const auto names = network_names();
-    if (std::find(names.begin(), names.end(), wanted.model) != names.end()) return {};
-    return fmt::format("'{}' is not written by hand in C++ here; there are {}", wanted.model, fmt::join(names, ", "));
+    if (is_hand_written(wanted.model) || !wanted.json.contains("dynamic")) return {};
+    return one_batch_only(wanted.model);
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
@@ -45,47 +42,28 @@ class LibtorchLevel final : public strata::TorchLevel {
   strata::HostTensor weight(const std::string& name) const override { return strata::to_host(tensors().at(name)); }
 
  protected:
-  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {
-    const Wanted input = input_of(wanted.model);
-    const auto& shape = bundle.inputs.front().shape;
-    if (bundle.inputs.size() != 1 || shape.size() != 4 || shape[1] != input.channels ||
-        (input.side != 0 && (shape[2] != input.side || shape[3] != input.side)) || bundle.inputs.front().dtype != "F32")
-      throw Failure("unsupported",
-                    fmt::format("{} takes one float32 input [N, {}, {}], got {} [{}]", wanted.model, input.channels,
-                                input.side != 0 ? fmt::format("{0}, {0}", input.side) : "H, W",
-                                bundle.inputs.front().dtype, fmt::join(shape, ", ")));
-    network_ = make_network(wanted.model);
+  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
+    const bool written = is_hand_written(wanted.model);
+    network_ = written ? make_hand_written(wanted, bundle) : make_generated(bundle, cache);
+    if (!written) facts_.graph = "exported";
     network_->to(device());
     if (wanted.maths == "bf16") strata::to_bfloat16(tensors());
     convert_around(wanted.maths);
-    for (auto& parameter : network_->parameters()) parameter.set_requires_grad(case_trains());
+    for (auto& [name, parameter] : network_->parameters())
+      parameter.set_requires_grad(case_trains() && !network_->is_frozen(name));
     if (strata::variant() == "channels_last") {
       layout_ = at::MemoryFormat::ChannelsLast;
       strata::to_channels_last(parameters());
       facts_.layout = "channels_last";
     }
-    for (const auto& module : network_->modules())
-      if (const auto dropout = std::dynamic_pointer_cast<torch::nn::DropoutImpl>(module))
-        dropouts_.emplace_back(dropout, dropout->options.p());
     folder_ = bundle.folder;
-    deep_ = wanted.deep;
-    outputs_ = bundle.outputs;
-    for (const auto& parameter : network_->parameters()) facts_.parameters += parameter.numel();
+    for (const auto& [name, parameter] : network_->parameters()) facts_.parameters += parameter.numel();
   }
 
-  std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override {
-    Taps tap(deep_);
-    at::Tensor result = network_->forward(inputs.front(), tap);
-    return deep_ ? with_taps(std::move(result), tap) : std::vector<at::Tensor>{std::move(result)};
-  }
-
-  strata::NamedTensors parameters() const override { return strata::named_tensors(network_->named_parameters()); }
-  strata::NamedTensors buffers() const override { return strata::named_tensors(network_->named_buffers()); }
-
-  void set_network_mode(bool training, bool dropout) override {
-    network_->train(training);
-    for (const auto& [module, given] : dropouts_) module->options.p(dropout ? given : 0.0);
-  }
+  std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return network_->forward(inputs); }
+  strata::NamedTensors parameters() const override { return network_->parameters(); }
+  strata::NamedTensors buffers() const override { return network_->buffers(); }
+  void set_network_mode(bool training, bool dropout) override { network_->set_mode(training, dropout); }
 
  private:
   strata::NamedTensors tensors() const {
@@ -94,24 +72,8 @@ class LibtorchLevel final : public strata::TorchLevel {
     return all;
   }
 
-  // The result, then the taps in the bundle's order.
-  std::vector<at::Tensor> with_taps(at::Tensor result, const Taps& tap) const {
-    std::vector<at::Tensor> all{std::move(result)};
-    for (std::size_t i = 1; i < outputs_.size(); ++i) {
-      const auto found = tap.kept().find(outputs_[i].name);
-      if (found == tap.kept().end())
-        throw Failure("failed",
-                      fmt::format("the bundle wants '{}', which this network does not record", outputs_[i].name));
-      all.push_back(found->second);
-    }
-    return all;
-  }
-
-  std::shared_ptr<Network> network_;
+  std::unique_ptr<Runnable> network_;
   std::filesystem::path folder_;
-  bool deep_ = false;
-  std::vector<std::pair<std::shared_ptr<torch::nn::DropoutImpl>, double>> dropouts_;  // with the p that they were given
-  std::vector<strata::Declared> outputs_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network.hpp"
 
-#include <algorithm>
+#include "names.hpp"
 
 void Taps::keep(const std::string& path, const at::Tensor& value) {
   const int call = ++calls_[path];
@@ -11,13 +11,8 @@ void Taps::keep(const std::string& path, const at::Tensor& value) {
   kept_[name] = value.clone();
 }
 
-std::vector<std::string> network_names() {
-  return {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mnist_convnet"};
-}
-
 std::shared_ptr<Network> make_network(const std::string& name) {
-  const auto names = network_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) return nullptr;
+  if (!is_hand_written(name)) return nullptr;
   auto network = name == "mnist_convnet" ? make_mnist_convnet() : make_resnet(name);
   network->eval();
   return network;

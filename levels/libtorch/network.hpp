@@ -38,7 +38,6 @@ struct Wanted {
 
 // The network `name` (empty pointer: no such network here), random weights, eval mode.
 std::shared_ptr<Network> make_network(const std::string& name);
-std::vector<std::string> network_names();
 Wanted input_of(const std::string& name);
 
 std::shared_ptr<Network> make_resnet(const std::string& name);  // resnet18, 34, 50, 101, 152

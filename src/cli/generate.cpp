@@ -16,6 +16,7 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "compiler/kernels.hpp"
+#include "generate/libtorch.hpp"
 #include "generate/program_of.hpp"
 #include "plan/bundle.hpp"
 #include "plan/command.hpp"
@@ -46,6 +47,9 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
                             near ? fmt::format(" (did you mean {}?)", *near) : ""),
                 "", Exit::usage);
   }
+  if (a.tune && a.target != "onednn")
+    return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
+                Exit::usage);
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
@@ -106,27 +110,39 @@ fs::path own_onednn(const Installation& place) {
   return fs::exists(folder / "include/oneapi/dnnl/dnnl.hpp") ? folder : fs::path();
 }
 
-// All of the folder appears, or nothing: it is written beside its place and renamed.
-Result<compiler::Program> write_program(const Arguments& a, const Source& source, const Installation& place,
-                                        const fs::path& folder) {
-  auto program = generate::program_of(source.bundle.folder, source.kernels);
-  if (!program) return program;
+// Writes the files and says what was made.
+Result<std::string> write_files(const Arguments& a, const Source& source, const Installation& place,
+                                const fs::path& folder) {
+  if (a.target == "libtorch") {
+    const auto calls = generate::libtorch_into(folder, source.bundle.folder, place.root);
+    if (!calls) return tl::unexpected(calls.error());
+    return fmt::format("{} operations a run, each a call of ATen", *calls);
+  }
+  const auto program = generate::program_of(source.bundle.folder, source.kernels);
+  if (!program) return tl::unexpected(program.error());
   generate::Options options;
-  options.target = a.target;
   options.sources = place.root / "src" / "generate";
   options.onednn = own_onednn(place);
-  const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
-  std::error_code error;
-  if (auto done = generate::generate_into(partial, *program, source.bundle.folder, options); !done) {
-    fs::remove_all(partial, error);
+  if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
     return tl::unexpected(done.error());
-  }
-  fs::rename(partial, folder, error);  // replaces an empty folder
-  if (error) {
-    fs::remove_all(partial, error);
-    return fail(fmt::format("cannot write {}", folder.string()), "is there space, and may you write there?");
-  }
-  return program;
+  const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
+                                   [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  return fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls, program->arena_bytes,
+                     program->least_arena_bytes);
+}
+
+// All of the folder appears, or nothing: it is written beside its place and renamed.
+Result<std::string> write_program(const Arguments& a, const Source& source, const Installation& place,
+                                  const fs::path& folder) {
+  const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
+  const auto made = write_files(a, source, place, partial);
+  std::error_code error;
+  if (made) fs::rename(partial, folder, error);  // replaces an empty folder
+  if (made && !error) return made;
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  if (!made) return made;
+  return fail(fmt::format("cannot write {}", folder.string()), "is there space, and may you write there?");
 }
 
 int generate_program(const Arguments& a) {
@@ -141,16 +157,14 @@ int generate_program(const Arguments& a) {
   line.clear();
   if (interrupted()) return 130;
   if (!source) return complain(source.error());
-  const auto program = write_program(a, *source, place, *folder);
-  if (!program) return complain(program.error());
-  const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
-                                   [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  const auto made = write_program(a, *source, place, *folder);
+  if (!made) return complain(made.error());
   const auto quoted = plan::quoted(folder->string());
-  fmt::print("{}\n  {} steps a run, {} bytes for activations (no plan can go below {})\n", folder->string(), calls,
-             program->arena_bytes, program->least_arena_bytes);
+  const auto python = a.target == "libtorch" ? " -DSTRATA_PYTHON=" + plan::quoted(place.python) : std::string();
+  fmt::print("{}\n  {}\n", folder->string(), *made);
   fmt::print(
-      "  build it: cmake -S {0} -B {0}/build && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
-      quoted);
+      "  build it: cmake -S {0} -B {0}/build{1} && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
+      quoted, python);
   return 0;
 }
 
@@ -163,7 +177,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
-  verb->add_option("--target", a->target, "the library that the program calls: onednn");
+  verb->add_option("--target", a->target, "the library that the program calls: onednn, libtorch");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");

@@ -11,9 +11,10 @@
 namespace strata::compiler {
 namespace {
 
-// Where the direct kernel was faster than oneDNN's, in all batches measured. A linear layer of one row waits for memory
-// in both; where rows are few, nothing was measured.
+// Where the direct kernel was faster than oneDNN's, in all batches measured. A linear layer of one row whose weights
+// come from memory waits for it in both; between one row and 32 nothing was measured.
 constexpr std::int64_t largest_tiny_image = 4, largest_strided_image = 14, least_rows = 32;
+constexpr std::int64_t largest_cached_weight = 8 << 20;  // bytes
 
 bool is_blocked(const Program& program, int value) {
   return program.place(value).layout == Layout::blocked && program.place(value).in == Place::In::arena;
@@ -115,7 +116,13 @@ Kernel best_kernel(const Program& program, const Step& step) {
   if (can_run(program, step, Kernel::winograd) && winograd_pays(program, step.node)) return Kernel::winograd;
   if (!can_run(program, step, Kernel::direct)) return Kernel::library;
   const auto& image = program.value(step.node.tensor("input")).shape;
-  if (is_linear(step)) return image[0] >= least_rows ? Kernel::direct : Kernel::library;
+  const auto& result = program.value(step.node.outputs.front()).shape;
+  const bool gives_pixel = !is_linear(step) && result[2] == 1 && result[3] == 1;  // a linear layer by another name
+  if (gives_pixel && image[0] >= least_rows) return Kernel::direct;
+  if (is_linear(step)) {
+    const bool stays_in_cache = program.value(step.node.tensor("weight")).bytes() <= largest_cached_weight;
+    return image[0] >= least_rows || (image[0] == 1 && stays_in_cache) ? Kernel::direct : Kernel::library;
+  }
   // oneDNN's kernel reads the weights of taps that only meet padding, and its 1x1 kernel is the better one
   const auto most = all_are(step.node, "stride", 1)   ? largest_tiny_image
                     : all_are(step.node, "stride", 2) ? largest_strided_image

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
 #include "common/safetensors.hpp"
+#include "generate/folder.hpp"
 #include "generate/reference.hpp"
 #include "generate/stages.hpp"
 
@@ -16,19 +16,6 @@ namespace strata::generate {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
-
-Result<std::string> read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot read {}", path.string()), "strata's own tree is damaged: get it again");
-  return std::string{std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string fill_in(std::string text, const std::map<std::string, std::string>& values) {
-  for (const auto& [name, value] : values)
-    for (std::size_t at = 0; (at = text.find("@" + name + "@", at)) != std::string::npos; at += value.size())
-      text.replace(at, name.size() + 2, value);
-  return text;
-}
 
 // Normalisation of images as capture's photographs and digits have it (src/capture/inputs.py).
 std::map<std::string, std::string> normalisation(const compiler::Program& program) {
@@ -202,27 +189,10 @@ Result<void> add_fixed(Files& files, const Subject& subject, const Options& opti
   return {};
 }
 
-Result<void> write_text(const fs::path& path, const std::string& text) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  if (!out.flush())
-    return fail(fmt::format("cannot write {}", path.string()), "is there space, and may you write there?");
-  return {};
-}
-
-Result<void> copy_to(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (error) return fail(fmt::format("cannot copy {} to {}: {}", from.string(), to.string(), error.message()));
-  return {};
-}
-
 }  // namespace
 
 std::vector<std::string> targets() {
-  return {"onednn"};
+  return {"onednn", "libtorch"};
 }
 
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
@@ -252,12 +222,9 @@ Result<void> generate_into(const fs::path& folder, const compiler::Program& prog
   if (!files) return tl::unexpected(files.error());
   for (const auto& [path, text] : *files)
     if (auto done = write_text(folder / path, text); !done) return done;
-  if (fs::exists(bundle / "graph_constants.safetensors"))
-    if (auto done = copy_to(bundle / "graph_constants.safetensors", folder / "constants.safetensors"); !done)
-      return done;
-  if (!options.weights_and_reference) return {};
-  if (auto done = copy_to(bundle / "weights" / "timed.safetensors", folder / "weights.safetensors"); !done) return done;
-  return write_reference(folder / "reference.safetensors", program, bundle);
+  if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
+  if (auto done = copy_weights(bundle, folder); !done) return done;
+  return write_reference(folder / "reference.safetensors", program.graph, bundle);
 }
 
 }  // namespace strata::generate

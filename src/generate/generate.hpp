@@ -14,13 +14,13 @@
 namespace strata::generate {
 
 struct Options {
-  std::string target = "onednn";      // of targets()
   std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
   std::filesystem::path onednn;       // proposed to the folder's CMakeLists.txt; may be empty
   bool weights_and_reference = true;  // false: code alone
   bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
 };
 
+// Libraries that programs can call: "onednn" is this one, "libtorch" libtorch.hpp.
 std::vector<std::string> targets();
 
 // A file by its path in the folder.

@@ -9,8 +9,8 @@
 
 namespace strata::generate {
 
-// `kernels`: those to prefer, as measured. Error: the bundle has no captured graph (with capture's reason), or what the
-// compiler says.
+// `kernels`: those to prefer, as measured. Errors: the bundle has no captured graph (with capture's
+// reason), and what the compiler says.
 Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels = {});
 
 }  // namespace strata::generate

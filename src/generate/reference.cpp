@@ -42,7 +42,7 @@ double envelope(const SafeTensors& runs, const std::string& output, const std::v
 
 }  // namespace
 
-Result<void> write_reference(const fs::path& file, const compiler::Program& program, const fs::path& bundle) {
+Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors");
   if (!inputs) return tl::unexpected(inputs.error());
   const auto reference = SafeTensors::open(bundle / "reference" / "timed.safetensors");
@@ -50,14 +50,14 @@ Result<void> write_reference(const fs::path& file, const compiler::Program& prog
   const auto runs = SafeTensors::open(bundle / "reference" / "timed.envelope.safetensors");
   if (!runs) return tl::unexpected(runs.error());
   std::vector<std::pair<std::string, TensorView>> tensors;
-  for (const auto& one : program.graph.inputs) {
+  for (const auto& one : graph.inputs) {
     const auto* found = inputs->find("0/" + one.name);
     if (found == nullptr) return lacks(*inputs, "0/" + one.name);
     tensors.emplace_back("input/" + one.name, *found);
   }
   std::vector<std::vector<double>> numbers;
-  numbers.reserve(2 * program.graph.outputs.size());  // views into them must stay
-  for (const auto& one : program.graph.outputs) {
+  numbers.reserve(2 * graph.outputs.size());  // views into them must stay
+  for (const auto& one : graph.outputs) {
     const auto* found = reference->find("f64/0/" + one.name);
     if (found == nullptr) return lacks(*reference, "f64/0/" + one.name);
     const auto add = [&](const std::string& name, std::vector<double> values, std::vector<std::int64_t> shape) {

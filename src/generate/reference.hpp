@@ -5,13 +5,13 @@
 #include <filesystem>
 
 #include "common/result.hpp"
-#include "compiler/program.hpp"
+#include "graph/graph.hpp"
 
 namespace strata::generate {
 
 // From the bundle's first input: `input/<name>` float32, `output/<name>` the reference in float64, `bound/<name>` one
 // float64: 8 times the largest relative error ||a - w|| / ||w|| of the bundle's sound float32 runs (docs/method.md).
-Result<void> write_reference(const std::filesystem::path& file, const compiler::Program& program,
+Result<void> write_reference(const std::filesystem::path& file, const graph::Graph& graph,
                              const std::filesystem::path& bundle);
 
 }  // namespace strata::generate

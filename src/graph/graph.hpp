@@ -57,7 +57,8 @@ struct Argument {
   std::vector<int> values;  // indices into Graph::values; one for a tensor; -1 in a list: left out
 };
 
-// One operation. Arguments have the schema's names, with defaults filled in; the accessors throw ArgumentError.
+// One operation. Arguments have the schema's names and order, with defaults filled in; the accessors throw
+// ArgumentError.
 struct Node {
   std::string op;    // "aten.conv2d.default"
   std::string name;  // unique in the graph: "conv2d_3"

@@ -14,7 +14,7 @@
 
 namespace strata::graph {
 namespace fs = std::filesystem;
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // arguments keep the order of the schema
 
 namespace {
 

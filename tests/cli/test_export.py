@@ -166,7 +166,7 @@ def test_a_winner_without_an_artefact_is_no_reason_to_export(strata):
     ("shiped", ["unknown level 'shiped'", "did you mean 'shipped'"]),
     ("eager", ["level eager", "no artefact", "Python module itself", "--level torchscript", "aoti"]),
     ("compile", ["level compile", "no artefact", "--level aoti (Python and guards removed"]),
-    ("libtorch", ["level libtorch", "hand-written", "aoti"]),
+    ("libtorch", ["level libtorch", "holds no export/export.json", "aoti"]),
     ("null_cpp", ["it runs no network"]),
     ("bare", ["holds no export/export.json"]),
 ])

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,22 @@ def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(pla
     assert stages[0] == stages[1] and stages[0]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
+def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_reference(place, tmp_path):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("no PyTorch in the tests' own environment")
+    folder = tmp_path / "calls"
+    done = place.run("generate", RESIDUAL, "-o", str(folder), "--threads", "1", "--target", "libtorch")
+    assert done.returncode == 0 and "each a call of ATen" in done.stdout, done.stderr
+    for command in (["cmake", "-S", folder, "-B", folder / "build", f"-DSTRATA_PYTHON={sys.executable}", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"], ["cmake", "--build", folder / "build", "-j2"]):
+        built = subprocess.run(command, capture_output=True, text=True)
+        assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    checked = subprocess.run([folder / "build" / "network", "--check", "1"], capture_output=True, text=True)
+    assert checked.returncode == 0 and "equal" in checked.stdout and "WRONG" not in checked.stdout, checked.stdout + checked.stderr
+    wrong = subprocess.run([folder / "build" / "network", "nowhere.safetensors", "out.safetensors"], cwd=tmp_path, capture_output=True, text=True)
+    assert wrong.returncode == 1 and "nowhere.safetensors cannot be read" in wrong.stderr
+
+
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--target", "libtorch", "--tune"], "no kernels to choose from"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])
 def test_refuses_bad_options_before_anything_starts(arguments, says, place, tmp_path):
     (tmp_path / "full").mkdir()

@@ -116,6 +116,13 @@ TEST(CompilerKernels, a_product_or_a_sum_after_the_activation_stays_with_the_lib
   EXPECT_THAT(kernels(chosen(b)), ElementsAre("library", "library"));
 }
 
+TEST(CompilerKernels, a_convolution_that_gives_one_pixel_is_a_linear_layer_of_as_many_rows_as_the_batch) {
+  EXPECT_EQ(kernel_of({.image = {32, 2048, 1, 1}, .channels = 512, .kernel = 1}), "direct");
+  EXPECT_EQ(kernel_of({.image = {32, 1024, 2, 2}, .channels = 2048, .kernel = 1, .stride = 2}), "direct");
+  EXPECT_EQ(kernel_of({.image = {31, 2048, 1, 1}, .channels = 512, .kernel = 1}), "library");
+  EXPECT_EQ(kernel_of({.image = {32, 1024, 2, 2}, .channels = 2048, .kernel = 1}), "library");
+}
+
 TEST(CompilerKernels, what_was_measured_goes_before_the_rules_where_it_can_run) {
   GraphBuilder b;
   const int x = b.conv(b.input("x", {1, 3, 56, 56}), 64);
@@ -164,7 +171,9 @@ TEST(CompilerKernels, a_linear_layer_of_many_rows_reads_the_image_that_was_flatt
 }
 
 TEST(CompilerKernels, a_linear_layer_of_few_rows_or_of_odd_outputs_stays_with_the_library) {
-  EXPECT_THAT(kernels(chosen(classifier(1, 32))), ElementsAre("library", "library", "library"));
+  EXPECT_THAT(kernels(chosen(classifier(2, 32))), ElementsAre("library", "library", "library"));
+  EXPECT_THAT(kernels(chosen(classifier(1, 32))), ElementsAre("library", "direct", "library"))
+      << "one row, and the weights stay in the cache";
   EXPECT_THAT(kernels(chosen(classifier(32, 33))), ElementsAre("library", "library", "library"));
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// strata_generate_libtorch --bundle DIR --cache DIR: the level's prepare command (docs/add_a_level.md). Writes a
+// network that is not written by hand as calls of ATen (src/generate/libtorch.hpp) and compiles them:
+// <cache>/network.so.
+#include "strata/prepare.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "generate/compile_library.hpp"
+#include "generate/graph_of.hpp"
+#include "generate/libtorch.hpp"
+#include "names.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+strata::Result<json> read_bundle(const fs::path& bundle) {
+  std::ifstream in(bundle / "bundle.json");
+  auto info = json::parse(in, nullptr, false);
+  if (!info.is_object()) return strata::fail(fmt::format("cannot read {}", (bundle / "bundle.json").string()));
+  return info;
+}
+
+strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
+  const auto info = read_bundle(bundle);
+  if (!info) return tl::unexpected(info.error());
+  const auto& wanted = info->at("case");
+  const std::string model = wanted.value("model", "");
+  if (is_hand_written(model)) return {};
+  if (wanted.contains("dynamic")) return strata::fail(one_batch_only(model), "", strata::Exit::environment);
+  const auto graph = strata::generate::graph_of(bundle);
+  if (!graph) return tl::unexpected(graph.error());
+  strata::say_progress("writing the program");
+  const auto text = strata::generate::libtorch_source(*graph, info->value("id", ""));
+  if (!text) return tl::unexpected(text.error());
+  const auto source = cache / "network.cpp";
+  if (std::ofstream out(source); !(out << *text << std::flush))
+    return strata::fail(fmt::format("cannot write {}", source.string()), "is there space?");
+  strata::say_progress("compiling the program");
+  const std::string torch = STRATA_TORCH_FOLDER;
+  return strata::generate::compile_library(
+      STRATA_COMPILER,
+      {"-std=c++20", "-O1", "-I" STRATA_GENERATE_SOURCES "/libtorch", "-isystem", torch + "/include", source.string(),
+       torch + "/lib/libtorch_cpu.so", torch + "/lib/libc10.so", "-Wl,-rpath," + torch + "/lib"},
+      cache / "compile.log", cache / "network.so");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  return strata::prepare_main(count, words, prepare);
+}

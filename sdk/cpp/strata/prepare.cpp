@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strata/prepare.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace strata {
+namespace {
+
+int answer(const Result<void>& done) {
+  nlohmann::json told{{"ok", done.has_value()}};
+  if (!done) {
+    const auto& what = done.error().what;
+    const bool unavailable = what.rfind("no C++ compiler", 0) == 0;
+    told["code"] = unavailable ? "unavailable" : done.error().exit == Exit::environment ? "unsupported" : "failed";
+    told["what"] = what;
+    told["hint"] = done.error().hint;
+  }
+  std::cout << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  return done ? 0 : 1;
+}
+
+}  // namespace
+
+void say_progress(const std::string& what) {
+  fmt::print(stderr, "{}\n", what);
+}
+
+int prepare_main(int count, char** words, const Prepare& prepare) {
+  std::map<std::string, std::string> given;
+  for (int i = 1; i + 1 < count; i += 2) given[words[i]] = words[i + 1];
+  if (count != 5 || !given.contains("--bundle") || !given.contains("--cache"))
+    return answer(fail("--bundle DIR --cache DIR are needed", "the driver calls this program"));
+  return answer(prepare(given["--bundle"], given["--cache"]));
+}
+
+}  // namespace strata

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// main() of a level's prepare command in C++ (docs/add_a_level.md): --bundle DIR --cache DIR, one JSON line as answer.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace strata {
+
+using Prepare = std::function<Result<void>(const std::filesystem::path& bundle, const std::filesystem::path& cache)>;
+
+// Errors of exit code environment are answered `unsupported`, but `unavailable` where there is no compiler.
+int prepare_main(int count, char** words, const Prepare& prepare);
+// A line for the driver's progress display.
+void say_progress(const std::string& what);
+
+}  // namespace strata

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "generate/folder.hpp"
+#include "generate/graph_of.hpp"
+#include "generate/libtorch.hpp"
+#include "generate/names.hpp"
+#include "generate/reference.hpp"
+
+namespace strata::generate {
+namespace fs = std::filesystem;
+namespace {
+
+std::string described(const graph::Graph& graph, const char* what, const std::vector<graph::Named>& list) {
+  std::vector<std::string> all;
+  for (const auto& one : list)
+    all.push_back(fmt::format("`{}` {} {}", one.name, name_of(graph.value(one.value).type),
+                              brackets(graph.value(one.value).shape)));
+  return fmt::format("{}: {}.\n", what, fmt::join(all, ", "));
+}
+
+}  // namespace
+
+Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root) {
+  const auto graph = graph_of(bundle);
+  if (!graph) return tl::unexpected(graph.error());
+  std::ifstream in(bundle / "bundle.json");
+  const auto info = nlohmann::json::parse(in, nullptr, false);
+  const std::string id = info.is_object() ? info.value("id", "") : "",
+                    name = info.is_object() ? info["model"].value("name", "network") : "network";
+  const auto source = libtorch_source(*graph, id);
+  if (!source) return tl::unexpected(source.error());
+  if (auto done = write_text(folder / "network.cpp", *source); !done) return tl::unexpected(done.error());
+  const std::map<std::string, std::string> values{
+      {"name", name},
+      {"case", id},
+      {"inputs", described(*graph, "Inputs", graph->inputs) + described(*graph, "Outputs", graph->outputs)}};
+  for (const auto* file :
+       {"src/generate/libtorch/aten_network.hpp", "src/generate/libtorch/main.cpp",
+        "src/generate/libtorch/CMakeLists.txt", "src/generate/libtorch/README.md", "src/export/shared/safetensors.hpp",
+        "src/export/shared/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
+    const auto text = read_text(root / file);
+    if (!text) return tl::unexpected(text.error());
+    if (auto done = write_text(folder / fs::path(file).filename(), fill_in(*text, values)); !done)
+      return tl::unexpected(done.error());
+  }
+  for (const auto& done : {copy_constants(bundle, folder), copy_weights(bundle, folder),
+                           write_reference(folder / "reference.safetensors", *graph, bundle)})
+    if (!done) return tl::unexpected(done.error());
+  return graph->nodes.size();
+}
+
+}  // namespace strata::generate
