@@ -118,7 +118,7 @@ class Writer {
       calls += *text;
     }
     std::string file = fmt::format(
-        "// Written by strata from {}. One call of ATen for each operation of the captured network.\n", what);
+        "// Written by strata from {}. One call of ATen for each operation of the captured network.\n", one_line(what));
     file += "#include \"aten_network.hpp\"\n\n#include <ATen/ops/empty.h>\n";
     for (const auto& header : headers_) file += fmt::format("#include <ATen/ops/{}_ops.h>\n", header);
     file += "\n#include <limits>\n\nnamespace {\n\nstruct Generated final : AtenNetwork {\n";
@@ -198,10 +198,9 @@ class Writer {
     for (const auto& one : node.args) arguments.push_back(argument(node, one));
     const auto made = fmt::format("op::{}::call({})", function, fmt::join(arguments, ", "));
     const auto& shape = graph_.value(node.outputs.front()).shape;
-    std::string text = fmt::format(
-        "\n    // {}{}{} -> {}\n", node.module.empty() ? "" : node.module + " ",
-        node.module_type.empty() ? "" : "(" + node.module_type + (node.source.empty() ? "" : ", " + node.source) + ")",
-        "", brackets(shape));
+    std::string from = node.module.empty() ? node.module_type : fmt::format("{} ({})", node.module, node.module_type);
+    if (!node.source.empty()) from += ", " + node.source;
+    std::string text = fmt::format("\n    // {} -> {}\n", one_line(from), brackets(shape));
     const auto count = trains_statistics(node) ? 1 : node.outputs.size();
     if (count == 1 && !gives_list(node.operation())) {
       text += fmt::format("    at::Tensor {} = {};\n", name(node.outputs.front()), made);

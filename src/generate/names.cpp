@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -57,6 +58,12 @@ std::string Names::unique(std::string_view wanted) {
   for (int i = 2; !taken_.insert(name).second; ++i)
     name = fmt::format("{}{}{}", base, base.back() == '_' ? "" : "_", i);
   return name;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\\', '/');
+  return text;
 }
 
 // JSON's quoting with everything beyond ASCII escaped is C++'s as well.

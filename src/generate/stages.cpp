@@ -60,12 +60,6 @@ std::string title(const Step& step) {
   return text;
 }
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\\', '/');
-  return text;
-}
-
 class Writer {
  public:
   Writer(const Program& program, const ValueNames& names, const std::vector<Stage>& stages, bool by_node)

@@ -52,7 +52,7 @@ TEST(GenerateLibtorch, spells_arguments_as_c_plus_plus_and_includes_what_it_call
 TEST(GenerateLibtorch, says_where_a_call_comes_from_and_gives_memory_back_after_the_last_reader) {
   const auto source = written("aten.neg.default", "");
   ASSERT_TRUE(source) << source.error().what;
-  EXPECT_THAT(*source, HasSubstr("// act (ReLU, net.py:3) -> [1, 2, 4, 4]"));
+  EXPECT_THAT(*source, HasSubstr("// act (ReLU), net.py:3 -> [1, 2, 4, 4]"));
   EXPECT_THAT(*source, HasSubstr("    relu.reset();\n"));
   EXPECT_THAT(*source, Not(HasSubstr("x.reset()")));    // the caller's
   EXPECT_THAT(*source, Not(HasSubstr("out.reset()")));  // a result
