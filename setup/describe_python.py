@@ -31,7 +31,7 @@ def main():
         "torch_version": version,
         "torch_witness": str(getattr(torch, "_path", "")) or folder,
         "torch_is_new_enough": int(tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in version.split("+")[0].split(".")[:2]) >= (2, 11)) if version else 0,
-        "overlay_missing": " ".join(name for name in ("numpy", "safetensors", "onnx", "onnxscript") if importlib.util.find_spec(name) is None),
+        "overlay_missing": " ".join(name for name in ("numpy", "safetensors", "onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None),
         "has_torchvision": int(importlib.util.find_spec("torchvision") is not None),
     }
     for name, value in facts.items():

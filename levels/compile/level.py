@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and reported, and so are guards and recompilations."""
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -57,10 +58,14 @@ class Compile(TorchLevel):
 
     def open_batch(self) -> None:
         """Says that the batch will vary. A weak mark: where the network fixes it all the same, each size compiles again, and that is counted."""
-        if self.job.dynamic:
-            for tensor in [*self.inputs, *self.named.values()]:
-                if tensor.dim():
-                    torch._dynamo.maybe_mark_dynamic(tensor, 0, min=self.job.dynamic["low"], max=self.job.dynamic["high"])
+        if not self.job.dynamic:
+            return
+        bounds = {"min": self.job.dynamic["low"], "max": self.job.dynamic["high"]}
+        if "min" not in inspect.signature(torch._dynamo.maybe_mark_dynamic).parameters:  # as in PyTorch 2.11: a mark without bounds
+            bounds = {}
+        for tensor in [*self.inputs, *self.named.values()]:
+            if tensor.dim():
+                torch._dynamo.maybe_mark_dynamic(tensor, 0, **bounds)
 
     def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:
         loss = self.objective(self.inputs, self.named, self.labels)

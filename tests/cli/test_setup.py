@@ -218,7 +218,7 @@ def test_a_python_with_a_new_pytorch_is_taken_and_what_it_lacks_is_known(tmp_pat
     result = shell(tmp_path, f"describe_python '{python}'; echo \"$torch_version|$overlay_missing|$has_torchvision|$torch_witness\"")
     assert result.returncode == 0, result.stderr
     version, missing, torchvision, witness = result.stdout.strip().split("|")
-    assert (version, missing, torchvision) == ("2.11.0+cu130", "numpy safetensors onnx onnxscript", "0")
+    assert (version, missing, torchvision) == ("2.11.0+cu130", "numpy safetensors onnx onnxscript onnxruntime", "0")
     assert pathlib.Path(witness).is_dir()
 
 

@@ -106,7 +106,8 @@ def captured(folder: Path, function: str) -> dict:
     spec = {"model": f"{folder / 'nets.py'}:{function}", "mode": "infer", "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "ring": 4, "dynamic": RANGE}
     (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
     done = preloaded.run([preloaded.PYTHON, "-m", "capture", "--spec", str(folder / "spec.json"), "--out", str(folder / "bundle")],
-                         {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "HOME": str(folder)}, folder, timeout=120)
+                         {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "HOME": str(folder),
+                          "STRATA_OVERLAY": os.environ.get("STRATA_OVERLAY", "")}, folder, timeout=120)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import numpy as np
+import preloaded
 import pytest
 from client import ROOT, Failed, Worker, environment, level_folder
 from safetensors.numpy import save_file
@@ -247,7 +248,7 @@ def test_a_missing_library_makes_the_level_unavailable(sample):
     for op in ("hello", "load"):
         with pytest.raises(Failed, match="no_such_library") as failure:
             worker.ask(op)
-        assert failure.value.code == "unavailable" and sys.executable in failure.value.hint
+        assert failure.value.code == "unavailable" and preloaded.PYTHON in failure.value.hint
     assert code_of(worker, "epoch") == "unsupported"
     worker.ask("bye")
 
