@@ -35,7 +35,7 @@ def main() -> int:
             continue
         rows = compare(*words, "--levels", LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]
         timed = [row for row in rows if row["state"] == "measured" and not row["harness"]]
-        if not any(row["level"] == "static" for row in timed):
+        if not any((row["level"], row["variant"]) == ("static", "default") for row in timed):
             sys.exit(f"{case}: static has no number, so nothing is compared with it")
         best_peer = max((row for row in timed if row["peer"]), key=lambda row: row["ratio"]["value"], default=None)
         for row in rows:

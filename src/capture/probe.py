@@ -49,7 +49,6 @@ class Found:
     least: float = float("inf")  # the least distance of any value to a kink
     near: int = 0  # values closer than half of MARGIN
     maxima: int = 0  # poolings and reductions that choose a largest value, which ties make kinks too; those are not moved
-    ties: int = 0  # windows of two-dimensional poolings whose two largest values are nearer than TIE
 
     def sentence(self, name: str) -> str:
         return f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side" if self.near else ""
@@ -153,7 +152,7 @@ def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, see
             if not found.near:
                 break
     if found.maxima:
-        found.ties = _part_ties(module, entry, bundle)
+        _part_ties(module, entry, bundle)
     with torch.no_grad():
         for norm in module.modules():
             if isinstance(norm, _BatchNorm) and norm.running_mean is not None:
@@ -192,10 +191,10 @@ class _Gaps(TorchFunctionMode):
             raise _Enough
 
 
-def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> int:
-    """Steps of twice Polyak's length down the squares of what ties lack to twice TIE, until none is nearer than TIE; how many are left."""
+def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> None:
+    """Steps of twice Polyak's length down the squares of what ties lack to twice TIE, until none is nearer than TIE."""
     parameters = [p for p in module.parameters() if p.requires_grad]
-    ties = count = 0
+    count = 0
     for _ in range(TIE_ROUNDS):
         look = _Gaps(count)
         with torch.enable_grad():
@@ -207,6 +206,8 @@ def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> 
             if not 0 < ties <= MANY_TIES:
                 break
             lack = sum((2 * TIE - gap).square().sum() for gap in close)
+            if not lack.requires_grad:  # nothing before the poolings is trained, so that no gradient goes through them
+                break
             gradients = torch.autograd.grad(lack, parameters, allow_unused=True)
         length = sum(g.square().sum().item() for g in gradients if g is not None)
         if not length > 0:
@@ -215,7 +216,6 @@ def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> 
             for parameter, gradient in zip(parameters, gradients):
                 if gradient is not None:
                     parameter.sub_(2 * lack.item() / length * gradient)
-    return ties
 
 
 def _forward(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: TorchDispatchMode | TorchFunctionMode) -> Tensor:

@@ -110,6 +110,13 @@ def test_probe_weights_keep_values_off_the_kinks_and_switch_every_channel_on_onc
         assert int(off[0].sum()) == int(off[1].sum()) == int(0.3 * a.shape[1]) and not bool((off[0] & off[1]).any())
 
 
+def test_near_maxima_behind_layers_that_are_not_trained_are_left_as_they_are():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 16, 3).requires_grad_(False), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 39 * 39, 4)).double()
+    found = make_probe(module, {"arg0": torch.randn(4, 3, 80, 80)}, {"inputs": [{"name": "arg0", "keyword": False, "shape": [4, 3, 80, 80]}]}, 0, False)
+    assert found.maxima > 0 and not module[0].weight.requires_grad
+
+
 @pytest.mark.parametrize(("activation", "kinks"), [(nn.ReLU6(), (0, 6)), (nn.Hardswish(), (-3, 3)), (nn.LeakyReLU(inplace=True), (0,)), (nn.PReLU(), (0,)), (nn.Hardsigmoid(), (-3, 3))])
 def test_activations_with_other_kinks_are_kept_off_them_too(activation, kinks):
     torch.manual_seed(0)
