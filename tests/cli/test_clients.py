@@ -123,6 +123,13 @@ def test_a_point_that_cannot_be_measured_says_why(strata, script, state, word):
     assert point["state"] == state and word in point["reason"]
 
 
+def test_clients_that_came_late_once_are_asked_again(strata):
+    strata.level("odd", rank=1, serve={"late_ns": 10**9, "late_first": 1}, json_fields={"language": "c++"}, **samples(1_000_000))
+    _, result = strata.compare("odd", more=("--clients", "2"), restarts=1)
+    point = points_of(rows_of(result)["odd"])[2, "threads"]
+    assert point["state"] == "measured" and point["requests_per_s"]["value"] > 0, point["reason"]
+
+
 def test_a_limit_needs_no_clients_and_looks_at_all_batches(strata):
     strata.level("only", rank=1, **samples(1_000_000))
     done = strata.run(*strata.arguments("only", restarts=1), "--batch", "1,4", "--slo", "p90=1500us", "--format", "json")

@@ -39,6 +39,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   serve: {...}                    the worker serves several clients, each as fast as alone, but for
       slow_with: 0.5                every further client makes a request that share of its time slower
       late_ns: n                    every client begins that much after the one before it
+      late_first: n                 ... in the first n measured calls only
       race: true                    its results are those of other inputs where there is more than one client
   same_output: true               every index answers with the output of index 0
   maths: {"has":["fp32","bf16"],"ignores":true,"always":true}
@@ -98,6 +99,7 @@ class Fake:
         self.batch: int | None = None
         self.seen: set[int] = set()
         self.trainer: Trainer | None = None
+        self.served = 0
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
@@ -254,8 +256,10 @@ class Fake:
 
     def serve(self, request: Json) -> Json:
         self.need_index(0)
-        told = {"slow_with": 0.0, "late_ns": 0, "race": False, **self.script["serve"]}
+        told = {"slow_with": 0.0, "late_ns": 0, "late_first": 10**9, "race": False, **self.script["serve"]}
         count, start, clients = request["clients"], request.get("begin_ns") or time.monotonic_ns(), []
+        self.served += request["checks"] > 0  # the one without checks only warms up
+        late = told["late_ns"] if self.served <= told["late_first"] else 0
         for client in range(count):
             walls, done = [], [0]
             while done[-1] < request["min_ns"] or not walls:
@@ -265,7 +269,7 @@ class Fake:
             for i, index in enumerate(checked):
                 self.outputs("serve", [index], f"{request['out']}-{client}-{i}.safetensors", shift=1 if told["race"] and count > 1 else 0)
             most = request["samples"]
-            clients.append({"requests": len(walls), "start_ns": start + client * told["late_ns"], "wall_ns": done[-1], "latency_ns": walls[:most], "done_ns": done[1 : most + 1], "checked": checked})
+            clients.append({"requests": len(walls), "start_ns": start + client * late, "wall_ns": done[-1], "latency_ns": walls[:most], "done_ns": done[1 : most + 1], "checked": checked})
         return {"clients": clients, "cpu_ns": sum(one["wall_ns"] for one in clients)}
 
     def need_trainer(self) -> Trainer:

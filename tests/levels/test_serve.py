@@ -98,6 +98,7 @@ def test_a_level_that_was_not_written_for_it_does_not_offer_it(bundles):
         assert "serve" not in worker.ask("hello")["ops"]
 
 
+@pytest.mark.alone  # its clients must run at the same time
 def test_the_program_measures_two_clients_of_eager_and_libtorch(tmp_path):
     rows = compare(tmp_path, "mnist_convnet", "--levels", "eager,libtorch", "--restarts", "1", "--budget", "1s", "--clients", "1,2", "--slo", "p50=10s")
     kinds = {"eager": {(1, "threads"), (2, "threads"), (2, "processes")}, "libtorch": {(1, "threads"), (2, "threads")}}
