@@ -34,8 +34,9 @@ Result<void> check_dump(const Arguments& a) {
   if (a.dump_after.empty()) return {};
   if (a.format == "dot")
     return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
-  if (a.options.mode == "train")
-    return fail("--dump-after with --mode train: the passes are for inference", "", Exit::usage);
+  if (a.options.mode == "train" && !a.backward)
+    return fail("--dump-after with --mode train: the passes are for inference, or for a whole training step",
+                "add --backward, or leave --mode train out", Exit::usage);
   if (a.block != 8 && a.block != 16)
     return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
   auto known = compiler::check_pass_name(a.dump_after);
@@ -43,8 +44,7 @@ Result<void> check_dump(const Arguments& a) {
   return known;
 }
 
-int show_program(const Arguments& a, const graph::Graph& graph, const std::string& title) {
-  const auto program = compiler::compile(graph, {a.block, a.dump_after});
+int show_program(const Arguments& a, const Result<compiler::Program>& program, const std::string& title) {
   if (!program) return complain(program.error());
   if (a.format == "json")
     fmt::print("{}\n", report::program_json(*program, title, a.dump_after)
@@ -87,15 +87,22 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   });
 }
 
-// With --backward the training step that strata makes of the network.
-Result<graph::Graph> wanted_graph(const Arguments& a, const plan::Bundle& bundle) {
+// What is shown: the network, or with --backward the training step that strata makes of it.
+struct Shown {
+  graph::Graph graph;
+  std::optional<graph::TrainingGraph> training;
+};
+
+Result<Shown> wanted_graph(const Arguments& a, const plan::Bundle& bundle) {
   auto network = graph::load(bundle.folder);
-  if (!network || !a.backward) return network;
+  if (!network) return tl::unexpected(network.error());
+  if (!a.backward) return Shown{*std::move(network), {}};
   const auto loss = graph::loss_named(bundle.info.at("case").value("loss", "cross_entropy"));
   if (!loss) return tl::unexpected(loss.error());
   auto training = graph::differentiate(*network, *loss);
   if (!training) return tl::unexpected(training.error());
-  return std::move(training->graph);
+  auto graph = training->graph;
+  return Shown{std::move(graph), *std::move(training)};
 }
 
 int show_graph(const Arguments& a) {
@@ -105,12 +112,17 @@ int show_graph(const Arguments& a) {
   const auto bundle = capture(a, *spec);
   if (interrupted()) return 130;
   if (!bundle) return complain(bundle.error());
-  const auto graph = wanted_graph(a, *bundle);
-  if (!graph) return complain(graph.error());
+  const auto shown = wanted_graph(a, *bundle);
+  if (!shown) return complain(shown.error());
+  const auto* graph = &shown->graph;
   const auto checked = graph::check(*graph);
   if (!checked) return complain(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
-  if (!a.dump_after.empty()) return show_program(a, *graph, title);
+  if (!a.dump_after.empty()) {
+    const compiler::Options passes{a.block, a.dump_after};
+    return show_program(
+        a, shown->training ? compiler::compile(*shown->training, passes) : compiler::compile(*graph, passes), title);
+  }
   if (a.format == "json")
     fmt::print(
         "{}\n",

@@ -11,6 +11,7 @@
 #include "compiler/lower.hpp"
 #include "compiler/pass.hpp"
 #include "compiler/passes/passes.hpp"
+#include "compiler/training.hpp"
 #include "compiler/verify.hpp"
 
 namespace strata::compiler {
@@ -32,10 +33,11 @@ Result<void> check_pass_name(const std::string& name) {
               near ? fmt::format("did you mean {}?", *near) : "", Exit::usage);
 }
 
-Result<Program> compile(graph::Graph graph, const Options& options) {
+namespace {
+
+Result<Program> apply_passes(Result<Program> program, const Options& options) {
   if (!options.stop_after.empty())
     if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
-  auto program = lower(std::move(graph), options.block);
   if (!program) return program;
   program->wanted = options.kernels;
   std::string last = "lower";
@@ -49,6 +51,16 @@ Result<Program> compile(graph::Graph graph, const Options& options) {
   if (auto right = verify(*program); !right)
     return fail(fmt::format("after {}: {}", last, right.error().what), right.error().hint);
   return program;
+}
+
+}  // namespace
+
+Result<Program> compile(graph::Graph graph, const Options& options) {
+  return apply_passes(lower(std::move(graph), options.block), options);
+}
+
+Result<Program> compile(graph::TrainingGraph training, const Options& options) {
+  return apply_passes(lower_training(std::move(training), options.block), options);
 }
 
 }  // namespace strata::compiler

@@ -6,6 +6,7 @@
 
 #include "common/result.hpp"
 #include "compiler/program.hpp"
+#include "graph/backward/backward.hpp"
 
 namespace strata::compiler {
 
@@ -21,6 +22,8 @@ struct Options {
 // The program is verified, and has offsets wherever it stops. Errors: an unknown pass (all are listed); what lower()
 // and the passes say, with the node and its place in the model.
 Result<Program> compile(graph::Graph graph, const Options& options = {});
+// A training step (training.hpp).
+Result<Program> compile(graph::TrainingGraph training, const Options& options = {});
 
 // The error for a name that is neither "lower" nor a pass's; compile() checks it first.
 Result<void> check_pass_name(const std::string& name);

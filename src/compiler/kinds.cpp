@@ -58,22 +58,70 @@ bool is_linear(const Step& step) {
 }
 
 bool is_elementwise(const Step& step) {
-  static const std::set<std::string_view> names{
-      "abs",        "add",        "clamp",   "clamp_max", "clamp_min", "copy",        "div",
-      "elu",        "erf",        "exp",     "gelu",      "log",       "hardsigmoid", "hardswish",
-      "hardtanh",   "leaky_relu", "maximum", "minimum",   "mish",      "mul",         "neg",
-      "pow",        "reciprocal", "relu",    "relu6",     "rsqrt",     "rsub",        "sigmoid",
-      "silu",       "softplus",   "sqrt",    "square",    "sub",       "tanh",        "strata.scale_shift",
-      "strata.copy"};
+  static const std::set<std::string_view> names{"abs",
+                                                "add",
+                                                "clamp",
+                                                "clamp_max",
+                                                "clamp_min",
+                                                "copy",
+                                                "div",
+                                                "elu",
+                                                "erf",
+                                                "exp",
+                                                "gelu",
+                                                "log",
+                                                "hardsigmoid",
+                                                "hardswish",
+                                                "hardtanh",
+                                                "leaky_relu",
+                                                "maximum",
+                                                "minimum",
+                                                "mish",
+                                                "mul",
+                                                "neg",
+                                                "pow",
+                                                "reciprocal",
+                                                "relu",
+                                                "relu6",
+                                                "rsqrt",
+                                                "rsub",
+                                                "sigmoid",
+                                                "silu",
+                                                "softplus",
+                                                "sqrt",
+                                                "square",
+                                                "sub",
+                                                "tanh",
+                                                "strata.scale_shift",
+                                                "strata.copy",
+                                                "strata.clamp_backward",
+                                                "hardswish_backward",
+                                                "hardsigmoid_backward",
+                                                "silu_backward",
+                                                "sigmoid_backward",
+                                                "tanh_backward",
+                                                "gelu_backward",
+                                                "leaky_relu_backward",
+                                                "elu_backward"};
   const auto& node = step.node;
   if (node.operation() == "batch_norm") return !node.flag("training");
   return names.contains(node.operation());
 }
 
 bool takes_posts(const Step& step) {
+  if (step.node.operation() == "strata.batch_norm_train") return true;
   return !step.view && step.when == When::run && step.node.outputs.size() == 1 &&
          (is_convolution(step) || is_linear(step) ||
           among(step, {"matmul", "mm", "bmm", "addmm", "add", "mul", "sub", "div", "strata.scale_shift"}));
+}
+
+bool takes_post(const Step& step, const Post& post) {
+  if (!takes_posts(step)) return false;
+  if (step.node.operation() != "strata.batch_norm_train") return true;
+  // strata's own kernel: a sum, then a clamp to bounds that hold 0
+  if (post.kind == Post::Kind::add) return step.posts.empty();
+  const bool sum_alone = step.posts.empty() || (step.posts.size() == 1 && step.posts.front().kind == Post::Kind::add);
+  return sum_alone && (post.operation == "relu" || (post.operation == "clamp" && post.alpha <= 0 && post.beta >= 0));
 }
 
 bool only_renames_axes(const Step& step, Layout from, Layout to) {

@@ -13,8 +13,11 @@ bool is_elementwise(const Step& step);
 // The step's operation as a post on the result of what produces `input`; nullopt: it is none. Activations alone.
 std::optional<Post> as_activation(const Step& step);
 
-// The call that computes the step can apply posts before it stores (convolutions, products of matrices, arithmetic).
+// The call that computes the step can apply posts to its first result before it stores it (convolutions, products of
+// matrices, arithmetic, batch norms in training).
 bool takes_posts(const Step& step);
+// It can apply this one after those that it has.
+bool takes_post(const Step& step, const Post& post);
 
 // Convolutions and linear layers: where the result is accumulated, so that a sum may be their first post.
 bool is_convolution(const Step& step);

@@ -28,8 +28,17 @@ class Rules {
     if (name == "conv2d") return convolution();
     if (name == "mean") return mean();
     if (name == "cat") return joined();
-    if (name == "max_pool2d" || name == "avg_pool2d" || (name == "adaptive_avg_pool2d" && even_windows()))
+    if (name == "strata.convolution_backward_data") return convolution_backward(p_.value(node_.tensor("weight")));
+    if (name == "strata.train_convolution") return gradient_of_weight(first().shape[1]);
+    if (name == "strata.convolution_backward_weights") return gradient_of_weight(out.shape[0]);
+    if (name == "strata.batch_norm_train" || name == "strata.batch_norm_backward")
+      return {{Layout::blocked, Layout::blocked}};
+    if (name == "max_pool2d" || name == "strata.max_pool_train" || name == "strata.max_pool_backward" ||
+        name == "strata.dropout_train" || name == "strata.dropout_backward")
       return alike(true);
+    if ((name == "avg_pool2d" || name == "strata.avg_pool_backward") && has_librarys_average()) return alike(true);
+    if (name == "adaptive_avg_pool2d" && even_windows(first().shape, out.shape)) return alike(true);
+    if (name == "strata.adaptive_avg_pool_backward" && even_windows(out.shape, first().shape)) return alike(true);
     if (is_elementwise(step_)) return elementwise();
     return plain;
   }
@@ -53,21 +62,41 @@ class Rules {
     const auto groups = node_.integer("groups");
     const auto in = first().shape[1], out = p_.value(node_.outputs.front()).shape[1];
     if (groups == 1 && in <= 3) return {{Layout::plain, Layout::blocked}};
+    return blocks_of(in, out);
+  }
+
+  // Of a layer and of its gradients: blocks, unless groups straddle them.
+  Options blocks_of(std::int64_t in, std::int64_t out) const {
+    const auto groups = node_.integer("groups");
     const bool depthwise = groups == in && groups == out;
     const bool blocks = groups == 1 || depthwise || (in / groups % p_.block == 0 && out / groups % p_.block == 0);
     if (blocks) return {{Layout::blocked, Layout::blocked}};
     return {{Layout::channels_last, Layout::channels_last}};
   }
+  Options convolution_backward(const graph::Value& weight) const {
+    return blocks_of(weight.shape[1] * node_.integer("groups"), weight.shape[0]);
+  }
+  Options gradient_of_weight(std::int64_t out) const {
+    const auto in = p_.value(node_.tensor("source")).shape[1];
+    auto found = blocks_of(in, out);
+    if (node_.integer("groups") == 1 && in <= 3) found.front().plain_argument = "source";
+    return found;
+  }
 
-  bool even_windows() const {
-    const auto& in = first().shape;
-    const auto& out = p_.value(node_.outputs.front()).shape;
+  static bool even_windows(const graph::Shape& in, const graph::Shape& out) {
     return out[2] > 0 && out[3] > 0 && in[2] % out[2] == 0 && in[3] % out[3] == 0;
+  }
+
+  // The library divides by the places of a window inside the image, or by all of them if none lies beyond the padding.
+  bool has_librarys_average() const {
+    if (node_.find("divisor_override") != nullptr && !node_.is_null("divisor_override")) return false;
+    return !node_.flag("count_include_pad") || !node_.flag("ceil_mode");
   }
 
   // Over both axes of an image: a global average pooling, with or without the axes of one pixel left.
   Options mean() const {
-    auto dims = node_.maybe_ints("dim").value_or(std::vector<std::int64_t>{});
+    auto dims = node_.find("dim") == nullptr ? std::vector<std::int64_t>()
+                                             : node_.maybe_ints("dim").value_or(std::vector<std::int64_t>());
     for (auto& dim : dims) dim += dim < 0 ? 4 : 0;
     std::sort(dims.begin(), dims.end());
     if (dims != std::vector<std::int64_t>{2, 3}) return {{Layout::plain, Layout::plain}};

@@ -14,6 +14,7 @@ struct LayoutOption {
   Layout in = Layout::plain, out = Layout::plain;
   std::int64_t bytes = 0;
   bool view = false;
+  const char* plain_argument = nullptr;  // the name of one that is read plain nevertheless
 };
 
 // At least one; the one that a library likes best first.

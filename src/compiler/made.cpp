@@ -47,10 +47,12 @@ void set_place(Step& step, const Step& like) {
   step.node.module = like.node.module;
   step.node.module_type = like.node.module_type;
   step.node.source = like.node.source;
+  step.phase = like.phase;
 }
 
 void absorb(Step& into, Step& from) {
-  into.node.outputs = std::exchange(from.node.outputs, {});
+  into.node.outputs.front() = from.node.outputs.front();
+  from.node.outputs.clear();
   into.covers.insert(into.covers.end(), from.covers.begin(), from.covers.end());
 }
 

@@ -24,8 +24,8 @@ Step made_step(const Program& program, const std::string& op, std::vector<graph:
 // The step serves the place in the model where `like` stands.
 void set_place(Step& step, const Step& like);
 
-// `into` takes over the result of `from`, and with it the nodes that it covers; `from` is left without outputs, for the
-// pass to erase.
+// `into` gives the result of `from` in place of its first, and covers its nodes too; `from` is left without outputs,
+// for the pass to erase.
 void absorb(Step& into, Step& from);
 
 // Makes every reader of `from` (steps, posts, outputs, updates) read `to`.

@@ -12,6 +12,8 @@ std::span<const Pass> passes() {
        fold_batch_norm},
       {"fuse_activations", "An activation is applied by the step that computes its operand.", fuse_activations},
       {"fuse_residual_sums", "A sum is taken by the layer that computes one of its operands.", fuse_residual_sums},
+      {"fuse_gradients", "The gradient of a batch norm takes along a sum of gradients and the mask of an activation.",
+       fuse_gradients},
       {"remove_dead", "Steps whose results nobody needs are taken out.", remove_dead},
       {"propagate_layouts", "Every value gets the layout with which the fewest bytes are reordered.",
        propagate_layouts},

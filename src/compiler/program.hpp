@@ -38,6 +38,9 @@ struct Post {
 
 enum class When : std::uint8_t { load, run };  // once for every weight set; in every run
 
+// Which part of a training step a step belongs to; all of inference is `forward`. Parameters change in `backward`.
+enum class Phase : std::uint8_t { forward, loss, backward };
+
 // Who computes a step: the library that programs call, or a kernel that strata ships with them (src/generate/kit).
 enum class Kernel : std::uint8_t { library, winograd, direct };
 std::string_view name_of(Kernel kernel);
@@ -48,6 +51,7 @@ struct Step {
   std::vector<Post> posts;
   When when = When::run;
   Kernel kernel = Kernel::library;
+  Phase phase = Phase::forward;
   bool view = false;  // nothing is to be done: the output is the bytes of the first operand under another shape
   std::vector<std::string> covers;  // names of the graph's nodes whose work it does, its own first
 };

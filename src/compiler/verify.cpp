@@ -52,6 +52,8 @@ class Verifier {
         hold(one.value);
         given_.insert(p_.place(one.value).storage);
       }
+    if (g.mode == graph::Mode::train)
+      for (const auto& one : g.updates) changes_[one.value] = storage_named(one.name);
     bool running = false;
     for (const auto& step : p_.steps) {
       need(!running || step.when == When::run, "{} is of load and comes after one of the run", where(step));
@@ -95,6 +97,8 @@ class Verifier {
   void execute(const Step& step) {
     const auto operands = operands_of(step);
     for (const int value : operands) {
+      need(!changed_.contains(storage(value)), "{} reads '{}' after this step of training has changed it", where(step),
+           name(value));
       need(readable(value), "{} reads value '{}', which is not written yet or written over", where(step), name(value));
       need(step.when == When::run || p_.place(value).in == Place::In::weights,
            "{} is of load and reads '{}', which is no weight", where(step), name(value));
@@ -115,7 +119,17 @@ class Verifier {
         need(p_.place(operand).bytes == 0 || !p_.same_storage(operand, output) || may_write_over(p_, step, operand),
              "{} writes '{}' over '{}', which it still reads", where(step), name(output), name(operand));
     }
-    for (const int output : step.node.outputs) hold(output);
+    for (const int output : step.node.outputs) {
+      hold(output);
+      if (const auto effect = changes_.find(output); effect != changes_.end()) changed_.insert(effect->second);
+    }
+  }
+
+  int storage_named(const std::string& name) const {
+    for (const auto* list : {&p_.graph.parameters, &p_.graph.buffers})
+      for (const auto& one : *list)
+        if (one.name == name) return storage(one.value);
+    throw Breach{fmt::format("an update of '{}', which is no weight", name)};
   }
 
   // A post is read in the layout of the result; weights and what has no elements lie in any.
@@ -153,9 +167,11 @@ class Verifier {
 
   const Program& p_;
   int version_ = 0;
-  std::vector<int> holds_;  // by value: the version of its storage that is its content
-  std::map<int, int> now_;  // by storage: its version
-  std::set<int> given_;     // storages of inputs and weights
+  std::vector<int> holds_;      // by value: the version of its storage that is its content
+  std::map<int, int> now_;      // by storage: its version
+  std::set<int> given_;         // storages of inputs and weights
+  std::map<int, int> changes_;  // in training: effects, and the storages of what they change
+  std::set<int> changed_;       // storages that were changed
 };
 
 }  // namespace

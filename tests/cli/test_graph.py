@@ -114,10 +114,19 @@ def test_dumps_the_program_after_a_pass(place):
     assert "after plan_memory: " in planned.stdout and "above the least possible" in planned.stdout and re.search(r"conv2d \+ (add|ad\.\.\.)", planned.stdout)  # cut at the terminal's width
 
 
+def test_dumps_the_program_of_a_training_step(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--mode", "train", "--backward", "--dump-after", "fuse_gradients", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout)["steps"]
+    called = [step["operation"] for step in steps]
+    assert called.count("strata.train_convolution") == 3 and called.count("strata.sgd") == 2 and "strata.clamp_backward" not in called
+    assert any("add" in [post["operation"] for post in step["posts"]] for step in steps if step["operation"] == "strata.batch_norm_train")
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--dump-after", "fold_batchnorm"), "--dump-after: there is no pass 'fold_batchnorm'; passes, in their order: lower, fold_constants, fold_batch_norm, "),
     (("--dump-after", "lower", "--format", "dot"), "--dump-after with --format dot: a program is shown as text or json"),
-    (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference"),
+    (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference, or for a whole training step"),
     (("--dump-after", "lower", "--block", "12"), "--block 12: allowed are 8 and 16"),
     (("--format", "jsn"), "--format jsn: allowed: text, json, dot (did you mean json?)"),
     (("--mode", "infer,train"), "--mode infer,train: a graph is of one mode"),

@@ -16,6 +16,7 @@ using nlohmann::json;
 
 class GraphBuilder {
  public:
+  explicit GraphBuilder(bool trains = false) : trains_(trains) { all_["mode"] = trains ? "train" : "infer"; }
   int input(const std::string& name, std::vector<int> shape) { return named("inputs", name, std::move(shape)); }
   int parameter(const std::string& name, std::vector<int> shape) { return named("parameters", name, std::move(shape)); }
   int buffer(const std::string& name, std::vector<int> shape) { return named("buffers", name, std::move(shape)); }
@@ -61,23 +62,28 @@ class GraphBuilder {
     const int channels = shape(x)[1];
     const int gamma = parameter(id + ".weight", {channels}), beta = parameter(id + ".bias", {channels});
     const int mean = buffer(id + ".running_mean", {channels}), var = buffer(id + ".running_var", {channels});
-    return node("aten.batch_norm.default",
-                {{"input", ref(x)},
-                 {"weight", ref(gamma)},
-                 {"bias", ref(beta)},
-                 {"running_mean", ref(mean)},
-                 {"running_var", ref(var)},
-                 {"training", false},
-                 {"momentum", 0.1},
-                 {"eps", 1e-5},
-                 {"cudnn_enabled", true}},
-                {shape(x)});
+    std::vector<std::vector<int>> results{shape(x)};
+    if (trains_) results.insert(results.end(), 2, {channels});
+    const int y = node("aten.batch_norm.default",
+                       {{"input", ref(x)},
+                        {"weight", ref(gamma)},
+                        {"bias", ref(beta)},
+                        {"running_mean", ref(mean)},
+                        {"running_var", ref(var)},
+                        {"training", trains_},
+                        {"momentum", 0.1},
+                        {"eps", 1e-5},
+                        {"cudnn_enabled", true}},
+                       results);
+    for (const auto& [name, value] : {std::pair(".running_mean", y + 1), std::pair(".running_var", y + 2)})
+      if (trains_) all_["updates"].push_back({{"buffer", id + name}, {"value", value}});
+    return y;
   }
   int act(int x, const std::string& name = "relu") {
     json args = {{"self", ref(x)}};
     if (name == "hardtanh") args.update({{"min_val", -0.5}, {"max_val", 0.7}});
     if (name == "gelu") args["approximate"] = "none";
-    if (name == "dropout") args = {{"input", ref(x)}, {"p", 0.5}, {"train", false}};
+    if (name == "dropout") args = {{"input", ref(x)}, {"p", 0.5}, {"train", trains_}};
     return node("aten." + name + ".default", args, {shape(x)});
   }
   int add(int a, int b) {
@@ -158,6 +164,7 @@ class GraphBuilder {
     return index;
   }
 
+  bool trains_;
   json all_ = json::parse(
       R"({"graph":1,"mode":"infer","values":[],"inputs":[],"parameters":[],"buffers":[],"constants":[],"nodes":[],"outputs":[],"updates":[]})");
 };
@@ -183,13 +190,17 @@ constexpr unsigned random_networks(unsigned count) {
 // the middle. Every convolution is small, so that many graphs can be run.
 class RandomGraph {
  public:
-  explicit RandomGraph(unsigned seed) : draw_(seed) {}
+  explicit RandomGraph(unsigned seed, bool trains = false) : draw_(seed), b_(trains) {}
+
+  // One whose first output are scores, for a training step.
+  json make_scores() {
+    grow();
+    b_.output("scores", b_.linear(b_.mean(live_.back()), one_of({2, 5, 10})));
+    return b_.document();
+  }
 
   json make() {
-    live_.push_back(
-        b_.input("x", {one_of({1, 2}), one_of({1, 3, 4, 5, 8, 16, 17}), one_of({1, 3, 4, 5}), one_of({1, 3, 4})}));
-    const int moves = one_of({2, 4, 7, 10});
-    for (int i = 0; i < moves; ++i) move();
+    grow();
     const int outputs = one_of({0, 0, 1, 2});
     for (int i = 0; i < outputs; ++i) b_.output("out" + std::to_string(i), any());
     b_.output("last", tail(live_.back()));
@@ -197,6 +208,13 @@ class RandomGraph {
   }
 
  private:
+  void grow() {
+    live_.push_back(
+        b_.input("x", {one_of({1, 2}), one_of({1, 3, 4, 5, 8, 16, 17}), one_of({1, 3, 4, 5}), one_of({1, 3, 4})}));
+    const int moves = one_of({2, 4, 7, 10});
+    for (int i = 0; i < moves; ++i) move();
+  }
+
   int one_of(std::initializer_list<int> of) { return *(of.begin() + draw_() % of.size()); }
   bool maybe(unsigned percent) { return draw_() % 100 < percent; }
   // Recent values more often, so that graphs get deep.

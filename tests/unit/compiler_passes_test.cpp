@@ -180,7 +180,8 @@ TEST(CompilerPasses, an_unknown_pass_is_refused_with_all_names) {
   const auto got = compile(*graph_of(b.document()), {.stop_after = "fold_batchnorm"});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what,
-              HasSubstr("fold_constants, fold_batch_norm, fuse_activations, fuse_residual_sums, remove_dead, "
+              HasSubstr("fold_constants, fold_batch_norm, fuse_activations, fuse_residual_sums, fuse_gradients, "
+                        "remove_dead, "
                         "propagate_layouts, choose_kernels, in_place, plan_memory"));
   EXPECT_EQ(got.error().hint, "did you mean fold_batch_norm?");
   EXPECT_EQ(got.error().exit, Exit::usage);

@@ -20,7 +20,7 @@ Result<void> fuse_activations(Program& program) {
           !uses.only_reader(input, static_cast<int>(s)))
         continue;
       auto& into = program.steps[static_cast<std::size_t>(producer)];
-      if (!takes_posts(into)) continue;
+      if (!takes_post(into, *post)) continue;
       into.posts.push_back(*post);
       uses.producer[static_cast<std::size_t>(step.node.outputs.front())] = producer;
       absorb(into, step);

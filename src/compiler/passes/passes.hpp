@@ -12,6 +12,7 @@ Result<void> fold_constants(Program& program);
 Result<void> fold_batch_norm(Program& program);
 Result<void> fuse_activations(Program& program);
 Result<void> fuse_residual_sums(Program& program);
+Result<void> fuse_gradients(Program& program);
 Result<void> remove_dead(Program& program);
 Result<void> propagate_layouts(Program& program);
 Result<void> choose_kernels(Program& program);

@@ -74,10 +74,14 @@ class Assignment {
     std::set<Layout> found;
     for (const auto& argument : step.node.args)
       if (std::find(argument.values.begin(), argument.values.end(), value) != argument.values.end())
-        found.insert(chosen(s).in);
+        found.insert(layout_of(argument, s));
     for (const auto& post : step.posts)
       if (post.value == value) found.insert(chosen(s).out);
     return found;
+  }
+  Layout layout_of(const graph::Argument& argument, std::size_t s) const {
+    const auto& option = chosen(s);
+    return option.plain_argument != nullptr && argument.name == option.plain_argument ? Layout::plain : option.in;
   }
   // Whether a value can lie in other layouts than plain.
   bool moves(int value) const {
@@ -235,10 +239,11 @@ class Inserter {
     auto& step = p_.steps[s];
     const auto own = p_.place(value).layout;
     const auto wanted = chosen_.wanted_by(step, s, value);
-    const auto in = chosen_.chosen(s).in, out = chosen_.chosen(s).out;
-    if (wanted.contains(in) && in != own) {
-      const int made = reordered(value, in, s, step);
-      for (auto& argument : step.node.args) std::replace(argument.values.begin(), argument.values.end(), value, made);
+    const auto out = chosen_.chosen(s).out;
+    for (auto& argument : step.node.args) {
+      const auto in = chosen_.layout_of(argument, s);
+      if (in != own && std::find(argument.values.begin(), argument.values.end(), value) != argument.values.end())
+        std::replace(argument.values.begin(), argument.values.end(), value, reordered(value, in, s, step));
     }
     if (wanted.contains(out) && out != own)
       for (auto& post : step.posts)
