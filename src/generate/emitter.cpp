@@ -52,13 +52,17 @@ ValueNames::ValueNames(const compiler::Program& program, const std::set<std::str
   for (std::size_t i = 0; i < program.graph.values.size(); ++i)
     names_.push_back(
         names.unique(program.graph.values[i].name + (generic.contains(static_cast<int>(i)) ? "_at_load" : "")));
-  const auto add_file = [&](const graph::Named& one, bool constant) {
-    files_[one.value] = fmt::format("p.{}({}, {})", constant ? "constant" : "weight", string_literal(one.name),
-                                    braces(program.value(one.value).shape));
+  std::set<std::string> changed;  // by a training step
+  if (program.graph.mode == graph::Mode::train)
+    for (const auto& one : program.graph.updates) changed.insert(one.name);
+  const auto add_file = [&](const graph::Named& one, const char* kind) {
+    files_[one.value] =
+        fmt::format("p.{}({}, {})", kind, string_literal(one.name), braces(program.value(one.value).shape));
   };
-  for (const auto& one : program.graph.parameters) add_file(one, false);
-  for (const auto& one : program.graph.buffers) add_file(one, in_constants.contains(one.name));
-  for (const auto& one : program.graph.constants) add_file(one, true);
+  for (const auto& one : program.graph.parameters) add_file(one, changed.contains(one.name) ? "parameter" : "weight");
+  for (const auto& one : program.graph.buffers)
+    add_file(one, in_constants.contains(one.name) ? "constant" : changed.contains(one.name) ? "buffer" : "weight");
+  for (const auto& one : program.graph.constants) add_file(one, "constant");
   int number = 0;
   for (const auto& one : program.graph.inputs) inputs_.emplace(program.place(one.value).storage, number++);
   number = 0;
@@ -86,6 +90,7 @@ std::vector<std::string> ValueNames::plan() const {
     const auto& place = program_.places[i];
     const auto& value = program_.graph.values[i];
     if ((place.in != Place::In::arena && place.in != Place::In::caller) || value.type != graph::Type::float32) continue;
+    if (value.shape == graph::Shape{0}) continue;  // what a step of training changes
     const auto layout =
         place.layout == compiler::Layout::plain ? "" : ", " + layout_literal(place.layout, program_.block);
     std::string where;
@@ -172,8 +177,19 @@ std::string Emitter::posts() const {
 }
 
 void Emitter::call(const std::string& function, Fields fields) {
+  call_between(function + "(p, {", std::move(fields), "});");
+}
+
+void Emitter::call_between(const std::string& head, Fields fields, const std::string& tail) {
   leave_out_empty(fields);
-  for (auto& one : wrapped(function + "(p, {", fields, "});")) lines_.push_back(std::move(one));
+  for (auto& one : wrapped(head, fields, tail)) lines_.push_back(std::move(one));
+}
+
+const std::string& Emitter::file_name(int value) const {
+  for (const auto* list : {&program_.graph.parameters, &program_.graph.buffers, &program_.graph.constants})
+    for (const auto& one : *list)
+      if (one.value == value) return one.name;
+  throw Unsupported(fmt::format("'{}' where a weight is needed", program_.value(value).name));
 }
 
 void Emitter::weight_call(const std::string& function, const Fields& given) {

@@ -71,11 +71,15 @@ class Emitter {
   std::string result(std::size_t i = 0) const { return tensor(output(i)); }
   // A value as a weight that the program may store as it likes.
   std::string weight(int value) const;
+  // The name of a weight in its file.
+  const std::string& file_name(int value) const;
   // The step's posts as a list; empty: there are none.
   std::string posts() const;
 
   // A statement: function(p, {.field = text, ...}); fields without text are left out.
   void call(const std::string& function, Fields fields);
+  // The same with other words around the fields.
+  void call_between(const std::string& head, Fields fields, const std::string& tail);
   // A line as it is.
   void line(const std::string& text) { lines_.push_back(text); }
   // A declaration: const Weight NAME = function(...), of output 0.

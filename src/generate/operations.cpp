@@ -12,6 +12,7 @@ const Operations& operations() {
     add_poolings(all);
     add_elementwise(all);
     add_moves(all);
+    add_training(all);
     return all;
   }();
   return table;

@@ -23,5 +23,6 @@ void add_layers(Operations& table);    // convolutions, linear layers, matrix pr
 void add_poolings(Operations& table);  // and reductions
 void add_elementwise(Operations& table);
 void add_moves(Operations& table);
+void add_training(Operations& table);
 
 }  // namespace strata::generate

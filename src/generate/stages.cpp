@@ -32,9 +32,11 @@ std::string prefix(const std::string& module, int count) {
 std::vector<Stage> split(const Program& program, const std::vector<int>& steps, int depth) {
   std::vector<Stage> stages;
   for (const int i : steps) {
-    const auto module = prefix(program.steps[static_cast<std::size_t>(i)].node.module, depth);
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    const auto module = prefix(step.node.module, depth);
     // what the network itself does between two modules belongs to the one before
-    if (stages.empty() || (!module.empty() && module != stages.back().module)) stages.push_back({"", module, {}});
+    if (stages.empty() || step.phase != stages.back().phase || (!module.empty() && module != stages.back().module))
+      stages.push_back({"", module, {}, step.phase});
     stages.back().steps.push_back(i);
   }
   return stages;
@@ -198,7 +200,9 @@ std::vector<Stage> stages_of(const Program& program) {
   }
   Names names;
   names.unique("build");  // the function that calls all stages
-  for (auto& stage : stages) stage.name = names.unique(stage.module.empty() ? "network" : stage.module);
+  for (auto& stage : stages)
+    stage.name = names.unique((stage.module.empty() ? "network" : stage.module) +
+                              (stage.phase == compiler::Phase::backward ? "_backward" : ""));
   return stages;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kit/one_pixel.hpp"
 #include "kit/posts.hpp"
 
 namespace kit {
@@ -14,10 +15,36 @@ memory::dims counted_from_zero(const Shape& dilation) {
   return dims;
 }
 
+// A weight that is trained stays row-major where three products read it: a product with its transposed form.
+void trained_product(Program& program, const Tensor& source, const Tensor& result, Weight weight, Weight bias,
+                     Posts then) {
+  const Extent rows = source.shape[0], outputs = weight.shape[0];
+  for (Post& post : then)
+    if (post.with && post.with.shape.elements() == rows * outputs)
+      post.with = {post.with.region, post.with.at, {rows, outputs}, Layout::plain};
+  if (bias) then.insert(then.begin(), plus(program.stored(bias).as({1, outputs})));
+  matrix_product(program, {.left = source,
+                           .right = program.stored(weight).as({outputs, weight.shape[1]}),
+                           .result = result,
+                           .transposed = true,
+                           .then = then});
+}
+
+void trained_linear(Program& program, const Linear& how) {
+  const Extent inputs = how.weight.shape[1], outputs = how.weight.shape[0];
+  const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
+  trained_product(program, how.source.as({rows, inputs}), how.result.as({rows, outputs}), how.weight, how.bias,
+                  how.then);
+}
+
 }  // namespace
 
 void convolution(Program& program, const Convolution& how) {
   Internals& in = program.internals();
+  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).trained &&
+      gives_one_pixel(how.source, how.weight.shape, how.result, how.before, how.groups))
+    return trained_product(program, rows_of_pixels(program, how.source), as_rows(how.result), how.weight, how.bias,
+                           how.then);
   auto dims = dims_of(how.weight.shape);
   if (how.groups != 1) {
     dims[0] /= how.groups;
@@ -41,6 +68,7 @@ void linear(Program& program, const Linear& how) {
   Internals& in = program.internals();
   const Extent inputs = how.weight.shape[1], outputs = how.weight.shape[0];
   const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
+  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).trained) return trained_linear(program, how);
   const auto weight = row_major({outputs, inputs});
   const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs});
   Posts then = how.then;
@@ -67,11 +95,13 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   const auto rank = std::max(left.size(), right.size());
   left.insert(left.begin(), rank - left.size(), 1);
   right.insert(right.begin(), rank - right.size(), 1);
-  auto strides = row_major_strides(right);
-  if (how.transposed) {
-    std::swap(right[rank - 1], right[rank - 2]);
-    std::swap(strides[rank - 1], strides[rank - 2]);
-  }
+  auto strides = row_major_strides(right), left_strides = row_major_strides(left);
+  const auto transpose = [rank](memory::dims& dims, memory::dims& of) {
+    std::swap(dims[rank - 1], dims[rank - 2]);
+    std::swap(of[rank - 1], of[rank - 2]);
+  };
+  if (how.transposed) transpose(right, strides);
+  if (how.left_transposed) transpose(left, left_strides);
   auto dims = left;
   dims.back() = right.back();
   for (std::size_t i = 0; i + 2 < rank; ++i) dims[i] = std::max(left[i], right[i]);
@@ -80,7 +110,8 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   const Tensor result = how.result.as(shape);
   const Posted posted(in, how.then, result);
   const memory::desc of_right(right, memory::data_type::f32, strides);
-  const dnnl::matmul::primitive_desc pd(in.engine, row_major(left), of_right, row_major(dims), posted.attributes);
+  const memory::desc of_left(left, memory::data_type::f32, left_strides);
+  const dnnl::matmul::primitive_desc pd(in.engine, of_left, of_right, row_major(dims), posted.attributes);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.left, pd.src_desc()));
   arguments.emplace_back(DNNL_ARG_WEIGHTS, in.handle(how.right, of_right));

@@ -102,6 +102,11 @@ void combine(Program& program, algorithm how, const Combine& given) {
   Internals& in = program.internals();
   const int rank = given.result.shape.rank;
   Tensor left = of_rank(given.left, rank), right = of_rank(given.right, rank);
+  if (given.factor != 1) {
+    const Tensor scaled = in.temporary(right.shape, right.layout);
+    apply(program, {right, line(given.factor, 0), scaled});
+    right = scaled;
+  }
   const bool commutes = how == algorithm::binary_add || how == algorithm::binary_mul;
   if (!same_shape(left.shape, given.result.shape) && commutes) std::swap(left, right);
   if (!same_shape(left.shape, given.result.shape)) {
@@ -144,7 +149,7 @@ void divide(Program& program, const Combine& how) {
 
 void apply(Program& program, const Apply& how) {
   Internals& in = program.internals();
-  const Posted posted(in, how.then, how.result);
+  const Posted posted(in, how.then, how.result, false);
   const dnnl::eltwise_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference,
                                                  algorithm_of(how.function), desc_of(how.source), desc_of(how.result),
                                                  how.function.alpha, how.function.beta, posted.attributes);

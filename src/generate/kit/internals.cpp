@@ -82,10 +82,16 @@ memory Internals::handle(const Tensor& tensor, const memory::desc& desc, std::si
   return made;
 }
 
+Tensor Internals::temporary_bytes(std::size_t bytes) {
+  const Tensor tensor{Region::scratch, static_cast<std::int64_t>(temporary_now), {}, Layout::plain};
+  temporary_now += (bytes + 63) / 64 * 64;
+  temporary_bytes_most = std::max(temporary_bytes_most, temporary_now);
+  return tensor;
+}
+
 Tensor Internals::temporary(Shape shape, Layout layout) {
-  Tensor tensor{Region::scratch, static_cast<std::int64_t>(temporary_now), shape, layout};
-  temporary_now += (desc_of(tensor).get_size() + 63) / 64 * 64;
-  temporary_bytes = std::max(temporary_bytes, temporary_now);
+  Tensor tensor{Region::scratch, 0, shape, layout};
+  tensor.at = temporary_bytes(desc_of(tensor).get_size()).at;
   return tensor;
 }
 
@@ -111,6 +117,11 @@ void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& 
   // the primitive's own description lives as long as it does, `pd` does not
   dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &call.kernel);
   add_call(call);
+}
+
+void Internals::add_reorder(const memory& source, const memory& result) {
+  const dnnl::reorder::primitive_desc pd(engine, source.get_desc(), engine, result.get_desc(), plain_attributes());
+  add(dnnl::reorder(pd), pd, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, result}}, true);
 }
 
 void Internals::add_call(const Call& call) {

@@ -47,9 +47,12 @@ struct LoadedWeight {
   Layout layout = Layout::plain;  // another one only where it is permanent
   const float* data = nullptr;
   Bytes made;
-  int stored = -1;         // its row-major bytes among Internals::stored, if it has such
-  bool permanent = false;  // computed by calls, into its stored bytes
-  int uses = 0, left = 0;  // steps of loading that read it
+  int stored = -1;                        // its row-major bytes among Internals::stored, if it has such
+  bool permanent = false;                 // computed by calls, into its stored bytes
+  int uses = 0, left = 0;                 // steps of loading that read it
+  bool trained = false, changed = false;  // by training: a parameter, a buffer
+  int home = -1, momentum = -1;           // of what training changes: its one place among Internals::stored
+  bool has_momentum = false;
 };
 
 // Bytes of a weight for as long as the program lives, in the layout that its reader wants: that of `desc`, or one of
@@ -68,6 +71,14 @@ struct LoadStep {
   std::function<void()> run;
 };
 
+// What a training step reads beside tensors.
+struct TrainingState {
+  Sgd sgd;
+  bool dropout = true;
+  const std::int64_t* labels = nullptr;
+  std::map<std::string, std::int64_t> counts;
+};
+
 struct Internals {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -79,12 +90,22 @@ struct Internals {
   // The weight as `pack(given, floats)` makes it for a kernel of the kit; what has the same `packing` is made once.
   memory packed(Weight weight, const std::string& packing, std::size_t floats,
                 std::function<void(const float*, float*)> pack);
+  // Where a weight that training changes lies: in the layout that its first reader wants; the handle is of its form
+  // `to`, which is made in scratch memory where it differs.
+  Tensor row_major_form(Weight weight);
+  memory at_home(Weight weight, const memory::desc& as_given, const memory::desc& to);
+  const memory::desc& home_of(Weight weight) const;
+  // Bytes of the home, or of the momentum beside it, while the program runs.
+  float* home(int weight) const;
+  float* momentum(int weight);
   // Memory that all calls share, one after the other.
   memory scratchpad(const memory::desc& desc);
   // Memory of the current step alone.
   Tensor temporary(Shape shape, Layout layout = Layout::plain);
+  Tensor temporary_bytes(std::size_t bytes);  // without a shape, for handle()
   void add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
            std::vector<std::pair<int, memory>> arguments, bool moves_only = false);
+  void add_reorder(const memory& source, const memory& result);
   template <class Context>
   void add_own(Context context, bool moves_only, const char* kernel);
   void add_call(const Call& call);
@@ -92,6 +113,8 @@ struct Internals {
   float* made(int weight);  // memory for a weight that the running load step computes
 
   std::vector<Call> calls;
+  std::vector<std::size_t> phase_ends;  // of a training step, as numbers of calls
+  TrainingState training;
   bool loading = false;  // calls go to load()
   const char* step = "";
   std::vector<LoadedWeight> weights;
@@ -108,7 +131,7 @@ struct Internals {
   std::vector<Placed> placed;
   std::vector<std::vector<std::pair<memory, std::size_t>>> readers;  // of each input
   std::vector<std::size_t> output_offsets;
-  std::size_t arena_bytes = 0, weight_bytes = 0, scratchpad_bytes = 0, temporary_bytes = 0, output_bytes = 0;
+  std::size_t arena_bytes = 0, weight_bytes = 0, scratchpad_bytes = 0, temporary_bytes_most = 0, output_bytes = 0;
   std::size_t temporary_now = 0;
   std::vector<memory> scratchpads;
   Bytes arena, weight_memory, scratch, outputs;

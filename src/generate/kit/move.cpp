@@ -10,12 +10,6 @@
 namespace kit {
 namespace {
 
-void add_reorder(Internals& in, const memory& source, const memory& result) {
-  const dnnl::reorder::primitive_desc pd(in.engine, source.get_desc(), in.engine, result.get_desc(),
-                                         plain_attributes());
-  in.add(dnnl::reorder(pd), pd, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, result}}, true);
-}
-
 void need_plain(const Tensor& tensor) {
   if (tensor.layout != Layout::plain)
     throw std::logic_error("a part or another order of a tensor that is not row-major");
@@ -66,7 +60,7 @@ struct Filled {
 
 void reorder(Program& program, const Reorder& how) {
   Internals& in = program.internals();
-  add_reorder(in, in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)));
+  in.add_reorder(in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)));
 }
 
 void permute(Program& program, const Permute& how) {
@@ -80,7 +74,7 @@ void permute(Program& program, const Permute& how) {
     new_strides.push_back(strides[static_cast<std::size_t>(i)]);
   }
   const memory::desc view(new_dims, memory::data_type::f32, new_strides);
-  add_reorder(in, in.handle(how.source, view), in.handle(how.result, desc_of(how.result)));
+  in.add_reorder(in.handle(how.source, view), in.handle(how.result, desc_of(how.result)));
 }
 
 void copy(Program& program, const Copy& how) {
@@ -88,7 +82,7 @@ void copy(Program& program, const Copy& how) {
   Internals& in = program.internals();
   const auto [from, first] = box(how.source, how.from, how.step, how.length);
   const auto [to, place] = box(how.result, how.to, how.result_step, how.length);
-  add_reorder(in, in.handle(how.source, from, first), in.handle(how.result, to, place));
+  in.add_reorder(in.handle(how.source, from, first), in.handle(how.result, to, place));
 }
 
 void expand(Program& program, const Expand& how) {

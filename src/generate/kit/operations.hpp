@@ -117,10 +117,11 @@ void linear(Program& program, const Linear& how);
 // outputs must fill whole blocks. `then` as for direct_convolution.
 void direct_linear(Program& program, const Linear& how);
 
-// Matrices in the last two dimensions; those before are broadcast. `transposed`: the right one, as it lies.
+// Matrices in the last two dimensions; those before are broadcast. `transposed`: the right one, as it lies;
+// `left_transposed` likewise.
 struct MatrixProduct {
   Tensor left, right, result;
-  bool transposed = false;
+  bool transposed = false, left_transposed = false;
   Posts then = {};
 };
 void matrix_product(Program& program, const MatrixProduct& how);
@@ -155,6 +156,20 @@ struct ScaleShift {
 };
 void scale_shift(Program& program, const ScaleShift& how);
 
+// y = (x - mean) deviation scale + shift with the batch's mean and 1 / sqrt(variance + epsilon) by channel, which are
+// kept in `mean` and `deviation`, if these are given; `then`: a sum with a tensor, then relu or clip to bounds that
+// hold 0. Running statistics: (1 - momentum) old + momentum new, of the unbiased variance. Scale, shift and running
+// ones may be left out.
+struct BatchNorm {
+  Tensor source;
+  Weight scale, shift, running_mean, running_variance;
+  Tensor result, mean, deviation;
+  double momentum = 0, epsilon = 0;
+  bool given = false;  // the running statistics in place of the batch's; they stay as they are
+  Posts then = {};
+};
+void batch_norm(Program& program, const BatchNorm& how);
+
 // (x - mean) / sqrt(variance + epsilon) * scale + shift over the last dimensions, `over` elements of them.
 struct LayerNorm {
   Tensor source;
@@ -177,6 +192,7 @@ void apply(Program& program, const Apply& how);
 struct Combine {
   Tensor left, right, result;
   Posts then = {};
+  float factor = 1;  // of `right`
 };
 void add(Program& program, const Combine& how);
 void subtract(Program& program, const Combine& how);

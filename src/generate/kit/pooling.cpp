@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "kit/internals.hpp"
-#include "kit/operations.hpp"
+#include "kit/training.hpp"
 
 namespace kit {
 namespace {
@@ -20,23 +20,28 @@ void pool(Program& program, dnnl::algorithm kind, const Pool& how) {
          {{DNNL_ARG_SRC, in.handle(how.source, pd.src_desc())}, {DNNL_ARG_DST, in.handle(how.result, pd.dst_desc())}});
 }
 
-// Means over boxes, of every image and channel alike.
+// Means over boxes, of every image and channel alike; or their gradient, with `source` and `result` exchanged.
 struct Uneven {
   memory source, result;
   Extent planes, in_elements, out_elements;
   std::vector<Extent> extents;
   std::vector<std::vector<Span>> spans;
   double divisor;
+  bool backward;
 
   void operator()() const {
-    const auto* from = static_cast<const float*>(source.get_data_handle());
-    auto* to = static_cast<float*>(result.get_data_handle());
+    auto* inner = static_cast<float*>((backward ? result : source).get_data_handle());
+    auto* outer = static_cast<float*>((backward ? source : result).get_data_handle());
 #pragma omp parallel for schedule(static)
-    for (Extent plane = 0; plane < planes; ++plane)
-      for (Extent o = 0; o < out_elements; ++o) to[plane * out_elements + o] = mean(from + plane * in_elements, o);
+    for (Extent plane = 0; plane < planes; ++plane) {
+      float* const image = inner + plane * in_elements;
+      if (backward) std::fill_n(image, in_elements, 0.0F);
+      for (Extent o = 0; o < out_elements; ++o) average(image, o, outer[plane * out_elements + o]);
+    }
   }
 
-  float mean(const float* plane, Extent o) const {
+  // Of one window: its mean, or its share of the mean's gradient for each place in it.
+  void average(float* plane, Extent o, float& value) const {
     double count = 1;
     Span window[Shape::most];
     for (std::size_t d = spans.size(); d-- > 0;) {
@@ -45,16 +50,27 @@ struct Uneven {
       count *= static_cast<double>(window[d].count);
       o /= places;
     }
-    return static_cast<float>(sum(plane, window, 0, 0) / (divisor != 0 ? divisor : count));
+    const double by = divisor != 0 ? divisor : count;
+    double total = 0;
+    const float share = static_cast<float>(static_cast<double>(value) / by);
+    visit(window, 0, 0, [&](Extent at) {
+      if (backward)
+        plane[at] += share;
+      else
+        total += static_cast<double>(plane[at]);
+    });
+    if (!backward) value = static_cast<float>(total / by);
   }
 
-  double sum(const float* plane, const Span* window, std::size_t d, Extent at) const {
-    double total = 0;
+  template <class F>
+  void visit(const Span* window, std::size_t d, Extent at, const F& f) const {
     for (Extent i = window[d].begin; i < window[d].end; ++i) {
       const Extent next = at * extents[d] + i;
-      total += d + 1 == spans.size() ? static_cast<double>(plane[next]) : sum(plane, window, d + 1, next);
+      if (d + 1 == spans.size())
+        f(next);
+      else
+        visit(window, d + 1, next, f);
     }
-    return total;
   }
 };
 
@@ -90,7 +106,9 @@ void mean_of_places(Program& program, const Reduce& how) {
   reorder(program, {whole.result, how.result.as(ones)});
 }
 
-void uneven_average_pool(Program& program, const UnevenPool& how) {
+namespace {
+
+void add_uneven(Program& program, const UnevenPool& how, bool backward) {
   if (how.source.layout != Layout::plain || how.result.layout != Layout::plain)
     throw std::logic_error("uneven pooling of another layout than row-major");
   Internals& in = program.internals();
@@ -101,15 +119,27 @@ void uneven_average_pool(Program& program, const UnevenPool& how) {
               1,
               {},
               how.spans,
-              how.divisor};
-  const int first = how.source.shape.rank - static_cast<int>(how.spans.size());
-  for (int d = 0; d < first; ++d) made.planes *= how.source.shape[d];
-  for (int d = first; d < how.source.shape.rank; ++d) {
-    made.extents.push_back(how.source.shape[d]);
-    made.in_elements *= how.source.shape[d];
-    made.out_elements *= how.result.shape[d];
+              how.divisor,
+              backward};
+  const Shape &inner = backward ? how.result.shape : how.source.shape,
+              &outer = backward ? how.source.shape : how.result.shape;
+  const int first = inner.rank - static_cast<int>(how.spans.size());
+  for (int d = 0; d < first; ++d) made.planes *= inner[d];
+  for (int d = first; d < inner.rank; ++d) {
+    made.extents.push_back(inner[d]);
+    made.in_elements *= inner[d];
+    made.out_elements *= outer[d];
   }
   in.add_own(std::move(made), false, "kit:uneven_average");
+}
+
+}  // namespace
+
+void uneven_average_pool(Program& program, const UnevenPool& how) {
+  add_uneven(program, how, false);
+}
+void uneven_average_pool_backward(Program& program, const UnevenPool& how) {
+  add_uneven(program, how, true);
 }
 
 }  // namespace kit

@@ -41,7 +41,7 @@ dnnl::algorithm algorithm_of(const Function& function) {
   throw std::logic_error("an unknown function");
 }
 
-Posted::Posted(Internals& in, const Posts& posts, const Tensor& result) {
+Posted::Posted(Internals& in, const Posts& posts, const Tensor& result, bool accumulates) {
   dnnl::post_ops all;
   for (const Post& post : posts) {
     if (post.kind == Post::Kind::function) {
@@ -49,7 +49,7 @@ Posted::Posted(Internals& in, const Posts& posts, const Tensor& result) {
       continue;
     }
     const bool in_place =
-        post.kind == Post::Kind::add && post.with.region == result.region && post.with.at == result.at;
+        accumulates && post.kind == Post::Kind::add && post.with.region == result.region && post.with.at == result.at;
     if (in_place) {
       all.append_sum(1);
       continue;

@@ -10,9 +10,10 @@ namespace kit {
 dnnl::algorithm algorithm_of(const Function& function);
 
 // Attributes of a call with these posts, and the arguments that they read. A sum with what lies where the result goes
-// is made in place.
+// is the library's own where the call `accumulates`; element-wise calls take one without a word and give something
+// else.
 struct Posted {
-  Posted(Internals& in, const Posts& posts, const Tensor& result);
+  Posted(Internals& in, const Posts& posts, const Tensor& result, bool accumulates = true);
   dnnl::primitive_attr attributes = plain_attributes();
   std::vector<std::pair<int, memory>> arguments;
 };

@@ -27,6 +27,16 @@ void Program::step(const char* name) {
   internals_->temporary_now = 0;  // a step's temporaries end with it
 }
 
+void Program::end_phase() {
+  internals_->phase_ends.push_back(internals_->calls.size());
+}
+void Program::run_phase(int phase) {
+  const Internals& in = *internals_;
+  const auto which = static_cast<std::size_t>(phase);
+  for (std::size_t i = which == 0 ? 0 : in.phase_ends.at(which - 1); i < in.phase_ends.at(which); ++i)
+    execute(in.calls[i], in.stream.get());
+}
+
 void Program::load_steps() {
   internals_->loading = true;
 }
@@ -39,8 +49,8 @@ void Program::finish() {
   in.arena = allocate(in.arena_bytes);
   in.weight_memory = allocate(in.weight_bytes);
   in.outputs = allocate(in.output_bytes);
-  in.scratch = allocate(in.temporary_bytes + in.scratchpad_bytes);
-  for (auto& handle : in.scratchpads) handle.set_data_handle(in.scratch.get() + in.temporary_bytes);
+  in.scratch = allocate(in.temporary_bytes_most + in.scratchpad_bytes);
+  for (auto& handle : in.scratchpads) handle.set_data_handle(in.scratch.get() + in.temporary_bytes_most);
   for (auto& [handle, region, at, offset] : in.placed) {
     const auto place = static_cast<std::size_t>(at);
     std::byte* start = region == Region::arena     ? in.arena.get() + place
@@ -73,7 +83,7 @@ Facts Program::facts() const {
   Facts facts;
   facts.arena_bytes = static_cast<std::int64_t>(in.arena_bytes);
   facts.weight_bytes = static_cast<std::int64_t>(in.weight_bytes);
-  facts.scratch_bytes = static_cast<std::int64_t>(in.temporary_bytes + in.scratchpad_bytes);
+  facts.scratch_bytes = static_cast<std::int64_t>(in.temporary_bytes_most + in.scratchpad_bytes);
   facts.output_bytes = static_cast<std::int64_t>(in.output_bytes);
   facts.calls = static_cast<int>(in.calls.size());
   for (const Call& call : in.calls) {

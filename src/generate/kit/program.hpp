@@ -23,6 +23,12 @@ struct Facts {
   int reference_kernels = 0;  // of these: kernels that oneDNN calls `ref`, its slow ones
 };
 
+// SGD as PyTorch defines it.
+struct Sgd {
+  float rate = 0, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+
 class Program {
  public:
   // `outputs`: elements of each result.
@@ -34,6 +40,11 @@ class Program {
   // For stages, until finish(). A weight by its name in the file of weights or of constants; asking twice is no matter.
   Weight weight(const char* name, Shape shape);
   Weight constant(const char* name, Shape shape);
+  // In a training step: a parameter that is trained, a buffer that the step changes.
+  Weight parameter(const char* name, Shape shape);
+  Weight buffer(const char* name, Shape shape);
+  // An integer buffer that counts steps.
+  void count(const char* name);
   // The weight as an operand of a run: row-major, unless it was computed in another layout.
   Tensor stored(Weight weight);
   // Memory for what is computed from weights; reads as a weight and, by stored(), as an operand.
@@ -46,6 +57,8 @@ class Program {
   // Calls that follow belong to load() until run_steps().
   void load_steps();
   void run_steps();
+  // What follows belongs to the next phase: forward, loss, backward and update.
+  void end_phase();
   // Allocates all memory and binds the calls to it.
   void finish();
 
@@ -55,6 +68,18 @@ class Program {
   // Contiguous float32, which must live until the run has ended.
   void set_input(int number, const float* data);
   void run();
+  // Of a training step, `phase` 0, 1 and 2 in this order.
+  void run_phase(int phase);
+  void set_labels(const std::int64_t* labels);
+  void set_dropout(bool on);
+  void set_optimiser(const Sgd& sgd);
+  void drop_momentum();
+  // A parameter, buffer or count, row-major; false: there is none. `data` is float32, of a count int64.
+  bool read(const char* name, void* data) const;
+  bool write(const char* name, const void* data);
+  // The momentum of a parameter; false: it has none (yet).
+  bool read_momentum(const char* name, float* data) const;
+  bool write_momentum(const char* name, const float* data);
   // Result `number` of the last run, contiguous.
   const float* output(int number) const;
   Facts facts() const;

@@ -74,6 +74,17 @@ Weight Program::constant(const char* name, Shape shape) {
   return named(internals_->weights, name, shape, true);
 }
 
+Weight Program::parameter(const char* name, Shape shape) {
+  const Weight weight = named(internals_->weights, name, shape, false);
+  internals_->weights[static_cast<std::size_t>(weight.number)].trained = true;
+  return weight;
+}
+Weight Program::buffer(const char* name, Shape shape) {
+  const Weight weight = named(internals_->weights, name, shape, false);
+  internals_->weights[static_cast<std::size_t>(weight.number)].changed = true;
+  return weight;
+}
+
 void Program::keep(const char* name, Weight weight) {
   internals_->kept[name] = weight;
 }
@@ -97,6 +108,7 @@ Weight Program::computed(Shape shape, Layout layout) {
 Tensor Program::stored(Weight weight) {
   Internals& in = *internals_;
   auto& loaded = in.weights.at(static_cast<std::size_t>(weight.number));
+  if (loaded.trained || loaded.changed) return in.row_major_form(weight);
   if (loaded.stored < 0) {
     const Extent elements = std::max<Extent>(loaded.shape.elements(), 1);
     const auto desc = row_major({elements});
@@ -111,8 +123,17 @@ Tensor Program::stored(Weight weight) {
 }
 
 memory Internals::packed(Weight weight, const memory::desc& as_given, const memory::desc& wanted) {
+  auto& loaded = weights[static_cast<std::size_t>(weight.number)];
+  const bool lives = loaded.trained || loaded.changed;
+  if (lives && loaded.home >= 0) return at_home(weight, as_given, wanted);
   const auto known = stored.size();
   const int place = stored_as(*this, weight.number, as_given, wanted);
+  if (lives) loaded.home = place;
+  if (loaded.trained) {
+    stored.push_back({weight.number, as_given, wanted, "momentum", weight_bytes});
+    weight_bytes += (wanted.get_size() + 63) / 64 * 64;
+    loaded.momentum = static_cast<int>(stored.size()) - 1;
+  }
   if (stored.size() > known) {
     const dnnl::reorder::primitive_desc pd(engine, as_given, engine, wanted, plain_attributes());
     const dnnl::reorder reorder(pd);
@@ -170,6 +191,9 @@ void Program::load(const char* weights, const char* constants) {
       read_weight(weight, weight.is_constant ? *second : file);
     }
   }
+  for (auto& [name, count] : in.training.counts)
+    if (const FileTensor* found = file.find(name); found != nullptr && found->bytes == sizeof count)
+      std::memcpy(&count, found->data, sizeof count);
   for (const auto& step : in.load_steps) {
     step.run();
     for (const int read : step.reads)

@@ -40,18 +40,18 @@ double alpha_of(const Emitter& e) {
   return e.has("alpha") ? e.node().number("alpha") : 1;
 }
 
-void combine(Emitter& e, const char* function) {
+void combine(Emitter& e, const char* function, double factor = 1) {
   e.call(function, {{"left", e.tensor(e.node().tensor("self"))},
                     {"right", e.tensor(e.node().tensor("other"))},
                     {"result", e.result()},
-                    {"then", e.posts()}});
+                    {"then", e.posts()},
+                    {"factor", factor == 1 ? "" : float_literal(factor)}});
 }
 
 void add_or_subtract(Emitter& e, double sign) {
   const double alpha = alpha_of(e);
   if (!e.is_tensor("other")) return along_line(e, 1, sign * alpha * e.node().number("other"));
-  if (alpha != 1) throw Unsupported("a sum with a factor (alpha)");
-  combine(e, sign > 0 ? "add" : "subtract");
+  combine(e, sign > 0 ? "add" : "subtract", alpha);
 }
 
 void add(Emitter& e) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "generate/operations.hpp"
+#include "generate/operations/window.hpp"
 
 namespace strata::generate {
 namespace {
@@ -18,33 +19,17 @@ void convolution(Emitter& e) {
   const int source = e.node().tensor("input"), weight = e.node().tensor("weight");
   const auto& kernel = e.shape(weight);
   if (e.shape(source).size() != kernel.size()) throw Unsupported("a convolution of an input without a batch");
-  const auto rank = kernel.size() - 2;
-  const auto dilation = e.integers("dilation", rank);
-  std::vector<std::int64_t> before, after;
-  if (e.node().find("padding")->plain.is_string()) {
-    for (std::size_t i = 0; i < rank; ++i) {
-      const auto whole = e.node().text("padding") == "same" ? dilation[i] * (kernel[i + 2] - 1) : 0;
-      before.push_back(whole / 2);
-      after.push_back(whole - whole / 2);
-    }
-  } else {
-    before = after = e.integers("padding", rank);
-  }
-  const auto groups = e.node().integer("groups");
   const auto chosen = e.step().kernel;
   const char* function = chosen == compiler::Kernel::winograd ? "winograd_convolution"
                          : chosen == compiler::Kernel::direct ? "direct_convolution"
                                                               : "convolution";
-  e.call(function, {{"source", e.tensor(source)},
-                    {"weight", e.weight(weight)},
-                    {"bias", maybe_weight(e, "bias")},
-                    {"result", e.result()},
-                    {"stride", braces(e.integers("stride", rank))},
-                    {"dilation", braces(dilation)},
-                    {"before", braces(before)},
-                    {"after", braces(after)},
-                    {"groups", groups == 1 ? "" : std::to_string(groups)},
-                    {"then", e.posts()}});
+  Fields fields{{"source", e.tensor(source)},
+                {"weight", e.weight(weight)},
+                {"bias", maybe_weight(e, "bias")},
+                {"result", e.result()}};
+  for (auto& field : convolution_window(e, kernel)) fields.push_back(std::move(field));
+  fields.emplace_back("then", e.posts());
+  e.call(function, fields);
 }
 
 void need_plain(const Emitter& e, int value) {
@@ -71,9 +56,15 @@ void matmul(Emitter& e) {
          {{"left", e.tensor(left)}, {"right", e.tensor(right)}, {"result", e.result()}, {"then", e.posts()}});
 }
 
-// A batch norm that no pass has turned into anything else.
+// A batch norm that no pass has turned into anything else; without running statistics it takes the batch's own.
 void batch_norm(Emitter& e) {
-  if (e.has("training") && e.node().flag("training")) throw Unsupported("batch_norm with the batch's own statistics");
+  if (!e.has("running_mean"))
+    return e.call("batch_norm", {{"source", e.tensor(e.self())},
+                                 {"scale", maybe_weight(e, "weight")},
+                                 {"shift", maybe_weight(e, "bias")},
+                                 {"result", e.result()},
+                                 {"epsilon", double_literal(e.node().number("eps"))}});
+  if (e.has("training") && e.node().flag("training")) throw Unsupported("batch_norm that changes its statistics");
   const auto scale = maybe_weight(e, "weight"), shift = maybe_weight(e, "bias"), mean = maybe_weight(e, "running_mean"),
              variance = maybe_weight(e, "running_var");
   const auto epsilon = double_literal(e.node().number("eps"));

@@ -95,6 +95,38 @@ void select(Emitter& e) {
   part(e, dim, index < 0 ? index + of[static_cast<std::size_t>(dim)] : index, 1, 1, 0);
 }
 
+// Zeros but for the gradient of a part, in steps from `begin` on along a dimension.
+void part_of_zeros(Emitter& e, std::int64_t dim, std::int64_t begin, std::int64_t step, const Numbers& length) {
+  need_plain(e);
+  const auto at = static_cast<std::size_t>(dim);
+  Numbers to(e.shape(e.output()).size(), 0), steps(to.size(), 1);
+  to[at] = begin;
+  steps[at] = step;
+  e.call("fill", {{"result", e.result()}});
+  e.call("copy", {{"source", fmt::format("{}.as({})", e.tensor(e.self()), braces(length))},
+                  {"length", braces(length)},
+                  {"result", e.result()},
+                  {"to", braces(to)},
+                  {"result_step", step == 1 ? "" : braces(steps)}});
+}
+
+void slice_backward(Emitter& e) {
+  const auto& of = e.shape(e.output());
+  const auto dim = e.dimension("dim", of.size()), extent = of[static_cast<std::size_t>(dim)];
+  auto begin = e.node().integer("start");
+  if (begin < 0) begin += extent;
+  part_of_zeros(e, dim, std::clamp<std::int64_t>(begin, 0, extent), e.node().integer("step"), e.shape(e.self()));
+}
+
+void select_backward(Emitter& e) {
+  Numbers length = e.shape(e.output());
+  const auto dim = e.dimension("dim", length.size());
+  auto index = e.node().integer("index");
+  if (index < 0) index += length[static_cast<std::size_t>(dim)];
+  length[static_cast<std::size_t>(dim)] = 1;
+  part_of_zeros(e, dim, index, 1, length);
+}
+
 // chunk, split, unbind: parts one behind the other along a dimension, as their shapes say.
 void divide(Emitter& e) {
   need_plain(e);
@@ -113,6 +145,18 @@ void concatenate(Emitter& e) {
   std::vector<std::string> sources;
   for (const int value : e.node().tensors("tensors")) sources.push_back(e.tensor(value));
   const auto axis = e.dimension("dim", e.shape(e.output()).size());
+  e.call("concatenate", {{"sources", fmt::format("{{{}}}", fmt::join(sources, ", "))},
+                         {"axis", std::to_string(axis)},
+                         {"result", e.result()}});
+}
+
+void stack(Emitter& e) {
+  auto shape = e.shape(e.output());
+  const auto axis = e.dimension("dim", shape.size());
+  shape.at(static_cast<std::size_t>(axis)) = 1;
+  std::vector<std::string> sources;
+  for (const int value : e.node().tensors("tensors"))
+    sources.push_back(fmt::format("{}.as({})", e.tensor(value), braces(shape)));
   e.call("concatenate", {{"sources", fmt::format("{{{}}}", fmt::join(sources, ", "))},
                          {"axis", std::to_string(axis)},
                          {"result", e.result()}});
@@ -197,6 +241,8 @@ void add_moves(Operations& table) {
   for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide;
   for (const char* name : {"expand", "expand_as"}) table[name] = expand;
   for (const char* name : {"pad", "constant_pad_nd"}) table[name] = pad;
+  table["slice_backward"] = slice_backward;
+  table["select_backward"] = select_backward;
   for (const char* name : {"zero", "zeros_like"}) table[name] = zero;
   table["permute"] = permute;
   table["transpose"] = transpose;
@@ -204,6 +250,7 @@ void add_moves(Operations& table) {
   table["select"] = select;
   table["slice"] = slice;
   table["cat"] = concatenate;
+  table["stack"] = stack;
   table["roll"] = roll;
   table["slice_scatter"] = slice_scatter;
 }

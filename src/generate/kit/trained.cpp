@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training changes: parameters and buffers at home in one layout, the optimiser, counts; reading and writing them.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "kit/descent.hpp"
+#include "kit/training.hpp"
+
+namespace kit {
+namespace {
+
+LoadedWeight* changing(Internals& in, const char* name) {
+  for (auto& one : in.weights)
+    if ((one.trained || one.changed) && one.home >= 0 && one.name == name) return &one;
+  return nullptr;
+}
+
+// Between a row-major form and the home, outside of a run.
+void copy(Internals& in, const StoredWeight& home, const float* from, float* to, bool into_home) {
+  memory given(into_home ? home.as_given : home.desc, in.engine, const_cast<float*>(from));
+  memory made(into_home ? home.desc : home.as_given, in.engine, to);
+  dnnl::reorder(given, made).execute(in.stream, given, made);
+  in.stream.wait();
+}
+
+float* bytes_of(const Internals& in, int place) {
+  return reinterpret_cast<float*>(in.weight_memory.get() + in.stored[static_cast<std::size_t>(place)].offset);
+}
+
+struct Descent {
+  Internals* in;
+  int weight;
+  memory gradient;
+  void operator()() const { descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle())); }
+};
+
+struct Count {
+  std::int64_t* count;
+  void operator()() const { ++*count; }
+};
+
+}  // namespace
+
+Tensor Internals::row_major_form(Weight weight) {
+  auto& loaded = weights[static_cast<std::size_t>(weight.number)];
+  const auto given = row_major({std::max<Extent>(loaded.shape.elements(), 1)});
+  if (loaded.home < 0) static_cast<void>(packed(weight, given, given));
+  const auto home = stored[static_cast<std::size_t>(loaded.home)];
+  const Tensor place{Region::weights, loaded.home, weight.shape, Layout::plain};
+  if (home.desc == home.as_given) return place;
+  const Tensor copy = temporary(weight.shape);
+  add_reorder(handle(place, home.desc), handle(copy, home.as_given));
+  return copy;
+}
+
+memory Internals::at_home(Weight weight, const memory::desc& as_given, const memory::desc& to) {
+  const auto& loaded = weights[static_cast<std::size_t>(weight.number)];
+  const auto home = stored[static_cast<std::size_t>(loaded.home)];
+  const Tensor place{Region::weights, loaded.home, weight.shape, Layout::plain};
+  if (home.desc == to) return handle(place, to);
+  // where groups are split in one form alone: by way of the row-major one
+  const bool alike = home.desc.get_dims() == to.get_dims();
+  const memory from = alike ? handle(place, home.desc) : handle(row_major_form(weight), as_given);
+  if (from.get_desc() == to) return from;
+  const memory made = handle(temporary_bytes(to.get_size()), to);
+  add_reorder(from, made);
+  return made;
+}
+
+const memory::desc& Internals::home_of(Weight weight) const {
+  return stored[static_cast<std::size_t>(weights[static_cast<std::size_t>(weight.number)].home)].desc;
+}
+
+float* Internals::home(int weight) const {
+  return bytes_of(*this, weights[static_cast<std::size_t>(weight)].home);
+}
+
+float* Internals::momentum(int weight) {
+  return bytes_of(*this, weights[static_cast<std::size_t>(weight)].momentum);
+}
+
+void Program::count(const char* name) {
+  internals_->add_own(Count{&internals_->training.counts[name]}, false, "kit:count");
+}
+
+void Program::set_labels(const std::int64_t* labels) {
+  internals_->training.labels = labels;
+}
+void Program::set_dropout(bool on) {
+  internals_->training.dropout = on;
+}
+void Program::set_optimiser(const Sgd& sgd) {
+  internals_->training.sgd = sgd;
+}
+void Program::drop_momentum() {
+  for (auto& one : internals_->weights) one.has_momentum = false;
+}
+
+bool Program::read(const char* name, void* data) const {
+  Internals& in = *internals_;
+  if (const auto count = in.training.counts.find(name); count != in.training.counts.end()) {
+    std::memcpy(data, &count->second, sizeof count->second);
+    return true;
+  }
+  const auto* one = changing(in, name);
+  if (one == nullptr) return false;
+  copy(in, in.stored[static_cast<std::size_t>(one->home)], bytes_of(in, one->home), static_cast<float*>(data), false);
+  return true;
+}
+
+bool Program::write(const char* name, const void* data) {
+  Internals& in = *internals_;
+  if (const auto count = in.training.counts.find(name); count != in.training.counts.end()) {
+    std::memcpy(&count->second, data, sizeof count->second);
+    return true;
+  }
+  const auto* one = changing(in, name);
+  if (one == nullptr) return false;
+  copy(in, in.stored[static_cast<std::size_t>(one->home)], static_cast<const float*>(data), bytes_of(in, one->home),
+       true);
+  return true;
+}
+
+bool Program::read_momentum(const char* name, float* data) const {
+  Internals& in = *internals_;
+  const auto* one = changing(in, name);
+  if (one == nullptr || !one->has_momentum) return false;
+  copy(in, in.stored[static_cast<std::size_t>(one->momentum)], bytes_of(in, one->momentum), data, false);
+  return true;
+}
+
+bool Program::write_momentum(const char* name, const float* data) {
+  Internals& in = *internals_;
+  auto* one = changing(in, name);
+  if (one == nullptr || one->momentum < 0) return false;
+  copy(in, in.stored[static_cast<std::size_t>(one->momentum)], data, bytes_of(in, one->momentum), true);
+  one->has_momentum = true;
+  return true;
+}
+
+void descend(Program& program, const Descend& how) {
+  Internals& in = program.internals();
+  const int number = how.parameter.number;
+  if (in.weights[static_cast<std::size_t>(number)].home < 0) static_cast<void>(in.row_major_form(how.parameter));
+  const auto home = in.stored[static_cast<std::size_t>(in.weights[static_cast<std::size_t>(number)].home)];
+  memory gradient = in.handle(how.gradient, home.as_given);
+  if (home.desc != home.as_given) {
+    const memory blocked = in.handle(in.temporary_bytes(home.desc.get_size()), home.desc);
+    in.add_reorder(gradient, blocked);
+    gradient = blocked;
+  }
+  in.add_own(Descent{&in, number, gradient}, false, "kit:sgd");
+}
+
+}  // namespace kit
