@@ -10,7 +10,8 @@ import sys
 from common import compare
 
 LEVELS = "eager,eager@channels_last,compile@freezing,onednn,static,static@measured,onnxruntime,openvino"
-# Case -> (the words of the command, how many times as fast as the best peer static is to be, and as eager if that is asked).
+TRAIN_LEVELS = "eager,eager@channels_last,eager@fused,compile,compile@channels_last,libtorch,onednn,static"
+# Case -> (the words of the command, how many times as fast as the best peer static is to be, and as eager if that is asked). In training, where no peer is, the best of eager and compile.
 CASES = {
     "resnet50 b1 at 224": (["resnet50"], 1.1, 2.3),
     "resnet50 b8 at 224": (["resnet50", "--batch", "8"], 1.1, None),
@@ -20,6 +21,10 @@ CASES = {
     "mnist_convnet b64": (["mnist_convnet", "--batch", "64"], 1.2, None),
     "resnet18 b1 at 224": (["resnet18"], None, None),
     "mobilenet_v2 b1 at 224": (["mobilenet_v2"], None, None),
+    "train resnet50 b32 at 32": (["resnet50", "--input", "32x3x32x32", "--mode", "train"], 1.6, None),
+    "train resnet50 b8 at 96": (["resnet50", "--input", "8x3x96x96", "--mode", "train"], 1.6, None),
+    "train resnet18 b32 at 32": (["resnet18", "--input", "32x3x32x32", "--mode", "train"], 1.6, None),
+    "train mnist_convnet b64": (["mnist_convnet", "--batch", "64", "--mode", "train"], 2.5, None),
 }
 
 
@@ -33,11 +38,12 @@ def main() -> int:
     for case, (words, goal, goal_eager) in CASES.items():
         if options.cases and not any(part in case for part in options.cases):
             continue
-        rows = compare(*words, "--levels", LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]
+        trains = "train" in words
+        rows = compare(*words, "--levels", TRAIN_LEVELS if trains else LEVELS, "--reference", "static", "--preset", options.preset)["cases"][0]["rows"]
         timed = [row for row in rows if row["state"] == "measured" and not row["harness"]]
         if not any((row["level"], row["variant"]) == ("static", "default") for row in timed):
             sys.exit(f"{case}: static has no number, so nothing is compared with it")
-        best_peer = max((row for row in timed if row["peer"]), key=lambda row: row["ratio"]["value"], default=None)
+        best_peer = max((row for row in timed if (row["level"] in ("eager", "compile") if trains else row["peer"])), key=lambda row: row["ratio"]["value"], default=None)
         for row in rows:
             if row["harness"]:
                 continue

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "generate/template/model.h"
+#include "model.h"
 
 namespace strata::static_program {
 

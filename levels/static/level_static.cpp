@@ -6,67 +6,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "generated.hpp"
-#include "graph/graph.hpp"
-#include "strata/bundle.hpp"
+#include "network.hpp"
 #include "strata/level.hpp"
 #include "strata/network_client.hpp"
+#include "training.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using strata::Failure;
 using strata::static_program::Generated;
-
-// One network in memory of its own: what the level or one of several clients runs.
-class Network {
- public:
-  Network(const Generated& program, int threads, const std::vector<strata::Declared>& outputs)
-      : program_(&program), model_(program.create(threads), program.destroy) {
-    if (model_ == nullptr) throw failure();
-    for (const auto& wanted : outputs) {
-      int number = 0;
-      while (number < program.output_count() && wanted.name != program.output_tensor(number)->name) ++number;
-      if (number == program.output_count())
-        throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
-                      "leave --deep out for this level");
-      outputs_.emplace_back(wanted, number);
-    }
-  }
-
-  void load(const fs::path& weights, const fs::path& constants) {
-    if (program_->load(model_.get(), weights.c_str(), fs::exists(constants) ? constants.c_str() : nullptr) != 0)
-      throw failure();
-  }
-  void set_input(std::span<const strata::HostTensor> inputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      program_->set_input(model_.get(), static_cast<int>(i), reinterpret_cast<const float*>(inputs[i].view.data));
-  }
-  void run() {
-    if (program_->run(model_.get()) != 0) throw failure();
-  }
-  void outputs(std::vector<strata::HostTensor>& results) const {
-    results.clear();
-    for (const auto& [declared, number] : outputs_) {
-      auto& result = results.emplace_back(strata::allocate(declared.dtype, declared.shape));
-      std::memcpy(strata::writable(result), program_->output(model_.get(), number), result.view.bytes);
-    }
-  }
-  ModelFacts facts() const { return program_->facts(model_.get()); }
-
- private:
-  Failure failure() const {
-    const std::string what = program_->error();
-    const bool no_memory = what.find("bad_alloc") != std::string::npos;
-    const bool has_nan = what.find("holds NaN") != std::string::npos;
-    if (no_memory) return {"out_of_memory", "the host has no memory left"};
-    return {has_nan ? "unsupported" : "failed", what, has_nan ? "give weights without NaN, or use another level" : ""};
-  }
-
-  const Generated* program_;
-  std::unique_ptr<Model, void (*)(Model*)> model_;
-  std::vector<std::pair<strata::Declared, int>> outputs_;  // with their number in the program
-};
+using strata::static_program::Network;
+using strata::static_program::Training;
 
 class StaticLevel final : public strata::Level {
  public:
@@ -74,6 +25,7 @@ class StaticLevel final : public strata::Level {
     strata::About about;
     about.id = "static";
     about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
+    about.modes = {"infer", "train"};
     about.variants = {"default", "measured"};
     about.reports = true;
     about.serves = true;
@@ -81,26 +33,29 @@ class StaticLevel final : public strata::Level {
   }
 
   void load(const strata::Case& wanted, const strata::Bundle& bundle, const fs::path& cache) override {
-    const auto library = cache / "network.so";
-    if (!fs::exists(library))
-      throw Failure("failed", fmt::format("{} is missing", library.string()), "the level's prepare command makes it");
-    program_ = opened(library);
-    check_inputs(bundle);
     folder_ = bundle.folder;
     outputs_ = bundle.outputs;
-    network_ = std::make_unique<Network>(*program_, wanted.threads, outputs_);
-    const auto facts = network_->facts();
+    library_ = cache / "network.so";
+    if (wanted.mode == "train") {
+      program_.reset();
+      training_ = std::make_unique<Training>(cache, wanted.threads, outputs_);
+      facts_.inference_mode = false;
+    } else {
+      program_ = strata::static_program::opened(library_);
+      network_ = std::make_unique<Network>(*program_, wanted.threads, outputs_);
+    }
+    check_inputs(bundle);
+    const auto facts = network().facts();
     facts_.threads = facts.threads;
     facts_.layout = "any";
     facts_.graph = "exported";
     facts_.autotune = strata::variant() == "measured";
     facts_.parameters = facts.parameters;
-    library_ = library;
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors&) override {
     set_ = set;
-    network_->load(weights(), constants());
+    training_ ? training_->load(weights(), constants()) : network_->load(weights(), constants());
     facts_.artefact_bytes = 0;
     for (const auto& file : {library_, weights(), constants()}) {
       std::error_code missing;
@@ -110,12 +65,24 @@ class StaticLevel final : public strata::Level {
   }
 
   strata::Facts facts() const override { return facts_; }
-  void set_input(std::span<const strata::HostTensor> inputs) override { network_->set_input(inputs); }
-  void run() override { network_->run(); }
-  void outputs(std::vector<strata::HostTensor>& results) override { network_->outputs(results); }
+  void set_input(std::span<const strata::HostTensor> inputs) override {
+    training_ ? training_->set_input(inputs) : network_->set_input(inputs);
+  }
+  void run() override { training_ ? training_->run() : network_->run(); }
+  void outputs(std::vector<strata::HostTensor>& results) override {
+    training_ ? training_->outputs(results) : network_->outputs(results);
+  }
+
+  void set_mode(bool training, bool dropout) override { training_->set_mode(training, dropout); }
+  void set_optimiser(const strata::Sgd& sgd) override { training_->set_optimiser(sgd); }
+  void set_rate(double rate) override { training_->set_rate(rate); }
+  strata::State state() const override { return training_->state(); }
+  void load_state(const strata::SafeTensors& state) override { training_->load_state(state); }
+  void run_marked(const strata::PhaseEnded& ended) override { training_->run_marked(ended); }
+  strata::JoinedPhases joined_phases() const override { return {{"backward", {"backward", "update"}}}; }
 
   nlohmann::json report() override {
-    const auto facts = network_->facts();
+    const auto facts = network().facts();
     return {{"primitives", facts.calls},
             {"reorders", facts.moves},
             {"reference_kernels", facts.reference_kernels},
@@ -123,7 +90,7 @@ class StaticLevel final : public strata::Level {
             {"least_arena_bytes", facts.least_arena_bytes},
             {"scratchpad_bytes", facts.scratch_bytes},
             {"weight_bytes", facts.weight_bytes},
-            {"library", program_->library()}};
+            {"library", program().library()}};
   }
 
   std::vector<std::unique_ptr<strata::Client>> clients(int count, int threads) override {
@@ -137,18 +104,13 @@ class StaticLevel final : public strata::Level {
   }
 
  private:
-  static std::unique_ptr<Generated> opened(const fs::path& library) {
-    try {
-      return std::make_unique<Generated>(library);
-    } catch (const std::runtime_error& error) {
-      throw Failure("failed", error.what(), "remove its folder; it is made again");
-    }
-  }
+  const Generated& program() const { return training_ ? training_->program() : *program_; }
+  const Network& network() const { return training_ ? training_->network() : *network_; }
 
   // The artefact is shared by bundles of the same graph; its inputs are fixed.
   void check_inputs(const strata::Bundle& bundle) const {
     for (std::size_t i = 0; i < bundle.inputs.size(); ++i) {
-      const auto* known = program_->input(static_cast<int>(i));
+      const auto* known = program().input(static_cast<int>(i));
       const auto& shape = bundle.inputs[i].shape;
       if (known == nullptr || bundle.inputs[i].name != known->name || static_cast<int>(shape.size()) != known->rank ||
           !std::equal(shape.begin(), shape.end(), known->extents))
@@ -161,7 +123,8 @@ class StaticLevel final : public strata::Level {
   fs::path constants() const { return folder_ / "graph_constants.safetensors"; }
 
   std::unique_ptr<Generated> program_;
-  std::unique_ptr<Network> network_;
+  std::unique_ptr<Network> network_;    // in mode infer
+  std::unique_ptr<Training> training_;  // in mode train
   std::vector<strata::Declared> outputs_;
   fs::path folder_, library_;
   std::string set_;

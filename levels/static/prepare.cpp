@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // strata_generate --bundle DIR --cache DIR: the level's prepare command (docs/add_a_level.md). Compiles the captured
-// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so. Of
+// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so, in
+// mode train the training step, and <cache>/evaluation.so the forward pass in eval mode. Of
 // the variant `measured`, <cache>/kernels.json says what each kernel took at each step. strata_generate --operations:
 // those that it can write, as JSON.
 #include "strata/prepare.hpp"
@@ -45,13 +46,10 @@ strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bun
   return strata::compiler::fastest_kernels(*times);
 }
 
-strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
-  const auto kernels = kernels_of_variant(bundle, cache);
-  if (!kernels) return tl::unexpected(kernels.error());
-  strata::say_progress("compiling the graph");
-  const auto program = strata::generate::program_of(bundle, *kernels);
+// Writes the program's code into <cache>/<name> and compiles it to <cache>/<library>.
+strata::Result<void> make(const strata::Result<strata::compiler::Program>& program, const fs::path& bundle,
+                          const fs::path& folder, const fs::path& library) {
   if (!program) return tl::unexpected(program.error());
-  const auto folder = cache / "program";
   std::error_code error;
   fs::remove_all(folder, error);
   strata::say_progress("writing the program");
@@ -60,7 +58,18 @@ strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
   options.weights_and_reference = false;
   if (auto done = strata::generate::generate_into(folder, *program, bundle, options); !done) return done;
   strata::say_progress("compiling the program");
-  return strata::static_program::compile_program(folder, cache / "network.so");
+  return strata::static_program::compile_program(folder, library);
+}
+
+strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
+  const auto kernels = kernels_of_variant(bundle, cache);
+  if (!kernels) return tl::unexpected(kernels.error());
+  strata::say_progress("compiling the graph");
+  const auto program = strata::generate::program_of(bundle, *kernels);
+  if (auto done = make(program, bundle, cache / "program", cache / "network.so"); !done) return done;
+  if (program->graph.mode == strata::graph::Mode::infer) return {};
+  strata::say_progress("compiling the graph in eval mode");
+  return make(strata::generate::evaluation_program_of(bundle), bundle, cache / "evaluation", cache / "evaluation.so");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Arguments {
   plan::Options options;
   std::optional<int> batch;
   std::string output, target = "onednn", python;
-  bool tune = false;
+  bool tune = false, train = false;
 };
 
 // What a program is made from.
@@ -50,7 +50,15 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
                 Exit::usage);
+  if (a.train && a.target != "onednn")
+    return fail(fmt::format("--train: --target {} writes the forward pass, which autograd can train", a.target),
+                "leave one of them out", Exit::usage);
+  if (a.train && a.tune)
+    return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
+                Exit::usage);
+  if (!a.train && !a.options.loss.empty()) return fail("--loss: only a training step has one", "add --train", Exit::usage);
   auto options = a.options;
+  if (a.train) options.mode = "train";
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
@@ -180,6 +188,8 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("--target", a->target, "the library that the program calls: onednn, libtorch");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
+  verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
+  verb->add_option("--loss", o.loss, "with --train: cross_entropy or nll (default: as in compare)");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");

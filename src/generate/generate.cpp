@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "common/safetensors.hpp"
@@ -60,15 +61,47 @@ std::string head(const Subject& subject, const std::string& what) {
   return fmt::format("// Written by strata from {}. {}\n", subject.info.value("id", subject.name), what);
 }
 
+// The tensors that a step changes; counts have no elements of float32.
+std::string state_of(const compiler::Program& program) {
+  std::string text = "// What a step changes: parameters, statistics, counts.\ninline constexpr Port state[] = {";
+  std::set<std::string> counts;
+  for (const auto& step : program.steps)
+    if (step.node.operation() == "strata.count")
+      for (const auto& one : program.graph.buffers)
+        if (one.value == step.node.tensor("buffer")) counts.insert(one.name);
+  bool first = true;
+  for (const auto* list : {&program.graph.parameters, &program.graph.buffers})
+    for (const auto& one : *list) {
+      const auto& updates = program.graph.updates;
+      if (std::none_of(updates.begin(), updates.end(), [&](const auto& update) { return update.name == one.name; }))
+        continue;
+      text += fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
+                          string_literal(one.name), braces(program.value(one.value).shape), counts.contains(one.name));
+      first = false;
+    }
+  return text + "};\n\n";
+}
+
+bool is_training(const compiler::Program& program) {
+  return program.graph.mode == graph::Mode::train;
+}
+compiler::Phase next(compiler::Phase phase) {
+  return static_cast<compiler::Phase>(static_cast<int>(phase) + 1);
+}
+std::string_view name_of(compiler::Phase phase) {
+  return std::array{"forward", "loss", "backward, with each parameter's update"}[static_cast<std::size_t>(phase)];
+}
+
 std::string plan_hpp(const Subject& subject) {
   const auto& program = subject.program;
   std::string text = head(subject, "Where every tensor of the network lies, and the functions of its stages.");
   text += fmt::format(
-      "#pragma once\n\n#include \"kit/operations.hpp\"\n\nnamespace {} {{\n\ninline constexpr char name[] = "
-      "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n}};\n",
-      subject.space, string_literal(subject.name));
+      "#pragma once\n\n#include \"kit/{}.hpp\"\n\nnamespace {} {{\n\ninline constexpr char name[] = "
+      "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n  bool is_count = false;  // int64\n}};\n",
+      is_training(program) ? "training" : "operations", subject.space, string_literal(subject.name));
   text += fmt::format("inline constexpr Port inputs[] = {};\ninline constexpr Port outputs[] = {};\n\n",
                       ports(program, program.graph.inputs), ports(program, program.graph.outputs));
+  if (is_training(program)) text += state_of(program);
   text += fmt::format(
       "inline constexpr std::int64_t arena_bytes = {}, least_arena_bytes = {};  // no plan can go below the "
       "second\ninline constexpr std::int64_t parameters = {};\n\n",
@@ -86,7 +119,14 @@ std::string plan_hpp(const Subject& subject) {
 std::string program_cpp(const Subject& subject) {
   std::string text = head(subject, "The stages in the order in which they run.");
   text += fmt::format("#include \"plan.hpp\"\n\nnamespace {} {{\n\nvoid build(kit::Program& p) {{\n", subject.space);
-  for (const auto& stage : subject.stages) text += fmt::format("  {}(p);\n", stage.name);
+  const bool trains = is_training(subject.program);
+  auto phase = compiler::Phase::forward;
+  for (const auto& stage : subject.stages) {
+    for (; phase < stage.phase; phase = next(phase)) text += fmt::format("  p.end_phase();  // {}\n", name_of(phase));
+    text += fmt::format("  {}(p);\n", stage.name);
+  }
+  for (; trains && phase <= compiler::Phase::backward; phase = next(phase))
+    text += fmt::format("  p.end_phase();  // {}\n", name_of(phase));
   text += fmt::format("}}\n\n}}  // namespace {}\n", subject.space);
   return text;
 }
@@ -149,6 +189,11 @@ Result<Json> read_info(const fs::path& bundle) {
   return info;
 }
 
+std::string loss_of(const Json& info) {
+  const auto& of = info.contains("case") ? info["case"] : Json();
+  return of.is_object() && of.contains("loss") && of["loss"].is_string() ? of["loss"].get<std::string>() : "";
+}
+
 std::map<std::string, std::string> values_of(const Subject& subject, const Options& options) {
   const auto& program = subject.program;
   const auto runs = std::count_if(program.steps.begin(), program.steps.end(),
@@ -167,19 +212,27 @@ std::map<std::string, std::string> values_of(const Subject& subject, const Optio
                                                   {"arena", grouped(program.arena_bytes)},
                                                   {"least", grouped(program.least_arena_bytes)},
                                                   {"block", std::to_string(program.block)},
+                                                  {"loss", loss_of(subject.info)},
                                                   {"onednn", options.onednn.generic_string()}});
   return values;
 }
 
 Result<void> add_fixed(Files& files, const Subject& subject, const Options& options) {
   const auto values = values_of(subject, options);
-  for (const char* folder : {"kit", "template"}) {
+  const bool trains = is_training(subject.program);
+  std::vector<const char*> folders{"kit", "template"};
+  if (trains) folders.push_back("template/train");
+  for (const char* folder : folders) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
+      if (entry.is_directory()) continue;
       const auto text = read_text(entry.path());
       if (!text) return tl::unexpected(text.error());
       const bool is_kit = std::string_view(folder) == "kit";
       const auto name = entry.path().filename().string();
+      // of a program that infers, one that trains has the library alone
+      if (trains && std::string_view(folder) == "template" && !name.starts_with("model.") && name != "CMakeLists.txt")
+        continue;
       files[is_kit ? "kit/" + name : name] = is_kit ? *text : fill_in(*text, values);
     }
     if (error)
@@ -224,6 +277,7 @@ Result<void> generate_into(const fs::path& folder, const compiler::Program& prog
     if (auto done = write_text(folder / path, text); !done) return done;
   if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
   if (auto done = copy_weights(bundle, folder); !done) return done;
+  if (is_training(program)) return write_training_reference(folder / "reference.safetensors", program.graph, bundle);
   return write_reference(folder / "reference.safetensors", program.graph, bundle);
 }
 

@@ -1,15 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generate/program_of.hpp"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "compiler/compile.hpp"
 #include "generate/graph_of.hpp"
 
 namespace strata::generate {
+namespace {
+
+Result<graph::Loss> loss_of(const std::filesystem::path& bundle) {
+  std::ifstream in(bundle / "bundle.json");
+  const auto info = nlohmann::json::parse(in, nullptr, false);
+  if (!info.is_object() || !info.contains("case") || !info["case"].is_object())
+    return fail(fmt::format("{} says nothing of a case", (bundle / "bundle.json").string()),
+                "remove the bundle's folder; it is made again");
+  const auto& given = info["case"].contains("loss") ? info["case"]["loss"] : nlohmann::json();
+  return graph::loss_named(given.is_string() ? given.get<std::string>() : "cross_entropy");
+}
+
+}  // namespace
 
 Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels) {
   auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  return compiler::compile(*std::move(graph), {compiler::native_block(), "", kernels});
+  const compiler::Options options{compiler::native_block(), "", kernels};
+  if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
+  const auto loss = loss_of(bundle);
+  if (!loss) return tl::unexpected(loss.error());
+  auto training = graph::differentiate(*graph, *loss);
+  if (!training) return tl::unexpected(training.error());
+  return compiler::compile(*std::move(training), options);
+}
+
+Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle) {
+  const auto graph = graph_of(bundle);
+  if (!graph) return tl::unexpected(graph.error());
+  return compiler::compile(graph::evaluation_of(*graph), {compiler::native_block(), "", {}});
 }
 
 }  // namespace strata::generate

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
 
 #include "common/safetensors.hpp"
 
@@ -12,7 +15,7 @@ namespace strata::generate {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double strict = 8, least_envelope = 8 * 0x1p-24;  // as src/proof has them
+constexpr double strict = 8, least_envelope = 8 * 0x1p-24, gradient_floor = 0.01;  // as src/proof has them
 
 double relative_error(const TensorView& actual, const std::vector<double>& wanted) {
   const auto got = to_doubles(actual);
@@ -42,6 +45,34 @@ double envelope(const SafeTensors& runs, const std::string& output, const std::v
 
 }  // namespace
 
+namespace {
+
+using Tensors = std::vector<std::pair<std::string, TensorView>>;
+
+Result<void> add_inputs(Tensors& tensors, const graph::Graph& graph, const SafeTensors& inputs) {
+  for (const auto& one : graph.inputs) {
+    const auto* found = inputs.find("0/" + one.name);
+    if (found == nullptr) return lacks(inputs, "0/" + one.name);
+    tensors.emplace_back("input/" + one.name, *found);
+  }
+  return {};
+}
+
+// Numbers that a file's tensors are views of, which must stay.
+class Kept {
+ public:
+  void add(Tensors& tensors, const std::string& name, std::vector<double> values, std::vector<std::int64_t> shape) {
+    const auto& kept = numbers_.emplace_back(std::make_unique<std::vector<double>>(std::move(values)));
+    tensors.emplace_back(name, TensorView{"F64", std::move(shape), reinterpret_cast<const std::byte*>(kept->data()),
+                                          kept->size() * sizeof(double)});
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::vector<double>>> numbers_;
+};
+
+}  // namespace
+
 Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors");
   if (!inputs) return tl::unexpected(inputs.error());
@@ -49,25 +80,53 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
   if (!reference) return tl::unexpected(reference.error());
   const auto runs = SafeTensors::open(bundle / "reference" / "timed.envelope.safetensors");
   if (!runs) return tl::unexpected(runs.error());
-  std::vector<std::pair<std::string, TensorView>> tensors;
-  for (const auto& one : graph.inputs) {
-    const auto* found = inputs->find("0/" + one.name);
-    if (found == nullptr) return lacks(*inputs, "0/" + one.name);
-    tensors.emplace_back("input/" + one.name, *found);
-  }
-  std::vector<std::vector<double>> numbers;
-  numbers.reserve(2 * graph.outputs.size());  // views into them must stay
+  Tensors tensors;
+  if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
+  Kept kept;
   for (const auto& one : graph.outputs) {
     const auto* found = reference->find("f64/0/" + one.name);
     if (found == nullptr) return lacks(*reference, "f64/0/" + one.name);
-    const auto add = [&](const std::string& name, std::vector<double> values, std::vector<std::int64_t> shape) {
-      const auto& kept = numbers.emplace_back(std::move(values));
-      tensors.emplace_back(name, TensorView{"F64", std::move(shape), reinterpret_cast<const std::byte*>(kept.data()),
-                                            kept.size() * sizeof(double)});
-    };
-    add("output/" + one.name, to_doubles(*found), found->shape);
-    add("bound/" + one.name, {strict * envelope(*runs, one.name, numbers.back())}, {});
+    const auto wanted = to_doubles(*found);
+    kept.add(tensors, "output/" + one.name, wanted, found->shape);
+    kept.add(tensors, "bound/" + one.name, {strict * envelope(*runs, one.name, wanted)}, {});
   }
+  return write_safetensors(file, tensors);
+}
+
+Result<void> write_training_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle) {
+  const auto inputs = SafeTensors::open(bundle / "inputs.safetensors"),
+             labels = SafeTensors::open(bundle / "labels.safetensors"),
+             reference = SafeTensors::open(bundle / "reference" / "timed.train.safetensors");
+  for (const auto* one : {&inputs, &labels, &reference})
+    if (!*one) return tl::unexpected(one->error());
+  std::ifstream in(bundle / "reference" / "train.json");
+  const auto told = nlohmann::json::parse(in, nullptr, false);
+  if (!told.is_object() || !told.contains("timed"))
+    return fail(fmt::format("cannot read {}", (bundle / "reference" / "train.json").string()),
+                "remove the bundle's folder; it is made again");
+  const auto& timed = told["timed"];
+  Tensors tensors;
+  if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
+  const auto* label = labels->find("0/labels");
+  if (label == nullptr) return lacks(*labels, "0/labels");
+  tensors.emplace_back("labels", *label);
+  Kept kept;
+  const auto add = [&](const std::string& name, double of_runs, double floor) -> Result<void> {
+    const auto* found = reference->find("0/" + name);
+    if (found == nullptr) return lacks(*reference, "0/" + name);
+    const auto wanted = to_doubles(*found);
+    double size = 0;
+    for (const double one : wanted) size += one * one;
+    const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
+    kept.add(tensors, "output/" + name, wanted, found->shape);
+    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope) * scale}, {});
+    return {};
+  };
+  if (auto done = add("loss", timed["envelope"].value("loss", 0.0), 0); !done) return done;
+  for (const auto& [parameter, of_runs] : timed["envelope"]["grad"].items())
+    if (auto done = add("grad:" + parameter, of_runs.get<double>(), gradient_floor * timed.value("grad_floor", 0.0));
+        !done)
+      return done;
   return write_safetensors(file, tensors);
 }
 

@@ -24,6 +24,12 @@ def place(tmp_path_factory, cache):
     return Strata(tmp_path_factory.mktemp("generate") / "place", cache)
 
 
+def build(folder: Path) -> None:
+    for command in (["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"], ["cmake", "--build", folder / "build", "-j2"]):
+        built = subprocess.run(command, capture_output=True, text=True)
+        assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+
+
 @pytest.fixture(scope="module")
 def program(place):
     """A generated MNIST network, built."""
@@ -33,9 +39,7 @@ def program(place):
     done = place.run("generate", "mnist_convnet", "-o", str(folder), "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert str(folder) in done.stdout and "cmake -S" in done.stdout
-    for command in (["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"], ["cmake", "--build", folder / "build", "-j2"]):
-        built = subprocess.run(command, capture_output=True, text=True)
-        assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    build(folder)
     return folder
 
 
@@ -79,6 +83,53 @@ def test_the_code_names_the_users_layers_shapes_and_bytes(program):
     assert "arena_bytes" in (program / "plan.hpp").read_text() and "conv1.weight" not in (program / "README.md").read_text()
 
 
+@pytest.fixture(scope="module")
+def trainer(place):
+    """A generated training step of a residual network with batch norms, built."""
+    if not (ROOT / ".venv" / "lib" / "libdnnl.so").exists():
+        pytest.skip("no oneDNN in strata's own environment")
+    folder = place.folder / "trainer"
+    done = place.run("generate", RESIDUAL, "-o", str(folder), "--threads", "1", "--train")
+    assert done.returncode == 0, done.stderr
+    build(folder)
+    return folder
+
+
+def test_a_training_step_has_the_loss_and_gradients_of_the_reference_and_notices_other_weights(trainer, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    network = trainer / "build" / "network"
+    done = subprocess.run([network, "--check", "--threads", "1"], capture_output=True, text=True)
+    gradients = sum(name.startswith("output/grad:") for name in load_file(trainer / "reference.safetensors"))
+    assert done.returncode == 0 and gradients >= 8 and f"{gradients + 1} of {gradients + 1} tensors equal" in done.stdout, done.stdout + done.stderr
+    tensors = {name: np.array(value) for name, value in load_file(trainer / "weights.safetensors").items()}
+    first = next(name for name in tensors if tensors[name].ndim == 4)
+    tensors[first][0] *= 1.1
+    save_file(tensors, tmp_path / "other.safetensors")
+    done = subprocess.run([network, "--check", "--weights", tmp_path / "other.safetensors"], capture_output=True, text=True)
+    assert done.returncode == 1 and "grad:" in done.stdout and "WRONG" in done.stdout
+
+
+def test_a_training_program_lowers_the_loss_and_saves_what_it_trained_by_pytorchs_names(trainer, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    saved = tmp_path / "trained.safetensors"
+    done = subprocess.run([trainer / "build" / "network", "--steps", "40", "--lr", "0.05", "--threads", "1", "--save", saved], capture_output=True, text=True)
+    losses = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and losses[-1] < 0.5 * losses[0], done.stdout + done.stderr
+    before, after = load_file(trainer / "weights.safetensors"), load_file(saved)
+    assert set(after) == set(before) and all(after[name].shape == before[name].shape and not np.array_equal(after[name], before[name]) for name in after)
+    assert {int(value) for name, value in after.items() if name.endswith("num_batches_tracked")} == {40}
+
+
+@pytest.mark.parametrize("words", [[], ["--steps"], ["--steps", "0"], ["--steps", "5", "--lr", "fast"], ["--chek"], ["--threads", "-1", "--check"]])
+def test_a_training_program_refuses_words_that_it_does_not_know(trainer, words):
+    done = subprocess.run([trainer / "build" / "network", *words], capture_output=True, text=True)
+    assert done.returncode == 2 and "--check | --steps N" in done.stderr
+
+
 def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(place, tmp_path):
     if not Path(os.environ.get("STRATA_LEVEL_BUILD", ""), "strata_generate").exists():
         pytest.skip("the level static is not built")
@@ -109,7 +160,8 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
     assert wrong.returncode == 1 and "nowhere.safetensors cannot be read" in wrong.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--target", "libtorch", "--tune"], "no kernels to choose from"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
+                                                 (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])
 def test_refuses_bad_options_before_anything_starts(arguments, says, place, tmp_path):
     (tmp_path / "full").mkdir()

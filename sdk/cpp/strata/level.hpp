@@ -105,6 +105,8 @@ class Stopwatch {
 
 // Tells the SDK that the phase (forward, loss, backward, update; docs/protocol.md, profile) is over.
 using PhaseEnded = std::function<void(std::string_view phase)>;
+// A phase that a level cannot tell from others, and which these are, itself among them.
+using JoinedPhases = std::map<std::string, std::vector<std::string>>;
 // Tensors by name, those of docs/protocol.md, state.
 using State = std::vector<std::pair<std::string, HostTensor>>;
 
@@ -158,6 +160,7 @@ struct Level : Iterated {
   virtual void load_state(const SafeTensors& state);
   // run() in training mode, saying where phases end.
   virtual void run_marked(const PhaseEnded& ended);
+  virtual JoinedPhases joined_phases() const { return {}; }
   // The clock that times this level's phases. Default: the host's.
   virtual std::unique_ptr<Stopwatch> stopwatch() const;
 

@@ -112,7 +112,9 @@ json Worker::profile(const json& request) {
     if (index == wanted.front()) note_first(std::accumulate(times.begin(), times.end(), std::int64_t{0}));
   }
   json result{{"phases", phases}};
-  if (on_device_) result["joined"] = {{"to_device", {"input", "to_device"}}};
+  auto joined = level().joined_phases();
+  if (on_device_) joined["to_device"] = {"input", "to_device"};
+  if (!joined.empty()) result["joined"] = joined;
   return result;
 }
 

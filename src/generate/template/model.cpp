@@ -1,61 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of model.h on the program that the stages build.
-#include "model.h"
+#include "model.hpp"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
-#include <exception>
-#include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
-
-#include "plan.hpp"
-
-// a name is filled in
-// clang-format off
-namespace network = @namespace@;
-// clang-format on
 
 namespace {
-
-thread_local std::string error;
-
-// Runs `work`; what it throws becomes the thread's error, and `failed` the result.
-template <class Result, class Work>
-Result guarded(Result failed, const Work& work) {
-  try {
-    return work();
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-    return failed;
-  }
-}
-
-ModelTensor tensor_of(const network::Port& port) {
-  ModelTensor tensor{port.name, port.shape.rank, {}, port.shape.elements()};
-  for (int i = 0; i < port.shape.rank; ++i) tensor.extents[i] = port.shape[i];
-  return tensor;
-}
-
-template <std::size_t count>
-std::vector<ModelTensor> tensors_of(const network::Port (&ports)[count]) {
-  std::vector<ModelTensor> tensors;
-  for (const auto& port : ports) tensors.push_back(tensor_of(port));
-  return tensors;
-}
-
-const ModelTensor* at(const std::vector<ModelTensor>& tensors, int number) {
-  return number >= 0 && number < static_cast<int>(tensors.size()) ? &tensors[static_cast<std::size_t>(number)]
-                                                                  : nullptr;
-}
-
-std::vector<kit::Extent> output_elements() {
-  std::vector<kit::Extent> all;
-  for (const auto& port : network::outputs) all.push_back(port.shape.elements());
-  return all;
-}
 
 const char* instructions() {
   const auto isa = dnnl_get_effective_cpu_isa();
@@ -65,12 +17,6 @@ const char* instructions() {
 }
 
 }  // namespace
-
-struct Model {
-  kit::Program program{network::arena_bytes, static_cast<int>(std::size(network::inputs)), output_elements()};
-  int threads = 0;
-  std::string profile;
-};
 
 const char* model_name(void) {
   return network::name;
@@ -86,7 +32,7 @@ const char* model_library(void) {
 }
 
 const char* model_error(void) {
-  return error.c_str();
+  return model_failure.c_str();
 }
 int model_input_count(void) {
   return static_cast<int>(std::size(network::inputs));
@@ -97,12 +43,12 @@ int model_output_count(void) {
 
 const ModelTensor* model_input(int number) {
   static const auto all = tensors_of(network::inputs);
-  return at(all, number);
+  return tensor_at(all, number);
 }
 
 const ModelTensor* model_output_tensor(int number) {
   static const auto all = tensors_of(network::outputs);
-  return at(all, number);
+  return tensor_at(all, number);
 }
 
 Model* model_create(int threads) {

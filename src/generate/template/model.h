@@ -8,6 +8,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* All else is hidden, so that a process can hold several networks. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 typedef struct Model Model;
 
@@ -51,6 +55,9 @@ ModelFacts model_facts(const Model* model);
 /* A line for each call: least microseconds of `rounds` runs, layer, kernel. Valid until the next call of it. */
 const char* model_profile(Model* model, int rounds);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The level onednn in mode train, against eager in this process: losses, gradients, optimiser, statistics, dropout, state, phases; every backward rule on odd shapes."""
+"""The levels on the captured graph, onednn and static, in mode train, against eager in this process: losses, gradients, optimiser, statistics, dropout, state, phases; every backward rule on odd shapes."""
 from __future__ import annotations
 
 import copy
@@ -14,9 +14,9 @@ import torch
 import train_bundle
 import training
 from backward_networks import NETWORKS
-from client import ROOT, Failed, Worker, level_folder
+from client import ROOT, Failed, Worker, level_folder, prepare
 from safetensors.numpy import load_file
-from test_cpp_levels import BUILD, PRIMITIVES
+from test_cpp_levels import BUILD, PRIMITIVES, STATIC
 from train_bundle import SGD, Eager, load_state, losses, start, state
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
@@ -60,16 +60,37 @@ def make(folder: Path, name: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """trained(bundle name) -> a worker with the network, dropout off, started afresh by `weights` and the case's optimiser."""
+def made(tmp_path_factory):
+    """made(name) -> the bundle, captured once."""
     bundles: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in bundles:
+            bundles[name] = make(tmp_path_factory.mktemp(name) / "bundle", name)
+        return bundles[name]
+
+    return get
+
+
+def prepared(level: str, bundle: Path, cache: Path) -> Path:
+    if level == "static":
+        assert prepare(level, bundle, cache) == {"ok": True}
+    return cache
+
+
+@pytest.fixture(scope="module", params=["onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built"))])
+def level(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def trained(level, made, tmp_path_factory):
+    """trained(bundle name) -> a worker with the network, dropout off, started afresh by `weights` and the case's optimiser."""
     workers: dict[str, Worker] = {}
 
     def get(name: str) -> Worker:
-        if name not in bundles:
-            bundles[name] = make(tmp_path_factory.mktemp(name) / "bundle", name)
         if name not in workers:
-            workers[name] = Worker("onednn", bundles[name], threads=1)
+            workers[name] = Worker(level, made(name), prepared(level, made(name), tmp_path_factory.mktemp(f"{level}-{name}")), threads=1)
             start(workers[name])
         worker = workers[name]
         worker.ask("set_optimiser", optimiser=SGD)
@@ -128,8 +149,8 @@ def test_trains_a_residual_network_with_its_statistics(trained):
 
 
 @pytest.mark.parametrize("name", ["train_tiny", "train_mnist"])
-def test_gradients_statistics_and_loss_lie_within_the_proofs_bound(name, bundles):
-    with Worker("onednn", bundles(name)) as worker:
+def test_gradients_statistics_and_loss_lie_within_the_proofs_bound(name, level, bundles, tmp_path):
+    with Worker(level, bundles(name), prepared(level, bundles(name), tmp_path)) as worker:
         worker.load()
         for weights in ("timed", "probe1", "probe2"):
             times = training.times_bound(training.probe(worker, weights), bundles(name), weights)
@@ -219,10 +240,13 @@ def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained)
     assert np.linalg.norm(worker.prove([1])["1/output"] - truth) < NEAR * np.linalg.norm(truth)
 
 
-def test_profile_splits_steps_into_phases_and_they_count(trained):
+def test_profile_splits_steps_into_phases_and_they_count(level, trained):
     worker = trained("mnist")
     answer = worker.ask("profile", iterations=3, indices=[1, 0, 2])
-    assert set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"} and "joined" not in answer
+    if level == "static":  # a parameter is updated as soon as its gradient is there
+        assert set(answer["phases"]) == {"input", "forward", "loss", "backward"} and answer["joined"] == {"backward": ["backward", "update"]}
+    else:
+        assert set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"} and "joined" not in answer
     assert all(len(times) == 3 and min(times) > 0 for times in answer["phases"].values())
     expected = Eager(worker.bundle)
     for index in (1, 0, 2):
@@ -266,7 +290,7 @@ def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_pa
     assert facts["contiguous"]["reorders"] > facts["default"]["reorders"] > 0
 
 
-def test_says_that_it_trains():
-    written = json.loads((level_folder("onednn") / "level.json").read_text())
-    with Worker("onednn") as worker:
+def test_says_that_it_trains(level):
+    written = json.loads((level_folder(level) / "level.json").read_text())
+    with Worker(level) as worker:
         assert worker.ask("hello")["modes"] == written["modes"] == ["infer", "train"]

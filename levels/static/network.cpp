@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "strata/bundle.hpp"
+
+namespace strata::static_program {
+namespace fs = std::filesystem;
+
+std::unique_ptr<Generated> opened(const fs::path& library) {
+  if (!fs::exists(library))
+    throw Failure("failed", fmt::format("{} is missing", library.string()), "the level's prepare command makes it");
+  try {
+    return std::make_unique<Generated>(library);
+  } catch (const std::runtime_error& error) {
+    throw Failure("failed", error.what(), "remove its folder; it is made again");
+  }
+}
+
+Network::Network(const Generated& program, int threads, const std::vector<Declared>& outputs)
+    : program_(&program), model_(program.create(threads), program.destroy) {
+  if (model_ == nullptr) throw failure();
+  for (const auto& wanted : outputs) {
+    int number = 0;
+    while (number < program.output_count() && wanted.name != program.output_tensor(number)->name) ++number;
+    if (number == program.output_count())
+      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
+                    "leave --deep out for this level");
+    outputs_.emplace_back(wanted, number);
+  }
+}
+
+void Network::load(const fs::path& weights, const fs::path& constants) {
+  if (program_->load(model_.get(), weights.c_str(), fs::exists(constants) ? constants.c_str() : nullptr) != 0)
+    throw failure();
+}
+
+void Network::set_input(std::span<const HostTensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    program_->set_input(model_.get(), static_cast<int>(i), reinterpret_cast<const float*>(inputs[i].view.data));
+}
+
+void Network::run() {
+  if (program_->run(model_.get()) != 0) throw failure();
+}
+
+void Network::outputs(std::vector<HostTensor>& results) const {
+  results.clear();
+  for (const auto& [declared, number] : outputs_) {
+    auto& result = results.emplace_back(allocate(declared.dtype, declared.shape));
+    std::memcpy(writable(result), program_->output(model_.get(), number), result.view.bytes);
+  }
+}
+
+Failure Network::failure() const {
+  const std::string what = program_->error();
+  const bool no_memory = what.find("bad_alloc") != std::string::npos;
+  const bool has_nan = what.find("holds NaN") != std::string::npos;
+  if (no_memory) return {"out_of_memory", "the host has no memory left"};
+  return {has_nan ? "unsupported" : "failed", what, has_nan ? "give weights without NaN, or use another level" : ""};
+}
+
+}  // namespace strata::static_program

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case of mode train: the generated training step, its state, and the forward pass in eval mode, which is a program
+// of its own that gets the trained weights when the mode changes.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "network.hpp"
+#include "strata/level.hpp"
+#include "train/training.h"
+
+namespace strata::static_program {
+
+// The functions of training.h beside those of model.h.
+struct GeneratedTraining : Generated {
+  explicit GeneratedTraining(const std::filesystem::path& file);
+  decltype(model_state_count)* state_count;
+  decltype(model_state)* state;
+  decltype(model_state_is_count)* state_is_count;
+  decltype(model_read)* read;
+  decltype(model_write)* write;
+  decltype(model_read_momentum)* read_momentum;
+  decltype(model_write_momentum)* write_momentum;
+  decltype(model_drop_momentum)* drop_momentum;
+  decltype(model_set_optimiser)* set_optimiser;
+  decltype(model_set_dropout)* set_dropout;
+  decltype(model_set_labels)* set_labels;
+  decltype(model_run_phase)* run_phase;
+};
+
+// Functions as in strata::Level; all throw Failure.
+class Training {
+ public:
+  // `folder`: of the artefact, with network.so and evaluation.so.
+  Training(const std::filesystem::path& folder, int threads, std::vector<Declared> outputs);
+
+  void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
+  State state() const;
+  void load_state(const SafeTensors& state);
+  void set_mode(bool training, bool dropout);
+  void set_optimiser(const Sgd& sgd);
+  void set_rate(double rate);
+
+  // Inputs of the network, and in training mode the labels.
+  void set_input(std::span<const HostTensor> inputs);
+  void run();
+  void run_marked(const PhaseEnded& ended);
+  void outputs(std::vector<HostTensor>& results) const;
+
+  const Generated& program() const { return program_; }
+  const Network& network() const { return *network_; }
+
+ private:
+  void send_optimiser();
+  void evaluate_with_present_weights();
+  bool changes(const std::string& name) const;  // a step changes it
+  HostTensor present(int number) const;         // of the state
+
+  GeneratedTraining program_;
+  std::optional<Network> network_;
+  std::filesystem::path folder_, constants_;
+  std::vector<Declared> outputs_;
+  int threads_;
+  Sgd sgd_;
+  bool training_ = true;
+  std::unique_ptr<Generated> evaluation_program_;  // once the mode was eval
+  std::optional<Network> evaluation_;
+  std::map<std::string, HostTensor> unread_;  // floating-point tensors of the weight set that a step does not change
+};
+
+}  // namespace strata::static_program

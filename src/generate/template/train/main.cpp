@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains the network on the stored batch, or compares one step's loss and gradients with the stored reference.
+//   network --check | --steps N | --profile   [--weights FILE] [--threads N]
+//   of --steps: [--lr RATE] [--momentum M] [--weight-decay W] [--nesterov] [--save FILE]
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kit/safetensors.hpp"
+#include "training.h"
+
+#ifndef NETWORK_FOLDER
+#define NETWORK_FOLDER "."
+#endif
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const std::string folder = NETWORK_FOLDER;
+
+struct Choice {
+  std::string what, weights = folder + "/weights.safetensors", save;
+  int threads = 0, steps = 0;
+  float rate = 0.01F, momentum = 0.9F, decay = 1e-4F;
+  bool nesterov = false;
+};
+
+struct Close {
+  void operator()(Model* model) const { model_destroy(model); }
+};
+using Network = std::unique_ptr<Model, Close>;
+
+void need(bool done) {
+  if (!done) throw std::runtime_error(model_error());
+}
+
+const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name) {
+  const auto* found = file.find(name);
+  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the tensor '" + name + "'");
+  return *found;
+}
+
+// With its weights, and input and labels of the reference, which stays open with the file.
+Network open_network(const Choice& choice, const kit::SafeTensors& reference) {
+  Network network(model_create(choice.threads));
+  need(network != nullptr);
+  const std::string constants = folder + "/constants.safetensors";
+  const bool has_constants = std::ifstream(constants).good();
+  need(model_load(network.get(), choice.weights.c_str(), has_constants ? constants.c_str() : nullptr) == 0);
+  for (int i = 0; i < model_input_count(); ++i) {
+    const auto& input = tensor_of(reference, std::string("input/") + model_input(i)->name);
+    if (input.bytes != static_cast<std::size_t>(model_input(i)->elements) * sizeof(float))
+      throw std::runtime_error(reference.path() + ": the input does not fit the network");
+    model_set_input(network.get(), i, reinterpret_cast<const float*>(input.data));
+  }
+  model_set_labels(network.get(), reinterpret_cast<const int64_t*>(tensor_of(reference, "labels").data));
+  return network;
+}
+
+// ||got - wanted||
+double distance(const float* got, const kit::FileTensor& wanted) {
+  double difference = 0;
+  for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
+    double value = 0;
+    std::memcpy(&value, wanted.data + i * sizeof value, sizeof value);
+    difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
+  }
+  return std::sqrt(difference);
+}
+
+bool is_equal(const kit::SafeTensors& reference, const std::string& name, const float* got) {
+  double bound = 0;
+  std::memcpy(&bound, tensor_of(reference, "bound/" + name).data, sizeof bound);
+  const double off = distance(got, tensor_of(reference, "output/" + name));
+  if (off <= bound) return true;
+  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, bound);
+  return false;
+}
+
+// The momentum after a first step without decay is the gradient.
+int check(const Choice& choice) {
+  const kit::SafeTensors reference(folder + "/reference.safetensors");
+  const Network network = open_network(choice, reference);
+  model_set_optimiser(network.get(), 0, 0.5F, 0, 0, 0);
+  model_set_dropout(network.get(), 0);
+  need(model_run(network.get()) == 0);
+  int compared = 1, wrong = is_equal(reference, "loss", model_output(network.get(), 0)) ? 0 : 1;
+  for (int i = 0; i < model_state_count(); ++i) {
+    const auto& one = *model_state(i);
+    const auto name = std::string("grad:") + one.name;
+    if (reference.find("output/" + name) == nullptr) continue;
+    std::vector<float> gradient(static_cast<std::size_t>(one.elements));
+    const bool has = model_read_momentum(network.get(), one.name, gradient.data()) == 0;
+    if (!has) std::printf("%s: there is none: WRONG\n", name.c_str());
+    wrong += has && is_equal(reference, name, gradient.data()) ? 0 : 1;
+    ++compared;
+  }
+  double least = 1e300;
+  for (int i = 0; i < 10; ++i) {
+    const auto begin = Clock::now();
+    need(model_run(network.get()) == 0);
+    least = std::min(least, std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+  }
+  const ModelFacts facts = model_facts(network.get());
+  std::printf("%d of %d tensors equal the float64 reference: the loss and every gradient\n", compared - wrong,
+              compared);
+  std::printf(
+      "least of 10 steps %.3f ms with %d threads, %d calls, %s; arena %lld bytes (no plan can go below %lld), weights "
+      "and momentum %lld\n",
+      least, facts.threads, facts.calls, model_library(), static_cast<long long>(facts.arena_bytes),
+      static_cast<long long>(facts.least_arena_bytes), static_cast<long long>(facts.weight_bytes));
+  return wrong == 0 ? 0 : 1;
+}
+
+// Parameters, statistics and counts, as a safetensors file: a header in JSON, then the bytes.
+void save(const Model* network, const std::string& path) {
+  std::string header = "{", bytes;
+  for (int i = 0; i < model_state_count(); ++i) {
+    const auto& one = *model_state(i);
+    const bool count = model_state_is_count(i) != 0;
+    std::string data(static_cast<std::size_t>(one.elements) * (count ? sizeof(int64_t) : sizeof(float)), '\0');
+    need(model_read(network, one.name, data.data()) == 0);
+    std::string shape;
+    for (int d = 0; d < one.rank; ++d) shape += (d == 0 ? "" : ",") + std::to_string(one.extents[d]);
+    header += std::string(i == 0 ? "" : ",") + "\"" + one.name + "\":{\"dtype\":\"" + (count ? "I64" : "F32") +
+              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(bytes.size()) + "," +
+              std::to_string(bytes.size() + data.size()) + "]}";
+    bytes += data;
+  }
+  header += "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::ofstream out(path, std::ios::binary);
+  const auto size = static_cast<std::uint64_t>(header.size());
+  out.write(reinterpret_cast<const char*>(&size), sizeof size);
+  if (!(out << header << bytes).flush()) throw std::runtime_error("cannot write " + path);
+}
+
+int train(const Choice& choice) {
+  const kit::SafeTensors reference(folder + "/reference.safetensors");
+  const Network network = open_network(choice, reference);
+  model_set_optimiser(network.get(), choice.rate, choice.momentum, 0, choice.decay, choice.nesterov ? 1 : 0);
+  const int every = std::max(1, choice.steps / 10);
+  for (int step = 1; step <= choice.steps; ++step) {
+    need(model_run(network.get()) == 0);
+    if (step % every == 0 || step == choice.steps || step == 1)
+      std::printf("step %d: loss %.6f\n", step, static_cast<double>(*model_output(network.get(), 0)));
+  }
+  if (!choice.save.empty()) save(network.get(), choice.save);
+  return 0;
+}
+
+int profile(const Choice& choice) {
+  const kit::SafeTensors reference(folder + "/reference.safetensors");
+  const Network network = open_network(choice, reference);
+  need(model_run(network.get()) == 0);
+  std::fputs(model_profile(network.get(), 20), stdout);
+  return 0;
+}
+
+int usage(const char* program, const std::string& why) {
+  std::fprintf(stderr,
+               "%s%s%s --check | --steps N | --profile   [--weights FILE] [--threads N] [--lr RATE] [--momentum M] "
+               "[--weight-decay W] [--nesterov] [--save FILE]\n",
+               why.c_str(), why.empty() ? "" : "\n", program);
+  return 2;
+}
+
+// A number within [low, high]; false: it is none.
+template <class Number>
+bool read(const char* word, double low, double high, Number& into) {
+  char* end = nullptr;
+  const double number = std::strtod(word, &end);
+  if (end == word || *end != '\0' || !(number >= low && number <= high)) return false;
+  into = static_cast<Number>(number);
+  return true;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  Choice choice;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--check" || word == "--profile") {
+      choice.what = word;
+      continue;
+    }
+    if (word == "--nesterov") {
+      choice.nesterov = true;
+      continue;
+    }
+    if (i + 1 == count) return usage(words[0], "not understood, or without a value: " + word);
+    const char* value = words[++i];
+    bool good = true;
+    if (word == "--weights")
+      choice.weights = value;
+    else if (word == "--save")
+      choice.save = value;
+    else if (word == "--threads")
+      good = read(value, 1, 4096, choice.threads);
+    else if (word == "--lr")
+      good = read(value, 0, 1e6, choice.rate);
+    else if (word == "--momentum")
+      good = read(value, 0, 1, choice.momentum);
+    else if (word == "--weight-decay")
+      good = read(value, 0, 1e6, choice.decay);
+    else if (word == "--steps") {
+      choice.what = word;
+      good = read(value, 1, 1e9, choice.steps);
+    } else
+      return usage(words[0], "not understood: " + word);
+    if (!good) return usage(words[0], word + " " + value + ": not a number that it can have");
+  }
+  if (choice.what.empty()) return usage(words[0], "");
+  try {
+    return choice.what == "--check" ? check(choice) : choice.what == "--steps" ? train(choice) : profile(choice);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

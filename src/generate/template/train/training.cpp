@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of training.h on the program that the stages build.
+#include "training.h"
+
+#include "model.hpp"
+
+int model_state_count(void) {
+  return static_cast<int>(std::size(network::state));
+}
+
+const ModelTensor* model_state(int number) {
+  static const auto all = tensors_of(network::state);
+  return tensor_at(all, number);
+}
+
+int model_state_is_count(int number) {
+  return model_state(number) != nullptr && network::state[number].is_count ? 1 : 0;
+}
+
+int model_read(const Model* model, const char* name, void* data) {
+  return guarded(-1, [&] { return model->program.read(name, data) ? 0 : -1; });
+}
+int model_write(Model* model, const char* name, const void* data) {
+  return guarded(-1, [&] { return model->program.write(name, data) ? 0 : -1; });
+}
+int model_read_momentum(const Model* model, const char* name, float* data) {
+  return guarded(-1, [&] { return model->program.read_momentum(name, data) ? 0 : -1; });
+}
+int model_write_momentum(Model* model, const char* name, const float* data) {
+  return guarded(-1, [&] { return model->program.write_momentum(name, data) ? 0 : -1; });
+}
+void model_drop_momentum(Model* model) {
+  model->program.drop_momentum();
+}
+
+void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov) {
+  model->program.set_optimiser({rate, momentum, dampening, weight_decay, nesterov != 0});
+}
+void model_set_dropout(Model* model, int on) {
+  model->program.set_dropout(on != 0);
+}
+void model_set_labels(Model* model, const int64_t* labels) {
+  model->program.set_labels(labels);
+}
+
+int model_run_phase(Model* model, int phase) {
+  return guarded(-1, [&] {
+    model->program.run_phase(phase);
+    return 0;
+  });
+}

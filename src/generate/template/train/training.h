@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+   What a training step of model.h's network adds to it. A step is its phases in their order, or model_run: forward,
+   loss, backward; each parameter is updated within the last one, as soon as its gradient is known. The only output is
+   the loss. */
+#ifndef TRAINING_H
+#define TRAINING_H
+
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* What a step changes: parameters and statistics, and counts of steps, which are one int64. */
+int model_state_count(void);
+const ModelTensor* model_state(int number);
+int model_state_is_count(int number);
+/* By name; contiguous. 0, or -1 where there is no such. */
+int model_read(const Model* model, const char* name, void* data);
+int model_write(Model* model, const char* name, const void* data);
+/* The momentum of a parameter; -1 too where it has none, since none was written and no step was made. */
+int model_read_momentum(const Model* model, const char* name, float* data);
+int model_write_momentum(Model* model, const char* name, const float* data);
+void model_drop_momentum(Model* model);
+
+/* SGD as PyTorch defines it; from the next step on. */
+void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov);
+void model_set_dropout(Model* model, int on);
+/* One class a row of the batch; must live until the step has ended. */
+void model_set_labels(Model* model, const int64_t* labels);
+/* 0 forward, 1 loss, 2 backward and update. 0, or -1 on failure. */
+int model_run_phase(Model* model, int phase);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif
