@@ -23,6 +23,8 @@ class Compile(TorchLevel):
 
             inductor.freezing = True
         super().load(job)
+        if self.variant == "channels_last":
+            self.go_channels_last()
         options = {"dynamic": None if job.dynamic else False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
         self.runner = torch.compile(self.runner, **options)
         if job.trains:
@@ -98,7 +100,7 @@ class Compile(TorchLevel):
         found = compiler_report()
         for one in found["graph_breaks"]:
             print(f"graph break at {one['where']}: {one['reason']}", file=sys.stderr)
-        changed = {"layout": "any", "freezing": self.variant == "freezing", "graph": "compiled", "graphs": found["graphs"], "graph_breaks": sum(dynamo.counters["graph_break"].values()),
+        changed = {"layout": "channels_last" if self.variant == "channels_last" else "any", "freezing": self.variant == "freezing", "graph": "compiled", "graphs": found["graphs"], "graph_breaks": sum(dynamo.counters["graph_break"].values()),
                    "compile": found}
         return super().settings() | changed | ({"autotune": True} if self.variant == "max-autotune" else {})
 

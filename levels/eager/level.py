@@ -19,16 +19,12 @@ class Eager(TorchLevel):
     def load(self, job: Job) -> None:
         super().load(job)
         if self.variant == "channels_last":
-            self.set_input = self.set_channels_last
+            self.go_channels_last()
         elif self.variant == "fused":
             self.optimiser_options = {"fused": True}
         elif self.variant == "cudagraph":
             self.capture_graph()
             self.set_input, self.run = self.set_static, self.replay
-
-    def build_module(self, job: Job) -> torch.nn.Module:
-        module = super().build_module(job)
-        return module.to(memory_format=torch.channels_last) if self.variant == "channels_last" else module
 
     def settings(self) -> dict[str, Any]:
         changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "traced"}}
@@ -38,18 +34,6 @@ class Eager(TorchLevel):
         if self.variant == "cudagraph":
             raise UnsupportedError("a recorded CUDA graph has one set of inputs and outputs", "eager serves several clients")
         return super().clients(count, threads)
-
-    # -- channels_last -----------------------------------------------------------------------------------------------------------------------
-
-    def set_channels_last(self, inputs: tuple[Tensor, ...]) -> None:
-        """The caller's tensors are contiguous, so that bringing them into the layout is part of the iteration."""
-        TorchLevel.set_input(self, inputs)
-        self.inputs = tuple(self.as_channels_last(x) for x in self.inputs)
-        self.named = {name: self.as_channels_last(x) for name, x in self.named.items()}
-
-    @staticmethod
-    def as_channels_last(x: Tensor) -> Tensor:
-        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and x.is_floating_point() else x
 
     # -- cudagraph ---------------------------------------------------------------------------------------------------------------------------
 

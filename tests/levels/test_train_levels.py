@@ -43,7 +43,7 @@ def tiny(request, running) -> Worker:
     return worker
 
 
-@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny") for level in LEVELS), ("eager", "train_mnist"), ("eager@channels_last", "train_mnist")])  # compiling takes long
+@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny") for level in LEVELS), ("eager", "train_mnist"), ("eager@channels_last", "train_mnist"), ("compile@channels_last", "train_mnist")])  # compiling takes long
 def test_loss_gradients_and_statistics_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
@@ -305,12 +305,12 @@ def test_a_training_fault_is_refused_in_a_case_of_inference(bundles):
 
 # ---------------------------------------------------------------------------------------------------- variants of inference, and what the compiler did
 
-@pytest.mark.parametrize("level", ["eager@channels_last", "compile@freezing", "compile@max-autotune"])
+@pytest.mark.parametrize("level", ["eager@channels_last", "compile@channels_last", "compile@freezing", "compile@max-autotune"])
 def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, running):
     from test_python_levels import envelope, error, reference
 
     worker, loaded = running(level, "in_place")
-    told = {"eager@channels_last": {"layout": "channels_last"}, "compile@freezing": {"freezing": True}, "compile@max-autotune": {"autotune": True, "freezing": False}}[level]
+    told = {"eager@channels_last": {"layout": "channels_last"}, "compile@channels_last": {"layout": "channels_last", "graph": "compiled"}, "compile@freezing": {"freezing": True}, "compile@max-autotune": {"autotune": True, "freezing": False}}[level]
     assert told.items() <= loaded["settings"].items()
     for weights in ("timed", "generic1", "generic2"):
         worker.ask("weights", weights=weights)

@@ -58,6 +58,16 @@ class TorchLevel(TorchTraining):
             inputs = tuple(tensor.clone() for tensor in inputs)
         self.inputs, self.named = self.split(inputs)
 
+    def go_channels_last(self) -> None:
+        """For a variant, after load(): weights stay in that layout; the caller's tensors are contiguous, so that bringing them into it is part of the iteration."""
+        self.module.to(memory_format=torch.channels_last)
+        self.set_input = self.set_channels_last
+
+    def set_channels_last(self, inputs: tuple[Tensor, ...]) -> None:
+        TorchLevel.set_input(self, inputs)
+        self.inputs = tuple(as_channels_last(x) for x in self.inputs)
+        self.named = {name: as_channels_last(x) for name, x in self.named.items()}
+
     def split(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], dict[str, Tensor]]:
         """Positional and keyword arguments."""
         if not any(self.keywords):
@@ -126,3 +136,7 @@ class TorchLevel(TorchTraining):
 
     def devices(self, declared: Sequence[str]) -> list[str]:
         return [device for device in declared if device != "cuda" or torch.cuda.is_available()]
+
+
+def as_channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and x.is_floating_point() else x
