@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.hpp"
 
-#include <fmt/format.h>
-
-#include <cstring>
 #include <set>
 
 #include "strata/bundle.hpp"
 
 namespace strata::onednn {
 namespace {
-
-constexpr const char* weight_prefix = "weight:";
-constexpr const char* momentum_prefix = "momentum:";
 
 primitives::Trainer made(const graph::Graph& network, graph::Loss loss, Layouts layouts) {
   auto training = graph::differentiate(network, loss);
@@ -24,12 +18,6 @@ primitives::Trainer made(const graph::Graph& network, graph::Loss loss, Layouts 
 
 HostTensor host_tensor(const graph::Value& value) {
   return allocate(std::string(graph::safetensors_name(value.type)), value.shape);
-}
-
-HostTensor copy_of(const TensorView& view) {
-  HostTensor copy = allocate(view.dtype, view.shape);
-  std::memcpy(writable(copy), view.data, view.bytes);
-  return copy;
 }
 
 }  // namespace
@@ -51,12 +39,9 @@ void Training::load(const SafeTensors& weights, const SafeTensors& constants) {
   constants_ = &constants;
   if (auto loaded = trainer_.load(weights, constants_); !loaded) throw failure_of(loaded.error());
   trainer_.drop_momentum();
-  unread_.clear();
   const auto known = this->weights();
   const std::set<std::string> read(known.begin(), known.end());
-  for (const auto& name : weights.names())
-    if (const auto& view = *weights.find(name); is_floating(view.dtype) && !read.contains(name))
-      unread_.emplace(name, copy_of(view));
+  unread_.load(weights, [&](const std::string& name) { return read.contains(name); });
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -68,7 +53,7 @@ State Training::state() const {
       auto& [name, tensor] = result.emplace_back(weight_prefix + one.name, host_tensor(graph().value(one.value)));
       trainer_.read(one, writable(tensor));
     }
-  for (const auto& [name, tensor] : unread_) result.emplace_back(weight_prefix + name, copy_of(tensor.view));
+  unread_.add_to(result);
   for (const auto& one : trainer_.with_momentum()) {
     auto& [name, tensor] = result.emplace_back(momentum_prefix + one.name, host_tensor(graph().value(one.value)));
     trainer_.read_momentum(one.name, writable(tensor));
@@ -77,15 +62,10 @@ State Training::state() const {
 }
 
 void Training::load_state(const SafeTensors& state) {
-  for (const auto& [name, tensor] : unread_) {
-    const auto* found = state.find(weight_prefix + name);
-    if (found == nullptr || found->dtype != tensor.view.dtype || found->shape != tensor.view.shape)
-      throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
-                                          weight_prefix, name));
-  }
+  unread_.check(state);
   if (auto loaded = trainer_.load(state, constants_, weight_prefix); !loaded) throw failure_of(loaded.error());
   if (auto loaded = trainer_.load_momentum(state, momentum_prefix); !loaded) throw failure_of(loaded.error());
-  for (auto& [name, tensor] : unread_) tensor = copy_of(*state.find(weight_prefix + name));
+  unread_.replace(state);
   if (!training_) evaluate_with_present_weights();
 }
 

@@ -12,7 +12,7 @@
 
 #include "network.hpp"
 #include "primitives/trainer.hpp"
-#include "strata/level.hpp"
+#include "strata/unread.hpp"
 
 namespace strata::onednn {
 
@@ -50,7 +50,7 @@ class Training {
   bool training_ = true;
   std::optional<Network> evaluation_;  // once the mode was eval
   const SafeTensors* constants_ = nullptr;
-  std::map<std::string, HostTensor> unread_;  // floating-point tensors of the weight set that no operation reads
+  Unread unread_;
 };
 
 }  // namespace strata::onednn

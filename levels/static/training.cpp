@@ -12,15 +12,6 @@ namespace strata::static_program {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* weight_prefix = "weight:";
-constexpr const char* momentum_prefix = "momentum:";
-
-HostTensor copy_of(const TensorView& view) {
-  HostTensor copy = allocate(view.dtype, view.shape);
-  std::memcpy(writable(copy), view.data, view.bytes);
-  return copy;
-}
-
 std::vector<std::int64_t> shape_of(const ModelTensor& tensor) {
   return {tensor.extents, tensor.extents + tensor.rank};
 }
@@ -69,13 +60,9 @@ void Training::load(const fs::path& weights, const fs::path& constants) {
   constants_ = constants;
   network_->load(weights, constants);
   program_.drop_momentum(network_->model());
-  unread_.clear();
   const auto file = SafeTensors::open(weights);
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
-  for (const auto& name : file->names()) {
-    const auto& view = *file->find(name);
-    if (!changes(name) && view.dtype == "F32") unread_.emplace(name, copy_of(view));
-  }
+  unread_.load(*file, [&](const std::string& name) { return changes(name); });
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -102,7 +89,7 @@ State Training::state() const {
     if (program_.read_momentum(network_->model(), tensor.name, reinterpret_cast<float*>(writable(momentum))) == 0)
       result.emplace_back(momentum_prefix + std::string(tensor.name), std::move(momentum));
   }
-  for (const auto& [name, tensor] : unread_) result.emplace_back(weight_prefix + name, copy_of(tensor.view));
+  unread_.add_to(result);
   return result;
 }
 
@@ -112,7 +99,7 @@ void Training::load_state(const SafeTensors& state) {
     if (found == nullptr) throw Failure("failed", fmt::format("{} lacks '{}{}'", state.where(), weight_prefix, name));
     return *found;
   };
-  for (const auto& [name, tensor] : unread_) static_cast<void>(needed(name, tensor.view.shape));
+  unread_.check(state);
   for (const auto& name : state.names())
     if (name.starts_with(momentum_prefix) && !changes(name.substr(std::strlen(momentum_prefix))))
       throw Failure("failed", fmt::format("{}: '{}' is of nothing that the step changes", state.where(), name));
@@ -125,7 +112,7 @@ void Training::load_state(const SafeTensors& state) {
     if (const auto* momentum = fitting(state, momentum_prefix + std::string(tensor.name), "F32", shape))
       program_.write_momentum(network_->model(), tensor.name, reinterpret_cast<const float*>(momentum->data));
   }
-  for (auto& [name, tensor] : unread_) tensor = copy_of(*state.find(weight_prefix + name));
+  unread_.replace(state);
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -142,9 +129,9 @@ void Training::evaluate_with_present_weights() {
   }
   State all;
   for (int i = 0; i < program_.state_count(); ++i) all.emplace_back(program_.state(i)->name, present(i));
-  for (const auto& [name, tensor] : unread_) all.emplace_back(name, copy_of(tensor.view));
   std::vector<std::pair<std::string, TensorView>> views;
   for (const auto& [name, tensor] : all) views.emplace_back(name, tensor.view);
+  for (const auto& [name, tensor] : unread_.tensors()) views.emplace_back(name, tensor.view);
   const TemporaryFile file;
   if (auto done = write_safetensors(file.path, views); !done) throw Failure("failed", done.error().what);
   evaluation_->load(file.path, constants_);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "network.hpp"
-#include "strata/level.hpp"
+#include "strata/unread.hpp"
 #include "train/training.h"
 
 namespace strata::static_program {
@@ -71,7 +70,7 @@ class Training {
   bool training_ = true;
   std::unique_ptr<Generated> evaluation_program_;  // once the mode was eval
   std::optional<Network> evaluation_;
-  std::map<std::string, HostTensor> unread_;  // floating-point tensors of the weight set that a step does not change
+  Unread unread_;
 };
 
 }  // namespace strata::static_program

@@ -6,16 +6,14 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kit/blocks.hpp"
 #include "kit/descent.hpp"
 #include "kit/training.hpp"
-#include "kit/vector.hpp"
 
 namespace kit {
 namespace {
 
 using namespace kernels;
-
-constexpr Layout own_layout = kBlock == 16 ? Layout::blocked16 : Layout::blocked8;
 
 // An image batch in blocks: the elements of block c of image n begin at (n blocks + c) pixels kBlock.
 struct Image {

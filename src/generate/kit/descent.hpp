@@ -53,4 +53,12 @@ inline void descend_all(Internals& in, int number, const float* gradient) {
   one.has_momentum = one.has_momentum || !rates.plain;
 }
 
+// A parameter's update as a call; the gradient lies as its home does.
+struct Descent {
+  Internals* in;
+  int weight;
+  memory gradient;
+  void operator()() const { descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle())); }
+};
+
 }  // namespace kit

@@ -44,14 +44,6 @@ dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& h
           plain_attributes()};
 }
 
-// A parameter's update from a gradient in scratch memory.
-struct Update {
-  Internals* in;
-  int weight;
-  memory gradient;
-  void operator()() const { descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle())); }
-};
-
 // The gradient lies as the library gives it; the update needs it as the parameter's home has it.
 void add_update(Internals& in, Weight weight, memory gradient) {
   const auto& home = in.home_of(weight);
@@ -60,7 +52,7 @@ void add_update(Internals& in, Weight weight, memory gradient) {
     in.add_reorder(gradient, same);
     gradient = same;
   }
-  in.add_own(Update{&in, weight.number, gradient}, false, "kit:sgd");
+  in.add_own(Descent{&in, weight.number, gradient}, false, "kit:sgd");
 }
 
 }  // namespace
@@ -98,7 +90,7 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
                              .right = rows_of_pixels(program, how.source),
                              .result = gradient,
                              .left_transposed = true});
-    in.add_own(Update{&in, how.weight.number, in.handle(gradient, home)}, false, "kit:sgd");
+    in.add_own(Descent{&in, how.weight.number, in.handle(gradient, home)}, false, "kit:sgd");
     return;
   }
   const auto dims = grouped(how.shape, how.groups);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kit/vector.hpp"
+#include "kit/blocks.hpp"
 
 namespace kit {
 namespace {
@@ -47,10 +47,9 @@ void add_first_pixel(Internals& in, const Tensor& from, const Tensor& to, const 
 
 bool gives_one_pixel(const Tensor& image, const Shape& weight, const Tensor& result, const Shape& before,
                      Extent groups) {
-  constexpr Layout own = kernels::kBlock == 16 ? Layout::blocked16 : Layout::blocked8;
   const bool point = pixels_of(weight) == 1 && pixels_of(result.shape) == 1 && groups == 1 &&
                      std::all_of(before.begin(), before.end(), [](Extent one) { return one == 0; });
-  return point && image.layout == own && result.layout == own && weight[0] % kernels::kBlock == 0 &&
+  return point && image.layout == own_layout && result.layout == own_layout && weight[0] % kernels::kBlock == 0 &&
          weight[1] % kernels::kBlock == 0;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "kit/blocks.hpp"
 #include "kit/direct.hpp"
 #include "kit/internals.hpp"
 #include "kit/operations.hpp"
@@ -17,8 +18,6 @@ namespace {
 using kernels::Activation;
 using kernels::Direct;
 using kernels::Winograd;
-
-constexpr Layout own_layout = kernels::kBlock == 16 ? Layout::blocked16 : Layout::blocked8;
 
 int number(Extent extent) {
   if (extent < 0 || extent > std::numeric_limits<int>::max()) throw std::length_error("an extent beyond 32 bits");

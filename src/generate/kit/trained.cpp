@@ -28,13 +28,6 @@ float* bytes_of(const Internals& in, int place) {
   return reinterpret_cast<float*>(in.weight_memory.get() + in.stored[static_cast<std::size_t>(place)].offset);
 }
 
-struct Descent {
-  Internals* in;
-  int weight;
-  memory gradient;
-  void operator()() const { descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle())); }
-};
-
 struct Count {
   std::int64_t* count;
   void operator()() const { ++*count; }

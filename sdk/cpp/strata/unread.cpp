@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strata/unread.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "strata/bundle.hpp"
+
+namespace strata {
+
+HostTensor copy_of(const TensorView& view) {
+  HostTensor copy = allocate(view.dtype, view.shape);
+  std::memcpy(writable(copy), view.data, view.bytes);
+  return copy;
+}
+
+void Unread::load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known) {
+  tensors_.clear();
+  for (const auto& name : weights.names())
+    if (const auto& view = *weights.find(name); is_floating(view.dtype) && !known(name))
+      tensors_.emplace(name, copy_of(view));
+}
+
+void Unread::add_to(State& state) const {
+  for (const auto& [name, tensor] : tensors_) state.emplace_back(weight_prefix + name, copy_of(tensor.view));
+}
+
+void Unread::check(const SafeTensors& state) const {
+  for (const auto& [name, tensor] : tensors_) {
+    const auto* found = state.find(weight_prefix + name);
+    if (found == nullptr || found->dtype != tensor.view.dtype || found->shape != tensor.view.shape)
+      throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
+                                          weight_prefix, name));
+  }
+}
+
+void Unread::replace(const SafeTensors& state) {
+  for (auto& [name, tensor] : tensors_) tensor = copy_of(*state.find(weight_prefix + name));
+}
+
+}  // namespace strata
