@@ -196,3 +196,13 @@ def test_shipped_models_have_the_parameters_that_their_folders_state():
         for name, count in json.loads(path.read_text(encoding="utf-8"))["parameters"].items():
             with torch.device("meta"):
                 assert sum(p.numel() for p in build_model(name).module.parameters()) == count
+
+
+def test_weights_load_into_modules_that_ask_for_their_version():
+    """torchvision's MNASNet refuses a state without one."""
+    from strata_sdk.models import load_weights
+
+    module = build_model("mnasnet0_5", 0).module
+    weights = {name: torch.full_like(value, 0.25) if value.is_floating_point() else value for name, value in module.state_dict().items()}
+    load_weights(module, weights, "weights.safetensors")
+    assert all(torch.equal(value, weights[name]) for name, value in module.state_dict().items())

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import traceback
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,9 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
         if value.shape != tensors[name].shape:
             raise ModelError("usage", f"the weights {source} do not fit the model: {name} has shape {list(tensors[name].shape)}, the model needs {list(value.shape)}",
                              "save model.state_dict() of the same model")
-    module.load_state_dict(dict(tensors), strict=False)
+    state = OrderedDict(tensors)
+    state._metadata = getattr(module.state_dict(), "_metadata", None)  # versions of modules, without which some refuse (torchvision's MNASNet)
+    module.load_state_dict(state, strict=False)
 
 
 # ---------------------------------------------------------------------------------------------------- inputs and outputs
