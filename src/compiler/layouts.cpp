@@ -190,6 +190,12 @@ std::vector<LayoutOption> layout_options(const Program& program, const Step& ste
   return all;
 }
 
+int bound_operand(const Step& step) {
+  for (const char* name : {"workspace", "mask"})
+    if (step.node.op.starts_with("strata.") && step.node.find(name) != nullptr) return step.node.tensor(name);
+  return -1;
+}
+
 std::int64_t reorder_bytes(const Program& program) {
   std::int64_t total = 0;
   for (const auto& step : program.steps)

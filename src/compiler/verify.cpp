@@ -9,6 +9,7 @@
 
 #include "compiler/kernels.hpp"
 #include "compiler/kinds.hpp"
+#include "compiler/layouts.hpp"
 #include "compiler/lifetimes.hpp"
 #include "compiler/uses.hpp"
 
@@ -105,6 +106,12 @@ class Verifier {
     }
     for (const auto& post : step.posts)
       if (post.value >= 0) reads_alike(step, post.value);
+    if (const int bound = bound_operand(step); bound >= 0) {
+      const int result = written_with_.at(bound), gradient = step.node.tensor("gradient");
+      need(!has_layouts(p_.value(result)) ||
+               same_bytes(p_.value(result), p_.place(result).layout, p_.place(gradient).layout, p_.block),
+           "{} reads '{}', which was written in the order of another layout", where(step), name(bound));
+    }
     if (step.view) return view(step, operands.front());
     need(can_run(p_, step, step.kernel), "{} is given to the kernel {}, which cannot compute it", where(step),
          name_of(step.kernel));
@@ -121,6 +128,7 @@ class Verifier {
     }
     for (const int output : step.node.outputs) {
       hold(output);
+      written_with_[output] = step.node.outputs.front();
       if (const auto effect = changes_.find(output); effect != changes_.end()) changed_.insert(effect->second);
     }
   }
@@ -167,11 +175,12 @@ class Verifier {
 
   const Program& p_;
   int version_ = 0;
-  std::vector<int> holds_;      // by value: the version of its storage that is its content
-  std::map<int, int> now_;      // by storage: its version
-  std::set<int> given_;         // storages of inputs and weights
-  std::map<int, int> changes_;  // in training: effects, and the storages of what they change
-  std::set<int> changed_;       // storages that were changed
+  std::vector<int> holds_;           // by value: the version of its storage that is its content
+  std::map<int, int> now_;           // by storage: its version
+  std::set<int> given_;              // storages of inputs and weights
+  std::map<int, int> changes_;       // in training: effects, and the storages of what they change
+  std::map<int, int> written_with_;  // values -> the first result of the step that writes them
+  std::set<int> changed_;            // storages that were changed
 };
 
 }  // namespace

@@ -131,6 +131,24 @@ TEST(CompilerTraining, an_activation_that_the_batch_norms_kernel_lacks_stays_a_s
   EXPECT_THAT(calls(trained(b)), IsSupersetOf({"strata.batch_norm_train", "hardswish", "hardswish_backward"}));
 }
 
+// Joined with something that cannot be cut in blocks, so that the pooling's gradient comes plain where its result is
+// blocked.
+TEST(CompilerTraining, a_pooling_and_a_dropout_are_differentiated_in_the_layout_in_which_they_ran) {
+  GraphBuilder b(true);
+  const int x = b.conv(b.input("x", {2, 4, 8, 8}), 8, 3);
+  const int pooled = b.act(b.pool(x, true), "dropout");
+  const int joined = b.cat({b.conv(pooled, 5), pooled, b.conv(pooled, 3)});
+  b.output("scores", b.mean(b.conv(joined, 8, 3)));
+  const auto program = trained(b);
+  for (const char* backward : {"strata.max_pool_backward", "strata.dropout_backward"}) {
+    const auto& step = the(program, backward);
+    const auto& forward = the(program, std::string(backward) == "strata.max_pool_backward" ? "strata.max_pool_train"
+                                                                                           : "strata.dropout_train");
+    EXPECT_EQ(program.place(step.node.tensor("gradient")).layout, program.place(forward.node.outputs.front()).layout)
+        << backward;
+  }
+}
+
 TEST(CompilerTraining, frozen_parameters_have_no_update) {
   auto b = residual();
   auto document = b.document();

@@ -3,7 +3,8 @@
 // the reorders that are left ("strata.reorder"), one for each value and layout, before its first reader. The choice is
 // a local search over a count of bytes: from three starts (all plain but layers that cannot be; all as libraries like
 // it; step by step), one step or one connected group of indifferent steps at a time, until nothing gains. The least is
-// kept, so that it is never above the first start.
+// kept, so that it is never above the first start. Steps that a workspace or a mask binds to each other have one
+// layout.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -33,6 +34,12 @@ class Assignment {
         if (moves(value)) touched.push_back(value);
       touched_.push_back(std::move(touched));
     }
+    for (std::size_t s = 0; s < program.steps.size(); ++s)
+      if (const int bound = bound_operand(program.steps[s]); bound >= 0) {
+        bound_[bound] = s;
+        touched_[s].push_back(bound);
+        touched_[at(uses_.producer[at(bound)])].push_back(bound);
+      }
     group();
   }
 
@@ -60,7 +67,7 @@ class Assignment {
     double total = 0;
     for (std::size_t s = 0; s < choice_.size(); ++s) total += static_cast<double>(chosen(s).bytes);
     for (std::size_t v = 0; v < p_.graph.values.size(); ++v)
-      if (moves(static_cast<int>(v))) total += cost_of(static_cast<int>(v));
+      if (moves(static_cast<int>(v)) || bound_.contains(static_cast<int>(v))) total += cost_of(static_cast<int>(v));
     return total;
   }
 
@@ -97,6 +104,13 @@ class Assignment {
 
   // Of the reorders of a value: each layout that readers want is made once.
   double cost_of(int value) const {
+    if (const auto reader = bound_.find(value); reader != bound_.end()) {
+      constexpr double never = 1e18;
+      const auto producer = at(uses_.producer[at(value)]);
+      const int result = p_.steps[producer].node.outputs.front();
+      const bool alike = same_bytes(p_.value(result), chosen(producer).out, chosen(reader->second).in, p_.block);
+      return alike || !moves(result) ? 0 : never;
+    }
     const auto own = layout_of(value);
     std::set<Layout> wanted;
     for (const int reader : uses_.consumers[at(value)])
@@ -194,6 +208,7 @@ class Assignment {
   std::vector<std::size_t> choice_;
   std::vector<std::vector<int>> touched_;  // values whose reorders depend on the step's choice
   std::vector<std::vector<std::size_t>> groups_;
+  std::map<int, std::size_t> bound_;  // values that bind a step, the value of the map, to its producer's layout
 };
 
 Assignment best_of(const Program& program) {
