@@ -160,6 +160,20 @@ class Halves(nn.Module):
         return self.last(x).mean((2, 3))
 
 
+class Fire(nn.Module):
+    """Poolings whose results lie in blocks, and whose gradients come from joins that do not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.a, self.b = nn.Conv2d(3, 32, 3), nn.Conv2d(32, 16, 3, padding=1), nn.Conv2d(32, 21, 1)
+        self.more = nn.ModuleList(nn.Conv2d(37, 5, 3) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.max_pool2d(F.relu(self.stem(x)), 3, 2, ceil_mode=True)
+        z = F.max_pool2d(torch.cat([F.relu(self.a(y)), F.relu(self.b(y))], 1), 2)
+        return torch.cat([layer(z) for layer in self.more], 1).mean((2, 3))
+
+
 class Dropouts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +184,7 @@ class Dropouts(nn.Module):
 
 
 NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
-            "Dense": (4, 5, 5), "Halves": (3, 4, 4)}
+            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15)}
 
 
 def network(name: str) -> nn.Module:
@@ -188,3 +202,4 @@ def products(): return network("Products")
 def frozen(): return network("Frozen")
 def dense(): return network("Dense")
 def halves(): return network("Halves")
+def fire(): return network("Fire")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients by oneDNN's calls: convolutions, poolings, functions.
 #include <stdexcept>
+#include <string_view>
 
 #include "kit/descent.hpp"
 #include "kit/one_pixel.hpp"
@@ -44,10 +45,28 @@ dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& h
           plain_attributes()};
 }
 
+bool is_slow(const dnnl::primitive_desc_base& pd) {
+  return std::string_view(pd.impl_info_str()).substr(0, 3) == "ref";
+}
+
+// The tensor as a call wants it: itself, or a copy in scratch memory.
+memory read_as(Internals& in, const Tensor& tensor, const memory::desc& wanted) {
+  const auto own = desc_of(tensor);
+  if (own == wanted) return in.handle(tensor, own);
+  const memory copy = in.handle(in.temporary_bytes(wanted.get_size()), wanted);
+  in.add_reorder(in.handle(tensor, own), copy);
+  return copy;
+}
+
 // The gradient lies as the library gives it; the update needs it as the parameter's home has it.
 void add_update(Internals& in, Weight weight, memory gradient) {
   const auto& home = in.home_of(weight);
-  if (gradient.get_desc() != home) {
+  if (gradient.get_desc().get_dims() != home.get_dims()) {
+    // the home is row-major and the library's form is not: the same elements in the same order
+    const Tensor same = in.temporary_bytes(home.get_size());
+    in.add_reorder(gradient, in.handle(same, row_major(gradient.get_desc().get_dims())));
+    gradient = in.handle(same, home);
+  } else if (gradient.get_desc() != home) {
     const memory same = in.handle(in.temporary_bytes(home.get_size()), home);
     in.add_reorder(gradient, same);
     gradient = same;
@@ -68,21 +87,28 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
     return;
   }
   const auto dims = grouped(how.weight.shape, how.groups);
-  const auto forward = forward_of(in, how, desc_of(how.result), dims, desc_of(how.gradient));
-  const dnnl::convolution_backward_data::primitive_desc pd(
-      in.engine, algorithm::convolution_direct, desc_of(how.result), any(dims), desc_of(how.gradient),
-      dims_of(how.stride), counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after), forward,
-      plain_attributes());
-  const auto weight = in.packed(how.weight, row_major(dims), pd.weights_desc());
+  const auto described = [&](const memory::desc& result, const memory::desc& gradient) {
+    return dnnl::convolution_backward_data::primitive_desc(
+        in.engine, algorithm::convolution_direct, result, any(dims), gradient, dims_of(how.stride),
+        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
+        forward_of(in, how, result, dims, gradient), plain_attributes());
+  };
+  auto pd = described(desc_of(how.result), desc_of(how.gradient));
+  if (is_slow(pd)) pd = described(any(dims_of(how.result.shape)), any(dims_of(how.gradient.shape)));
+  const memory gradient = read_as(in, how.gradient, pd.diff_dst_desc());
+  const memory weight = in.packed(how.weight, row_major(dims), pd.weights_desc());
+  const memory result = in.handle(how.result, desc_of(how.result));
+  const bool direct = pd.diff_src_desc() == result.get_desc();
+  const memory made =
+      direct ? result : in.handle(in.temporary_bytes(pd.diff_src_desc().get_size()), pd.diff_src_desc());
   in.add(dnnl::convolution_backward_data(pd), pd,
-         {{DNNL_ARG_DIFF_DST, in.handle(how.gradient, pd.diff_dst_desc())},
-          {DNNL_ARG_WEIGHTS, weight},
-          {DNNL_ARG_DIFF_SRC, in.handle(how.result, pd.diff_src_desc())}});
+         {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, made}});
+  if (!direct) in.add_reorder(made, result);
 }
 
 void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& how) {
   Internals& in = program.internals();
-  if (how.weight && !how.bias && gives_one_pixel(how.source, how.shape, how.gradient, how.before, how.groups)) {
+  if (how.weight && gives_one_pixel(how.source, how.shape, how.gradient, how.before, how.groups)) {
     const auto& home = in.home_of(how.weight);
     Tensor gradient = in.temporary_bytes(home.get_size());
     gradient.shape = {how.shape[0], how.shape[1]};
@@ -91,20 +117,27 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
                              .result = gradient,
                              .left_transposed = true});
     in.add_own(Descent{&in, how.weight.number, in.handle(gradient, home)}, false, "kit:sgd");
-    return;
+    if (!how.bias) return;
+    const Tensor of_bias = in.temporary({1, how.shape[0]});
+    sum(program, {as_rows(how.gradient), of_bias});
+    return descend(program, {how.bias, of_bias});
   }
   const auto dims = grouped(how.shape, how.groups);
   const bool with_bias = how.bias || how.of_bias;
   const auto bias = with_bias ? row_major({how.shape[0]}) : memory::desc();
-  const auto forward = forward_of(in, how, desc_of(how.source), dims, desc_of(how.gradient));
-  const dnnl::convolution_backward_weights::primitive_desc pd(
-      in.engine, algorithm::convolution_direct, desc_of(how.source), any(dims), bias, desc_of(how.gradient),
-      dims_of(how.stride), counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after), forward,
-      plain_attributes());
+  const auto described = [&](const memory::desc& source, const memory::desc& gradient) {
+    return dnnl::convolution_backward_weights::primitive_desc(
+        in.engine, algorithm::convolution_direct, source, any(dims), bias, gradient, dims_of(how.stride),
+        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
+        forward_of(in, how, source, dims, gradient), plain_attributes());
+  };
+  auto pd = described(desc_of(how.source), desc_of(how.gradient));
+  if (is_slow(pd)) pd = described(any(dims_of(how.source.shape)), any(dims_of(how.gradient.shape)));
+  const memory source = read_as(in, how.source, pd.src_desc()),
+               gradient = read_as(in, how.gradient, pd.diff_dst_desc());
   const memory of_weight = in.handle(in.temporary_bytes(pd.diff_weights_desc().get_size()), pd.diff_weights_desc());
-  std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, in.handle(how.source, pd.src_desc())},
-                                                {DNNL_ARG_DIFF_DST, in.handle(how.gradient, pd.diff_dst_desc())},
-                                                {DNNL_ARG_DIFF_WEIGHTS, of_weight}};
+  std::vector<std::pair<int, memory>> arguments{
+      {DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, of_weight}};
   memory of_bias;
   if (with_bias) {
     of_bias = in.handle(how.of_bias ? how.of_bias : in.temporary_bytes(bias.get_size()), bias);

@@ -120,8 +120,15 @@ void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& 
 }
 
 void Internals::add_reorder(const memory& source, const memory& result) {
-  const dnnl::reorder::primitive_desc pd(engine, source.get_desc(), engine, result.get_desc(), plain_attributes());
-  add(dnnl::reorder(pd), pd, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, result}}, true);
+  const auto from = source.get_desc(), to = result.get_desc();
+  const dnnl::reorder::primitive_desc pd(engine, from, engine, to, plain_attributes(), true);
+  if (pd) return add(dnnl::reorder(pd), pd, {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, result}}, true);
+  // between some formats of weights there is no call: by way of the row-major one
+  const auto plain = row_major(from.get_dims());
+  if (from == plain || to == plain) throw std::runtime_error(std::string("oneDNN has no reorder for ") + step);
+  const memory between = handle(temporary_bytes(plain.get_size()), plain);
+  add_reorder(source, between);
+  add_reorder(between, result);
 }
 
 void Internals::add_call(const Call& call) {
