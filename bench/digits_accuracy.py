@@ -14,13 +14,19 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from common import ROOT
 from safetensors.numpy import save_file
 
-sys.path[:0] = [str(ROOT / "tests" / "levels"), str(ROOT / "sdk" / "python")]
-from client import Worker  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests" / "levels"), str(ROOT / "tests" / "preloaded"), str(ROOT / "sdk" / "python")]
+BUILDS = sorted(ROOT.glob("build/env-*/level_libtorch"), key=lambda path: path.stat().st_mtime)
+os.environ.setdefault("STRATA_LEVEL_BUILD", str(BUILDS[-1].parent) if BUILDS else "")
+import preloaded  # noqa: E402
+
+preloaded.pytest_configure(SimpleNamespace())  # the protocol's client is the tests'
+from client import Worker, prepare  # noqa: E402
 
 BATCH, TRAIN, TEST = 64, 22, 6  # batches; 1792 of the 1797 digits
 OPTIMISER = {"name": "sgd", "lr": 0.02, "momentum": 0.9, "dampening": 0.0, "weight_decay": 1e-4, "nesterov": False, "schedule": None}
@@ -87,7 +93,7 @@ def trained_accuracy(worker: Worker, folder: Path, seed: int, epochs: int, data:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--levels", default="eager,onednn", help="the first one is compared with each other one")
+    parser.add_argument("--levels", default="eager,onednn,static", help="the first one is compared with each other one")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=5)
     options = parser.parse_args()
@@ -97,7 +103,11 @@ def main() -> int:
         folder = Path(name)
         bundle = capture(folder)
         for level in levels:
-            with Worker(level, bundle) as worker:
+            cache = folder / level
+            cache.mkdir()
+            if not (made := prepare(level, bundle, cache))["ok"]:
+                sys.exit(f"{level}: {made['what']}")
+            with Worker(level, bundle, cache) as worker:
                 worker.load()
                 found[level] = [trained_accuracy(worker, folder, seed, options.epochs, data) for seed in range(options.seeds)]
     print(f"{options.epochs} epochs of {TRAIN} steps, batch {BATCH}, {BATCH * TEST} held-out digits, {options.seeds} seeds\n\n| level | accuracy of each seed (%) | mean | standard deviation | loss of the last epoch |\n|---|---|---|---|---|")
