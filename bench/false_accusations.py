@@ -32,13 +32,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--train", action="store_true", help="a training step instead of inference")
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--levels", help="as in compare (default: all)")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     models = TRAINED if options.train else MODELS
     print("| model | level | proofs | error in envelopes: median, largest (bound 8) | accused |\n|---|---|---|---|---|")
     total = 0
     for model in options.models or models:
-        words = [model, *models.get(model, []), *SHORT]
+        words = [model, *models.get(model, []), *SHORT, *(["--levels", options.levels] if options.levels else [])]
         if options.train:
             runs = (compare(*words, "--mode", "train", "--seed", str(seed)) for seed in range(options.draws))
         else:
