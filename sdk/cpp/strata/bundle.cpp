@@ -144,19 +144,15 @@ HostTensor allocate(std::string dtype, std::vector<std::int64_t> shape) {
   return tensor;
 }
 
-std::byte* writable(HostTensor& tensor) {
-  return const_cast<std::byte*>(tensor.view.data);
-}
-
-namespace {
-
 HostTensor copy_of(const TensorView& view) {
   HostTensor copy = allocate(view.dtype, view.shape);
   std::memcpy(writable(copy), view.data, view.bytes);
   return copy;
 }
 
-}  // namespace
+std::byte* writable(HostTensor& tensor) {
+  return const_cast<std::byte*>(tensor.view.data);
+}
 
 Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
   const SafeTensors file = open(path);

@@ -26,6 +26,7 @@ std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem:
 // Owned, 64-byte aligned, not initialised host memory for one tensor; `view.data` may be written through `writable`.
 HostTensor allocate(std::string dtype, std::vector<std::int64_t> shape);
 std::byte* writable(HostTensor& tensor);
+HostTensor copy_of(const TensorView& view);
 // "float32" -> "F32"; empty: no such type.
 std::string safetensors_dtype(std::string_view torch_name);
 

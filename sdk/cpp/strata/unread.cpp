@@ -3,17 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "strata/bundle.hpp"
 
 namespace strata {
-
-HostTensor copy_of(const TensorView& view) {
-  HostTensor copy = allocate(view.dtype, view.shape);
-  std::memcpy(writable(copy), view.data, view.bytes);
-  return copy;
-}
 
 void Unread::load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known) {
   tensors_.clear();

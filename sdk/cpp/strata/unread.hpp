@@ -15,8 +15,6 @@ namespace strata {
 inline constexpr const char* weight_prefix = "weight:";
 inline constexpr const char* momentum_prefix = "momentum:";
 
-HostTensor copy_of(const TensorView& view);
-
 class Unread {
  public:
   // All of the file but what is `known`.
