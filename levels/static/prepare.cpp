@@ -46,7 +46,7 @@ strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bun
   return strata::compiler::fastest_kernels(*times);
 }
 
-// Writes the program's code into <cache>/<name> and compiles it to <cache>/<library>.
+// Writes the program's code into `folder` and compiles it to `library`.
 strata::Result<void> make(const strata::Result<strata::compiler::Program>& program, const fs::path& bundle,
                           const fs::path& folder, const fs::path& library) {
   if (!program) return tl::unexpected(program.error());

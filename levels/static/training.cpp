@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "strata/bundle.hpp"
@@ -16,22 +17,29 @@ std::vector<std::int64_t> shape_of(const ModelTensor& tensor) {
   return {tensor.extents, tensor.extents + tensor.rank};
 }
 
-// `needed`: null where the file lacks it; a tensor of another type or shape throws.
-const TensorView* fitting(const SafeTensors& file, const std::string& name, const char* dtype,
-                          const std::vector<std::int64_t>& shape) {
+// Null where the file lacks it; a tensor of another type or shape throws.
+const TensorView* fitting(const SafeTensors& file, const std::string& name, const std::vector<std::int64_t>& shape) {
   const auto* found = file.find(name);
-  if (found != nullptr && (found->dtype != dtype || found->shape != shape))
+  if (found != nullptr && (found->dtype != "F32" || found->shape != shape))
     throw Failure("failed", fmt::format("{}: '{}' is of another type or shape", file.where(), name));
   return found;
 }
 
-// A file that ends with the object.
+// A new file that ends with the object.
 struct TemporaryFile {
-  fs::path path = fs::temp_directory_path() / fmt::format("strata-static-{}.safetensors", getpid());
+  TemporaryFile() {
+    auto pattern = (fs::temp_directory_path() / "strata_static_XXXXXX").string();
+    const int handle = mkstemp(pattern.data());
+    if (handle < 0)
+      throw Failure("failed", fmt::format("cannot make {}", pattern), "is there space, and may you write there?");
+    close(handle);
+    path = pattern;
+  }
   ~TemporaryFile() {
     std::error_code error;
     fs::remove(path, error);
   }
+  fs::path path;
 };
 
 }  // namespace
@@ -93,24 +101,30 @@ State Training::state() const {
   return result;
 }
 
+// All of it fits, or nothing is changed.
 void Training::load_state(const SafeTensors& state) {
-  const auto needed = [&](const std::string& name, const std::vector<std::int64_t>& shape) -> const TensorView& {
-    const auto* found = fitting(state, weight_prefix + name, "F32", shape);
-    if (found == nullptr) throw Failure("failed", fmt::format("{} lacks '{}{}'", state.where(), weight_prefix, name));
-    return *found;
+  struct Fitting {
+    const ModelTensor* tensor;
+    const TensorView *weight, *momentum;
   };
+  std::vector<Fitting> all;
+  for (int i = 0; i < program_.state_count(); ++i) {
+    if (program_.state_is_count(i) != 0) continue;
+    const auto* tensor = program_.state(i);
+    const auto name = weight_prefix + std::string(tensor->name);
+    const auto* weight = fitting(state, name, shape_of(*tensor));
+    if (weight == nullptr) throw Failure("failed", fmt::format("{} lacks '{}'", state.where(), name));
+    all.push_back({tensor, weight, fitting(state, momentum_prefix + std::string(tensor->name), shape_of(*tensor))});
+  }
   unread_.check(state);
   for (const auto& name : state.names())
     if (name.starts_with(momentum_prefix) && !changes(name.substr(std::strlen(momentum_prefix))))
       throw Failure("failed", fmt::format("{}: '{}' is of nothing that the step changes", state.where(), name));
   program_.drop_momentum(network_->model());
-  for (int i = 0; i < program_.state_count(); ++i) {
-    if (program_.state_is_count(i) != 0) continue;
-    const auto& tensor = *program_.state(i);
-    const auto shape = shape_of(tensor);
-    if (program_.write(network_->model(), tensor.name, needed(tensor.name, shape).data) != 0) throw network_->failure();
-    if (const auto* momentum = fitting(state, momentum_prefix + std::string(tensor.name), "F32", shape))
-      program_.write_momentum(network_->model(), tensor.name, reinterpret_cast<const float*>(momentum->data));
+  for (const auto& [tensor, weight, momentum] : all) {
+    if (program_.write(network_->model(), tensor->name, weight->data) != 0) throw network_->failure();
+    if (momentum != nullptr)
+      program_.write_momentum(network_->model(), tensor->name, reinterpret_cast<const float*>(momentum->data));
   }
   unread_.replace(state);
   if (!training_) evaluate_with_present_weights();

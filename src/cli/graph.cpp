@@ -12,7 +12,7 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "compiler/compile.hpp"
-#include "graph/backward/backward.hpp"
+#include "generate/program_of.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
@@ -87,22 +87,14 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   });
 }
 
-// What is shown: the network, or with --backward the training step that strata makes of it.
-struct Shown {
-  graph::Graph graph;
-  std::optional<graph::TrainingGraph> training;
-};
-
-Result<Shown> wanted_graph(const Arguments& a, const plan::Bundle& bundle) {
-  auto network = graph::load(bundle.folder);
+// With --backward the training step that strata makes of the network, else the network alone.
+Result<graph::TrainingGraph> wanted_graph(const Arguments& a, const std::filesystem::path& bundle) {
+  if (a.backward) return generate::training_of(bundle);
+  auto network = graph::load(bundle);
   if (!network) return tl::unexpected(network.error());
-  if (!a.backward) return Shown{*std::move(network), {}};
-  const auto loss = graph::loss_named(bundle.info.at("case").value("loss", "cross_entropy"));
-  if (!loss) return tl::unexpected(loss.error());
-  auto training = graph::differentiate(*network, *loss);
-  if (!training) return tl::unexpected(training.error());
-  auto graph = training->graph;
-  return Shown{std::move(graph), *std::move(training)};
+  graph::TrainingGraph alone;
+  alone.graph = *std::move(network);
+  return alone;
 }
 
 int show_graph(const Arguments& a) {
@@ -112,25 +104,24 @@ int show_graph(const Arguments& a) {
   const auto bundle = capture(a, *spec);
   if (interrupted()) return 130;
   if (!bundle) return complain(bundle.error());
-  const auto shown = wanted_graph(a, *bundle);
+  const auto shown = wanted_graph(a, bundle->folder);
   if (!shown) return complain(shown.error());
-  const auto* graph = &shown->graph;
-  const auto checked = graph::check(*graph);
+  const auto& graph = shown->graph;
+  const auto checked = graph::check(graph);
   if (!checked) return complain(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
   if (!a.dump_after.empty()) {
     const compiler::Options passes{a.block, a.dump_after};
-    return show_program(
-        a, shown->training ? compiler::compile(*shown->training, passes) : compiler::compile(*graph, passes), title);
+    return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   if (a.format == "json")
     fmt::print(
         "{}\n",
-        report::graph_json(*graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        report::graph_json(graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   else if (a.format == "dot")
-    fmt::print("{}", report::graph_dot(*graph, *checked, title));
+    fmt::print("{}", report::graph_dot(graph, *checked, title));
   else
-    fmt::print("{}", report::graph_text(*graph, *checked, title, static_cast<std::size_t>(terminal_style().width)));
+    fmt::print("{}", report::graph_text(graph, *checked, title, static_cast<std::size_t>(terminal_style().width)));
   return 0;
 }
 

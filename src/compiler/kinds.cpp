@@ -58,54 +58,19 @@ bool is_linear(const Step& step) {
 }
 
 bool is_elementwise(const Step& step) {
-  static const std::set<std::string_view> names{"abs",
-                                                "add",
-                                                "clamp",
-                                                "clamp_max",
-                                                "clamp_min",
-                                                "copy",
-                                                "div",
-                                                "elu",
-                                                "erf",
-                                                "exp",
-                                                "gelu",
-                                                "log",
-                                                "hardsigmoid",
-                                                "hardswish",
-                                                "hardtanh",
-                                                "leaky_relu",
-                                                "maximum",
-                                                "minimum",
-                                                "mish",
-                                                "mul",
-                                                "neg",
-                                                "pow",
-                                                "reciprocal",
-                                                "relu",
-                                                "relu6",
-                                                "rsqrt",
-                                                "rsub",
-                                                "sigmoid",
-                                                "silu",
-                                                "softplus",
-                                                "sqrt",
-                                                "square",
-                                                "sub",
-                                                "tanh",
-                                                "strata.scale_shift",
-                                                "strata.copy",
-                                                "strata.clamp_backward",
-                                                "hardswish_backward",
-                                                "hardsigmoid_backward",
-                                                "silu_backward",
-                                                "sigmoid_backward",
-                                                "tanh_backward",
-                                                "gelu_backward",
-                                                "leaky_relu_backward",
-                                                "elu_backward"};
+  static const std::set<std::string_view> names{
+      "abs",        "add",        "clamp",   "clamp_max", "clamp_min", "copy",        "div",
+      "elu",        "erf",        "exp",     "gelu",      "log",       "hardsigmoid", "hardswish",
+      "hardtanh",   "leaky_relu", "maximum", "minimum",   "mish",      "mul",         "neg",
+      "pow",        "reciprocal", "relu",    "relu6",     "rsqrt",     "rsub",        "sigmoid",
+      "silu",       "softplus",   "sqrt",    "square",    "sub",       "tanh",        "strata.scale_shift",
+      "strata.copy"};
+  static const std::set<std::string_view> gradients{"gelu_backward",       "hardsigmoid_backward", "hardswish_backward",
+                                                    "leaky_relu_backward", "silu_backward",        "sigmoid_backward",
+                                                    "tanh_backward",       "strata.clamp_backward"};
   const auto& node = step.node;
   if (node.operation() == "batch_norm") return !node.flag("training");
-  return names.contains(node.operation());
+  return names.contains(node.operation()) || gradients.contains(node.operation());
 }
 
 bool takes_posts(const Step& step) {

@@ -122,7 +122,8 @@ std::string program_cpp(const Subject& subject) {
   const bool trains = is_training(subject.program);
   auto phase = compiler::Phase::forward;
   for (const auto& stage : subject.stages) {
-    for (; phase < stage.phase; phase = next(phase)) text += fmt::format("  p.end_phase();  // {}\n", name_of(phase));
+    for (; phase < phase_of(subject.program, stage); phase = next(phase))
+      text += fmt::format("  p.end_phase();  // {}\n", name_of(phase));
     text += fmt::format("  {}(p);\n", stage.name);
   }
   for (; trains && phase <= compiler::Phase::backward; phase = next(phase))
@@ -219,10 +220,8 @@ std::map<std::string, std::string> values_of(const Subject& subject, const Optio
 
 Result<void> add_fixed(Files& files, const Subject& subject, const Options& options) {
   const auto values = values_of(subject, options);
-  const bool trains = is_training(subject.program);
-  std::vector<const char*> folders{"kit", "template"};
-  if (trains) folders.push_back("template/train");
-  for (const char* folder : folders) {
+  const char* own = is_training(subject.program) ? "template/train" : "template/infer";
+  for (const char* folder : {"kit", "template", own}) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
       if (entry.is_directory()) continue;
@@ -230,9 +229,6 @@ Result<void> add_fixed(Files& files, const Subject& subject, const Options& opti
       if (!text) return tl::unexpected(text.error());
       const bool is_kit = std::string_view(folder) == "kit";
       const auto name = entry.path().filename().string();
-      // of a program that infers, one that trains has the library alone
-      if (trains && std::string_view(folder) == "template" && !name.starts_with("model.") && name != "CMakeLists.txt")
-        continue;
       files[is_kit ? "kit/" + name : name] = is_kit ? *text : fill_in(*text, values);
     }
     if (error)

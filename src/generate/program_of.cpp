@@ -22,16 +22,26 @@ Result<graph::Loss> loss_of(const std::filesystem::path& bundle) {
   return graph::loss_named(given.is_string() ? given.get<std::string>() : "cross_entropy");
 }
 
+Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const std::filesystem::path& bundle) {
+  const auto loss = loss_of(bundle);
+  if (!loss) return tl::unexpected(loss.error());
+  return graph::differentiate(network, *loss);
+}
+
 }  // namespace
+
+Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle) {
+  const auto graph = graph_of(bundle);
+  if (!graph) return tl::unexpected(graph.error());
+  return differentiated(*graph, bundle);
+}
 
 Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels) {
   auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
   const compiler::Options options{compiler::native_block(), "", kernels};
   if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
-  const auto loss = loss_of(bundle);
-  if (!loss) return tl::unexpected(loss.error());
-  auto training = graph::differentiate(*graph, *loss);
+  auto training = differentiated(*graph, bundle);
   if (!training) return tl::unexpected(training.error());
   return compiler::compile(*std::move(training), options);
 }

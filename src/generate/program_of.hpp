@@ -6,12 +6,15 @@
 
 #include "common/result.hpp"
 #include "compiler/program.hpp"
+#include "graph/backward/backward.hpp"
 
 namespace strata::generate {
 
 // Of a bundle of mode train the training step with the case's loss. `kernels`: those to prefer, as measured. Errors:
 // the bundle has no captured graph (with capture's reason), and what differentiation and the compiler say.
 Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels = {});
+// Of a bundle of mode train: the network with the case's loss and all gradients.
+Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle);
 // Of a bundle of mode train: the forward pass in eval mode.
 Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle);
 

@@ -14,8 +14,8 @@ namespace strata::generate {
 Result<void> write_reference(const std::filesystem::path& file, const graph::Graph& graph,
                              const std::filesystem::path& bundle);
 
-// The same of a training step: labels, the loss and the gradient of each parameter ("output/loss", "output/grad:<name>"),
-// and bounds on ||got - wanted||, as the proof of training has them.
+// The same of a training step: labels, the loss and the gradient of each parameter ("output/loss",
+// "output/grad:<name>"), and bounds on ||got - wanted||, as the proof of training has them.
 Result<void> write_training_reference(const std::filesystem::path& file, const graph::Graph& graph,
                                       const std::filesystem::path& bundle);
 

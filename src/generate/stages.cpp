@@ -35,8 +35,9 @@ std::vector<Stage> split(const Program& program, const std::vector<int>& steps, 
     const Step& step = program.steps[static_cast<std::size_t>(i)];
     const auto module = prefix(step.node.module, depth);
     // what the network itself does between two modules belongs to the one before
-    if (stages.empty() || step.phase != stages.back().phase || (!module.empty() && module != stages.back().module))
-      stages.push_back({"", module, {}, step.phase});
+    if (stages.empty() || step.phase != phase_of(program, stages.back()) ||
+        (!module.empty() && module != stages.back().module))
+      stages.push_back({"", module, {}});
     stages.back().steps.push_back(i);
   }
   return stages;
@@ -185,6 +186,10 @@ class Writer {
 
 }  // namespace
 
+compiler::Phase phase_of(const Program& program, const Stage& stage) {
+  return program.steps.at(static_cast<std::size_t>(stage.steps.front())).phase;
+}
+
 std::vector<Stage> stages_of(const Program& program) {
   std::vector<int> all;
   for (std::size_t i = 0; i < program.steps.size(); ++i)
@@ -202,7 +207,7 @@ std::vector<Stage> stages_of(const Program& program) {
   names.unique("build");  // the function that calls all stages
   for (auto& stage : stages)
     stage.name = names.unique((stage.module.empty() ? "network" : stage.module) +
-                              (stage.phase == compiler::Phase::backward ? "_backward" : ""));
+                              (phase_of(program, stage) == compiler::Phase::backward ? "_backward" : ""));
   return stages;
 }
 

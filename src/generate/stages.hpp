@@ -12,11 +12,11 @@ namespace strata::generate {
 
 // A stage is a top-level module (a part of one with many steps: features.0, ...), with the steps of the run in it.
 struct Stage {
-  std::string name;                                  // an identifier, unique
-  std::string module;                                // "layer1"; empty: the network's own forward
-  std::vector<int> steps;                            // indices into Program::steps, in order, without views
-  compiler::Phase phase = compiler::Phase::forward;  // of all its steps
+  std::string name;        // an identifier, unique
+  std::string module;      // "layer1"; empty: the network's own forward
+  std::vector<int> steps;  // indices into Program::steps, in order, without views; all of one phase
 };
+compiler::Phase phase_of(const compiler::Program& program, const Stage& stage);
 std::vector<Stage> stages_of(const compiler::Program& program);
 
 // The function of each stage, without its head and end: a statement for each step, with a comment on it, and the steps

@@ -174,6 +174,21 @@ class Fire(nn.Module):
         return torch.cat([layer(z) for layer in self.more], 1).mean((2, 3))
 
 
+class Pixels(nn.Module):
+    """Convolutions that give images of one pixel, of one and of several, with and without bias; a depthwise one that is wider than its image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.wide = nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 32, 5, padding=2, groups=32, bias=False)
+        self.squeeze, self.expand = nn.Conv2d(32, 16, 1), nn.Conv2d(16, 32, 1)
+        self.down, self.last = nn.Conv2d(32, 48, 1, stride=2, bias=False), nn.Conv2d(48, 5, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.wide(F.relu(self.stem(x)))
+        y = y * F.hardsigmoid(self.expand(F.relu(self.squeeze(F.adaptive_avg_pool2d(y, 1)))))
+        return self.last(F.relu(self.down(F.max_pool2d(y, 2)))).flatten(1)
+
+
 class Dropouts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +199,7 @@ class Dropouts(nn.Module):
 
 
 NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
-            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15)}
+            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4)}
 
 
 def network(name: str) -> nn.Module:
@@ -203,3 +218,4 @@ def frozen(): return network("Frozen")
 def dense(): return network("Dense")
 def halves(): return network("Halves")
 def fire(): return network("Fire")
+def pixels(): return network("Pixels")

@@ -9,12 +9,6 @@
 namespace kit {
 namespace {
 
-memory::dims counted_from_zero(const Shape& dilation) {
-  auto dims = dims_of(dilation);
-  for (auto& one : dims) --one;
-  return dims;
-}
-
 // A weight that is trained stays row-major where three products read it: a product with its transposed form.
 void trained_product(Program& program, const Tensor& source, const Tensor& result, Weight weight, Weight bias,
                      Posts then) {
@@ -45,11 +39,7 @@ void convolution(Program& program, const Convolution& how) {
       gives_one_pixel(how.source, how.weight.shape, how.result, how.before, how.groups))
     return trained_product(program, rows_of_pixels(program, how.source), as_rows(how.result), how.weight, how.bias,
                            how.then);
-  auto dims = dims_of(how.weight.shape);
-  if (how.groups != 1) {
-    dims[0] /= how.groups;
-    dims.insert(dims.begin(), how.groups);
-  }
+  const auto dims = grouped(how.weight.shape, how.groups);
   const Posted posted(in, how.then, how.result);
   const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();
   const dnnl::convolution_forward::primitive_desc pd(

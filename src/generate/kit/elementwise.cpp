@@ -123,8 +123,7 @@ void combine(Program& program, algorithm how, const Combine& given) {
   const Posted posted(in, given.then, given.result);
   const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(given.result),
                                         posted.attributes);
-  if (given.then.empty() && std::string_view(pd.impl_info_str()).substr(0, 3) == "ref")
-    return add_broadcast(in, how, left, right, given.result);
+  if (given.then.empty() && is_reference(pd.impl_info_str())) return add_broadcast(in, how, left, right, given.result);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(left, pd.src0_desc()));
   arguments.emplace_back(DNNL_ARG_SRC_1, in.handle(right, pd.src1_desc()));

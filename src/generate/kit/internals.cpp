@@ -59,6 +59,25 @@ memory::desc desc_of(const Tensor& tensor) {
   return {dims, memory::data_type::f32, tags[dims.size() - 3][static_cast<int>(tensor.layout) - 1]};
 }
 
+memory::dims counted_from_zero(const Shape& dilation) {
+  auto dims = dims_of(dilation);
+  for (auto& one : dims) --one;
+  return dims;
+}
+
+memory::dims grouped(const Shape& weight, Extent groups) {
+  auto dims = dims_of(weight);
+  if (groups != 1) {
+    dims[0] /= groups;
+    dims.insert(dims.begin(), groups);
+  }
+  return dims;
+}
+
+bool is_reference(const char* kernel) {
+  return std::strncmp(kernel, "ref", 3) == 0;
+}
+
 dnnl::primitive_attr plain_attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -163,6 +163,11 @@ memory::dims row_major_strides(const memory::dims& dims);
 memory::desc row_major(const memory::dims& dims);
 memory::desc desc_of(const Tensor& tensor);
 memory::desc any(const memory::dims& dims);
+memory::dims counted_from_zero(const Shape& dilation);  // as oneDNN has it
+// A convolution's weight with a dimension for its groups, if there are several.
+memory::dims grouped(const Shape& weight, Extent groups);
+// A kernel that oneDNN calls `ref`: a slow one.
+bool is_reference(const char* kernel);
 // Strict float32, and a scratchpad that calls share.
 dnnl::primitive_attr plain_attributes();
 void execute(const Call& call, dnnl_stream_t stream);  // throws with the step's name

@@ -57,6 +57,7 @@ struct LogSoftmaxGradient : Rows {
 struct Likelihood : Rows {
   const TrainingState* training;
   std::int64_t label(Extent row) const {
+    if (training->labels == nullptr) throw std::logic_error("no labels are set");
     std::int64_t one = 0;  // the caller's memory need not be aligned
     std::memcpy(&one, reinterpret_cast<const std::byte*>(training->labels) + row * 8, sizeof one);
     if (one < 0 || one >= classes)

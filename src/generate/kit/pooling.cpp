@@ -11,8 +11,7 @@ namespace {
 
 void pool(Program& program, dnnl::algorithm kind, const Pool& how) {
   Internals& in = program.internals();
-  auto dilation = dims_of(how.dilation);
-  for (auto& one : dilation) --one;
+  const auto dilation = counted_from_zero(how.dilation);
   const dnnl::pooling_forward::primitive_desc pd(
       in.engine, dnnl::prop_kind::forward_inference, kind, desc_of(how.source), desc_of(how.result),
       dims_of(how.stride), dims_of(how.kernel), dilation, dims_of(how.before), dims_of(how.after), plain_attributes());

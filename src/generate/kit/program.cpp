@@ -88,7 +88,7 @@ Facts Program::facts() const {
   facts.calls = static_cast<int>(in.calls.size());
   for (const Call& call : in.calls) {
     facts.moves += call.moves_only ? 1 : 0;
-    facts.reference_kernels += std::string_view(call.kernel).substr(0, 3) == "ref" ? 1 : 0;
+    facts.reference_kernels += is_reference(call.kernel) ? 1 : 0;
   }
   return facts;
 }

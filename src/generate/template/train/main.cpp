@@ -14,17 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "kit/safetensors.hpp"
+#include "opened.hpp"
 #include "training.h"
-
-#ifndef NETWORK_FOLDER
-#define NETWORK_FOLDER "."
-#endif
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-const std::string folder = NETWORK_FOLDER;
 
 struct Choice {
   std::string what, weights = folder + "/weights.safetensors", save;
@@ -33,34 +28,10 @@ struct Choice {
   bool nesterov = false;
 };
 
-struct Close {
-  void operator()(Model* model) const { model_destroy(model); }
-};
-using Network = std::unique_ptr<Model, Close>;
-
-void need(bool done) {
-  if (!done) throw std::runtime_error(model_error());
-}
-
-const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name) {
-  const auto* found = file.find(name);
-  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the tensor '" + name + "'");
-  return *found;
-}
-
-// With its weights, and input and labels of the reference, which stays open with the file.
-Network open_network(const Choice& choice, const kit::SafeTensors& reference) {
-  Network network(model_create(choice.threads));
-  need(network != nullptr);
-  const std::string constants = folder + "/constants.safetensors";
-  const bool has_constants = std::ifstream(constants).good();
-  need(model_load(network.get(), choice.weights.c_str(), has_constants ? constants.c_str() : nullptr) == 0);
-  for (int i = 0; i < model_input_count(); ++i) {
-    const auto& input = tensor_of(reference, std::string("input/") + model_input(i)->name);
-    if (input.bytes != static_cast<std::size_t>(model_input(i)->elements) * sizeof(float))
-      throw std::runtime_error(reference.path() + ": the input does not fit the network");
-    model_set_input(network.get(), i, reinterpret_cast<const float*>(input.data));
-  }
+// With the batch of the reference, which stays open with the file.
+Network open_with_batch(const Choice& choice, const kit::SafeTensors& reference) {
+  Network network = open_network(choice.weights, choice.threads);
+  set_stored_inputs(network.get(), reference);
   model_set_labels(network.get(), reinterpret_cast<const int64_t*>(tensor_of(reference, "labels").data));
   return network;
 }
@@ -88,7 +59,7 @@ bool is_equal(const kit::SafeTensors& reference, const std::string& name, const 
 // The momentum after a first step without decay is the gradient.
 int check(const Choice& choice) {
   const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_network(choice, reference);
+  const Network network = open_with_batch(choice, reference);
   model_set_optimiser(network.get(), 0, 0.5F, 0, 0, 0);
   model_set_dropout(network.get(), 0);
   need(model_run(network.get()) == 0);
@@ -145,7 +116,7 @@ void save(const Model* network, const std::string& path) {
 
 int train(const Choice& choice) {
   const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_network(choice, reference);
+  const Network network = open_with_batch(choice, reference);
   model_set_optimiser(network.get(), choice.rate, choice.momentum, 0, choice.decay, choice.nesterov ? 1 : 0);
   const int every = std::max(1, choice.steps / 10);
   for (int step = 1; step <= choice.steps; ++step) {
@@ -159,7 +130,7 @@ int train(const Choice& choice) {
 
 int profile(const Choice& choice) {
   const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_network(choice, reference);
+  const Network network = open_with_batch(choice, reference);
   need(model_run(network.get()) == 0);
   std::fputs(model_profile(network.get(), 20), stdout);
   return 0;

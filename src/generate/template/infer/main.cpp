@@ -15,59 +15,15 @@
 #include <vector>
 
 #include "image.hpp"
-#include "kit/safetensors.hpp"
-#include "model.h"
-
-#ifndef NETWORK_FOLDER
-#define NETWORK_FOLDER "."
-#endif
+#include "opened.hpp"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 const Clock::time_point started = Clock::now();
-const std::string folder = NETWORK_FOLDER;
 
 double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-bool is_there(const std::string& path) {
-  return std::ifstream(path).good();
-}
-
-struct Close {
-  void operator()(Model* model) const { model_destroy(model); }
-};
-using Network = std::unique_ptr<Model, Close>;
-
-Network open_network(const std::string& weights, int threads) {
-  Network network(model_create(threads));
-  if (network == nullptr) throw std::runtime_error(model_error());
-  const std::string constants = folder + "/constants.safetensors";
-  if (model_load(network.get(), weights.c_str(), is_there(constants) ? constants.c_str() : nullptr) != 0)
-    throw std::runtime_error(model_error());
-  return network;
-}
-
-void run(Model* network) {
-  if (model_run(network) != 0) throw std::runtime_error(model_error());
-}
-
-const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name) {
-  const auto* found = file.find(name);
-  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the tensor '" + name + "'");
-  return *found;
-}
-
-// The input of the reference, which stays open with the file.
-void set_stored_inputs(Model* network, const kit::SafeTensors& file) {
-  for (int i = 0; i < model_input_count(); ++i) {
-    const auto& input = tensor_of(file, std::string("input/") + model_input(i)->name);
-    if (input.bytes != static_cast<std::size_t>(model_input(i)->elements) * sizeof(float))
-      throw std::runtime_error(file.path() + ": the input does not fit the network");
-    model_set_input(network, i, reinterpret_cast<const float*>(input.data));
-  }
 }
 
 // ||got - wanted|| / ||wanted||; not a number where a result is none.
@@ -86,7 +42,7 @@ int check(const std::string& weights, int threads) {
   const Network network = open_network(weights, threads);
   const kit::SafeTensors reference(folder + "/reference.safetensors");
   set_stored_inputs(network.get(), reference);
-  run(network.get());
+  need(model_run(network.get()) == 0);
   std::printf("first result %.1f ms after the start, with %s\n", ms_since(started), model_library());
   int wrong = 0;
   for (int i = 0; i < model_output_count(); ++i) {
@@ -102,7 +58,7 @@ int check(const std::string& weights, int threads) {
   double least = 1e300;
   for (int i = 0; i < 20; ++i) {
     const auto begin = Clock::now();
-    run(network.get());
+    need(model_run(network.get()) == 0);
     least = std::min(least, ms_since(begin));
   }
   const ModelFacts facts = model_facts(network.get());
@@ -118,7 +74,7 @@ int profile(const std::string& weights, int threads) {
   const Network network = open_network(weights, threads);
   const kit::SafeTensors reference(folder + "/reference.safetensors");
   set_stored_inputs(network.get(), reference);
-  run(network.get());
+  need(model_run(network.get()) == 0);
   std::fputs(model_profile(network.get(), 50), stdout);
   return 0;
 }
@@ -141,7 +97,7 @@ int classify(const std::string& photograph, const std::string& weights, int thre
   for (std::int64_t n = 0; n < input.extents[0]; ++n)
     std::copy(one.begin(), one.end(), pixels.begin() + n * static_cast<std::int64_t>(one.size()));
   model_set_input(network.get(), 0, pixels.data());
-  run(network.get());
+  need(model_run(network.get()) == 0);
   const auto scores_of_all = model_output(network.get(), 0);
   const std::int64_t classes = model_output_tensor(0)->elements / input.extents[0];
   std::vector<std::int64_t> order(static_cast<std::size_t>(classes));
