@@ -2,9 +2,12 @@
 #include "probe/memory.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +25,8 @@ constexpr const char* kSystem[] = {"/usr/lib", "/usr/bin/", "/usr/libexec/", "/l
 
 // Adding up a process of a gigabyte walks all of its pages, which takes milliseconds of a core that the process wants.
 constexpr int kRestPerSample = 50;
+// How often the process's own counters are read between samples, which takes microseconds.
+constexpr auto kGlanceEvery = std::chrono::milliseconds(5);
 
 // "Key:   123 kB" lines of a /proc file, in bytes. Empty: the file cannot be read.
 std::map<std::string, std::uint64_t> kilobyte_lines(const std::string& path) {
@@ -61,13 +66,31 @@ bool add_process(pid_t pid, bool first, ProcessMemory& sum) {
   const auto status = kilobyte_lines(fmt::format("/proc/{}/status", pid));
   if (rollup.empty()) return false;
   // Pss_Anon needs Linux 5.4; before it, anonymous pages shared with a forked relative count twice.
-  sum.private_bytes += rollup.contains("Pss_Anon") ? get(rollup, "Pss_Anon") + get(rollup, "Pss_Shmem")
-                                                   : get(rollup, "Anonymous") + get(status, "RssShmem");
+  const auto own = rollup.contains("Pss_Anon") ? get(rollup, "Pss_Anon") + get(rollup, "Pss_Shmem")
+                                               : get(rollup, "Anonymous") + get(status, "RssShmem");
+  sum.private_bytes += own;
   sum.pss_bytes += get(rollup, "Pss");
   sum.rss_bytes += get(rollup, "Rss");
   sum.shared_file_bytes = std::max(sum.shared_file_bytes, get(status, "RssFile"));
-  if (first) sum.peak_rss_bytes = get(status, "VmHWM");
+  if (first) {
+    sum.own_private_bytes = own;
+    sum.peak_rss_bytes = get(status, "VmHWM");
+  }
   return true;
+}
+
+// What an open /proc/PID/statm tells at once, without a walk over pages; those shared with a forked relative count in
+// full. 0: not readable.
+std::uint64_t anonymous_bytes(int statm) {
+  char text[128];
+  const auto length = pread(statm, text, sizeof text - 1, 0);
+  if (length <= 0) return 0;
+  text[length] = '\0';
+  char* at = text;
+  std::strtoull(at, &at, 10);  // all that is mapped
+  const auto resident = std::strtoull(at, &at, 10), shared = std::strtoull(at, &at, 10);
+  static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return resident < shared ? 0 : (resident - shared) * page;
 }
 
 }  // namespace
@@ -133,18 +156,22 @@ bool reset_peak(pid_t pid) {
   return file.good();
 }
 
-PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval) : pid_(pid), interval_(interval) {
+PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval)
+    : pid_(pid), statm_(::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC)), interval_(interval) {
   reset_peak(pid_);
   sample();
   thread_ = std::thread([this] {
+    using Clock = std::chrono::steady_clock;
     std::unique_lock lock(mutex_);
-    std::chrono::steady_clock::duration wait = interval_;
-    while (!wake_.wait_for(lock, wait, [this] { return stopping_; })) {
+    auto next = Clock::now() + interval_;
+    while (!wake_.wait_for(lock, kGlanceEvery, [this] { return stopping_; })) {
       lock.unlock();
-      const auto begin = std::chrono::steady_clock::now();
-      sample();
-      wait = std::max<std::chrono::steady_clock::duration>(interval_,
-                                                           kRestPerSample * (std::chrono::steady_clock::now() - begin));
+      glance();
+      if (const auto begin = Clock::now(); begin >= next) {
+        sample();
+        const auto end = Clock::now();
+        next = end + std::max<Clock::duration>(interval_, kRestPerSample * (end - begin));
+      }
       lock.lock();
     }
   });
@@ -152,17 +179,27 @@ PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval) : pid_(p
 
 PeakSampler::~PeakSampler() {
   stop();
+  if (statm_ >= 0) ::close(statm_);
 }
 
 void PeakSampler::sample() {
   const auto now = process_memory(pid_);
   if (!now) return;
+  private_ = now->own_private_bytes;
+  anonymous_ = anonymous_bytes(statm_);
   peak_.private_bytes = std::max(peak_.private_bytes, now->private_bytes);
+  peak_.own_private_bytes = std::max(peak_.own_private_bytes, now->own_private_bytes);
   peak_.pss_bytes = std::max(peak_.pss_bytes, now->pss_bytes);
   peak_.rss_bytes = std::max(peak_.rss_bytes, now->rss_bytes);
   peak_.shared_file_bytes = std::max(peak_.shared_file_bytes, now->shared_file_bytes);
   peak_.peak_rss_bytes = std::max(peak_.peak_rss_bytes, now->peak_rss_bytes);
   ++samples_;
+}
+
+void PeakSampler::glance() {
+  const auto now = anonymous_bytes(statm_);
+  if (samples_ > 0 && now > anonymous_)
+    peak_.private_bytes = std::max(peak_.private_bytes, private_ + (now - anonymous_));
 }
 
 Result<ProcessMemory> PeakSampler::stop() {
@@ -174,9 +211,6 @@ Result<ProcessMemory> PeakSampler::stop() {
     wake_.notify_all();
     thread_.join();
     sample();
-    // A peak that fell between two samples: what was resident then and cannot have been file pages was private.
-    if (peak_.peak_rss_bytes > peak_.shared_file_bytes)
-      peak_.private_bytes = std::max(peak_.private_bytes, peak_.peak_rss_bytes - peak_.shared_file_bytes);
     peak_.rss_bytes = std::max(peak_.rss_bytes, peak_.peak_rss_bytes);
   }
   if (samples_ == 0)

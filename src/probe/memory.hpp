@@ -20,9 +20,10 @@
 namespace strata::probe {
 
 struct ProcessMemory {
-  std::uint64_t private_bytes = 0;  // anonymous and shared-memory pages, shared ones by their proportion
-  std::uint64_t pss_bytes = 0;      // all resident pages, shared ones by their proportion
-  std::uint64_t rss_bytes = 0;      // resident pages; counts a page shared by two processes of the tree twice
+  std::uint64_t private_bytes = 0;      // anonymous and shared-memory pages, shared ones by their proportion
+  std::uint64_t own_private_bytes = 0;  // of `pid` alone
+  std::uint64_t pss_bytes = 0;          // all resident pages, shared ones by their proportion
+  std::uint64_t rss_bytes = 0;          // resident pages; counts a page shared by two processes of the tree twice
   std::uint64_t shared_file_bytes =
       0;  // resident pages of files: the largest of any one process of the tree, not the sum
   std::uint64_t peak_rss_bytes =
@@ -51,7 +52,8 @@ std::vector<Library> own_libraries(pid_t pid);
 // seldom that sampling takes 2% of a core: start-up is seen in the same pass.
 class PeakSampler {
  public:
-  // Resets the kernel's high-water mark, so that a peak between two samples is still seen in the process itself.
+  // Between samples the process's own anonymous pages are looked at every 5 ms. The kernel's high-water mark,
+  // which is reset, counts pages of files too and so tells no peak of private memory.
   PeakSampler(pid_t pid, std::chrono::milliseconds interval);
   ~PeakSampler();
   PeakSampler(const PeakSampler&) = delete;
@@ -64,9 +66,13 @@ class PeakSampler {
 
  private:
   void sample();
+  void glance();  // at how the process itself has grown since the last sample
   pid_t pid_;
+  int statm_;  // the process's open /proc/PID/statm, -1 if there is none
   std::chrono::milliseconds interval_;
   ProcessMemory peak_;
+  std::uint64_t private_ = 0,
+                anonymous_ = 0;  // of the process at the last sample: its own private bytes; as statm says
   std::atomic<int> samples_{0};
   bool stopping_ = false;
   std::mutex mutex_;

@@ -10,8 +10,11 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "probe/checks.hpp"
 #include "probe/gpu.hpp"
@@ -64,6 +67,18 @@ char* touched(std::size_t bytes) {
   return memory;
 }
 
+// A file's pages, each read.
+char* mapped_file(std::size_t bytes) {
+  char name[] = "/tmp/strata_probe_XXXXXX";
+  const int file = mkstemp(name);
+  unlink(name);
+  (void)!ftruncate(file, static_cast<off_t>(bytes));
+  auto* memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0));
+  close(file);
+  for (std::size_t i = 0; i < bytes; i += 4096) (void)static_cast<volatile char*>(memory)[i];
+  return memory;
+}
+
 TEST(ProcessMemory, counts_anonymous_pages_as_private) {
   Child small([] {});
   Child large([] { touched(64 * mebibyte); });
@@ -76,14 +91,7 @@ TEST(ProcessMemory, counts_anonymous_pages_as_private) {
 }
 
 TEST(ProcessMemory, leaves_pages_of_files_out_of_private) {
-  const Child child([] {
-    char name[] = "/tmp/strata_probe_XXXXXX";
-    const int file = mkstemp(name);
-    unlink(name);
-    (void)!ftruncate(file, 32 * mebibyte);
-    auto* memory = static_cast<volatile char*>(mmap(nullptr, 32 * mebibyte, PROT_READ, MAP_SHARED, file, 0));
-    for (std::size_t i = 0; i < 32 * mebibyte; i += 4096) (void)memory[i];
-  });
+  const Child child([] { mapped_file(32 * mebibyte); });
   const Child plain([] {});  // what a child has anyway: a sanitizer's own memory is private too
   const auto found = process_memory(child.pid()), without = process_memory(plain.pid());
   ASSERT_TRUE(found && without);
@@ -120,34 +128,82 @@ TEST(ProcessMemory, says_which_process_cannot_be_read) {
   EXPECT_FALSE(found.error().hint.empty());
 }
 
-TEST(PeakSampler, sees_a_peak_between_two_samples) {
-  // the child allocates and frees after the sampler has started; samples are an hour apart, so only the kernel sees it
-  int go[2], done[2];
-  ASSERT_EQ(pipe(go), 0);
-  ASSERT_EQ(pipe(done), 0);
+// What a child had after `first`, and its peak by a sampler that started then, whose samples are an hour apart, while
+// the child did `meanwhile` and, a second later, `then`: time for many looks between samples, on a busy machine too.
+std::pair<ProcessMemory, ProcessMemory> peak_between_samples(const std::function<void()>& first,
+                                                             const std::function<void()>& meanwhile,
+                                                             const std::function<void()>& then) {
+  int to_child[2], to_us[2];
+  if (pipe(to_child) != 0 || pipe(to_us) != 0) throw std::runtime_error("no pipe");
+  char byte = 0;
   const pid_t pid = fork();
-  ASSERT_GE(pid, 0);
   if (pid == 0) {
-    char byte = 0;
-    (void)!read(go[0], &byte, 1);
-    munmap(touched(64 * mebibyte), 64 * mebibyte);
-    (void)!write(done[1], "x", 1);
+    for (const auto& part : {first, meanwhile, then}) {
+      (void)!read(to_child[0], &byte, 1);
+      part();
+      (void)!write(to_us[1], "x", 1);
+    }
     for (;;) pause();
   }
+  const auto next_part = [&] {
+    (void)!write(to_child[1], "x", 1);
+    (void)!read(to_us[0], &byte, 1);
+  };
+  next_part();
   const auto before = process_memory(pid);
-  ASSERT_TRUE(before);
   PeakSampler sampler(pid, 1h);
-  char byte = 0;
-  (void)!write(go[1], "x", 1);
-  (void)!read(done[0], &byte, 1);
+  next_part();
+  std::this_thread::sleep_for(1s);
+  next_part();
   const auto peak = sampler.stop();
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  for (const int fd : {go[0], go[1], done[0], done[1]}) close(fd);
-  ASSERT_TRUE(peak);
+  for (const int fd : {to_child[0], to_child[1], to_us[0], to_us[1]}) close(fd);
   EXPECT_EQ(sampler.samples(), 2);
-  EXPECT_GE(peak->peak_rss_bytes, before->rss_bytes + 60 * mebibyte);
-  EXPECT_GE(peak->private_bytes, before->private_bytes + 50 * mebibyte);
+  if (!before || !peak) throw std::runtime_error("the child's memory cannot be read");
+  return {*before, *peak};
+}
+
+TEST(PeakSampler, sees_a_peak_between_two_samples) {
+  char* memory = nullptr;
+  const auto [before, peak] =
+      peak_between_samples([] {}, [&] { memory = touched(64 * mebibyte); }, [&] { munmap(memory, 64 * mebibyte); });
+  EXPECT_GE(peak.peak_rss_bytes, before.rss_bytes + 60 * mebibyte);
+  EXPECT_GE(peak.private_bytes, before.private_bytes + 60 * mebibyte);
+  EXPECT_LT(peak.private_bytes, before.private_bytes + 70 * mebibyte);
+}
+
+TEST(PeakSampler, takes_a_file_that_was_mapped_between_two_samples_for_no_memory_of_the_process) {
+  char* memory = nullptr;
+  const auto [before, peak] =
+      peak_between_samples([] {}, [&] { memory = mapped_file(64 * mebibyte); }, [&] { munmap(memory, 64 * mebibyte); });
+  EXPECT_GE(peak.peak_rss_bytes, before.rss_bytes + 60 * mebibyte);
+  EXPECT_LT(peak.private_bytes, before.private_bytes + 10 * mebibyte);
+}
+
+TEST(PeakSampler, does_not_add_what_a_process_grows_by_to_memory_of_a_child_that_ended) {
+  pid_t grandchild = 0;
+  const auto [before, peak] = peak_between_samples(
+      [&] {
+        int ready[2];
+        (void)!pipe(ready);
+        grandchild = fork();
+        if (grandchild == 0) {
+          touched(64 * mebibyte);
+          (void)!write(ready[1], "x", 1);
+          for (;;) pause();
+        }
+        char byte = 0;
+        (void)!read(ready[0], &byte, 1);
+      },
+      [&] {
+        kill(grandchild, SIGKILL);
+        waitpid(grandchild, nullptr, 0);
+        touched(64 * mebibyte);
+      },
+      [] {});
+  EXPECT_GE(peak.own_private_bytes, before.own_private_bytes + 60 * mebibyte);
+  EXPECT_LT(peak.private_bytes, before.private_bytes + 40 * mebibyte);
 }
 
 TEST(PeakSampler, takes_a_small_share_of_a_core_however_large_the_process_is) {
