@@ -29,11 +29,12 @@ Progress = Callable[[str], None]
 
 
 def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None) -> dict:
-    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. `strict`: a bundle of the same case in fp32, whose files a case
-    in another maths mode shares. Raises Problem, OSError and what torch raises."""
+    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Of two captures that run at once the first stays: what reads it is not
+    disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. Raises Problem, OSError and what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
+    replaced = _identity(out)
     partial = out.parent / f".{out.name}.partial-{os.getpid()}"
     try:
         (partial / "weights").mkdir(parents=True)
@@ -42,12 +43,33 @@ def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = Non
         info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
         if spec["maths"] != "fp32":
             info = add_mode(spec, info, partial, maker.write, maker.say)
-        if out.exists():
-            shutil.rmtree(out)
-        partial.rename(out)
-        return info
+        return info if _publish(partial, out, replaced) else json.loads((out / "bundle.json").read_text(encoding="utf-8"))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from a later one of the same name."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
+def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> bool:
+    """Gives the finished bundle its name; false where another capture's has it since. `replaced`: what had the name at the start, if anything."""
+    if replaced and _identity(out) == replaced:
+        old = out.parent / f".{out.name}.partial-old-{os.getpid()}"
+        out.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+    try:
+        partial.rename(out)
+    except OSError:
+        if not (out / "bundle.json").exists():
+            raise
+        return False
+    return True
 
 
 def _remove_left_overs(out: Path) -> None:
@@ -250,8 +272,8 @@ class _Capture:
         save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
 
     def _check_space(self, timed: dict[str, Tensor]) -> None:
-        """Refuses early when the weights alone (timed, generic sets and the export; in training five sets and three of gradients) cannot fit."""
-        needed = (8 if self.spec["mode"] == "train" else 2 + self.spec["generic_sets"]) * sum(t.numel() * t.element_size() for t in timed.values())
+        """Refuses early when the weights alone (timed, generic sets and the export; in training three sets and their gradients) cannot fit."""
+        needed = (6 if self.spec["mode"] == "train" else 2 + self.spec["generic_sets"]) * sum(t.numel() * t.element_size() for t in timed.values())
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",

@@ -207,6 +207,27 @@ def test_left_overs_of_a_killed_capture_are_removed(tiny, tmp_path):
     assert not stale.exists() and (tmp_path / "b" / "bundle.json").exists()
 
 
+def test_a_capture_leaves_the_bundle_that_another_one_of_the_same_case_finished_first(tiny, tmp_path):
+    out, spec, files = tmp_path / "made" / "bundle", {"model": f"{tiny}:build", "inputs": SHAPE}, []
+
+    def other_one(text: str) -> None:
+        if text.startswith("counting operations"):
+            assert run_cli(spec, tmp_path)[0] == 0
+            files.append((out / "bundle.json").stat().st_ino)
+
+    info = capture(spec, out, other_one)
+    assert files == [(out / "bundle.json").stat().st_ino] and info == json.loads((out / "bundle.json").read_text(encoding="utf-8"))
+    assert [p.name for p in out.parent.iterdir()] == ["bundle"]
+
+
+def test_a_capture_replaces_the_bundle_that_was_there_before_it(tiny, tmp_path):
+    out = tmp_path / "b"
+    out.mkdir()
+    (out / "half").write_text("what a crash left", encoding="utf-8")
+    capture({"model": f"{tiny}:build", "inputs": SHAPE}, out, lambda _text: None)
+    assert (out / "bundle.json").exists() and not (out / "half").exists()
+
+
 def test_outputs_get_the_names_of_their_containers():
     from collections import namedtuple
     from dataclasses import dataclass
