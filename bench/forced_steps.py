@@ -55,20 +55,20 @@ class Forced(train.TrainCapture):
         wanted = self.stepper.run(wide, entry, reference.to_double)
         still = {f"stat:{k}": v.double() for k, v in work.named_buffers()}
         wanted = {k: v for k, v in wanted.items() if k not in still or not torch.equal(v, still[k])}
-        floor = train.gradient_floor(wanted)
-        envelope = train.train_envelope(self.stepper, work, entry, wanted, floor, 1)
+        exact = train.Exact(wanted)
+        envelope = train.train_envelope(self.stepper, work, entry, exact, 1)
         if has_kinks:
-            envelope = train.widened(envelope, self.stepper, work, entry, wanted, floor, 2)
+            envelope = train.widened(envelope, self.stepper, work, entry, exact, 2)
         seen = []
         for fault in train.TRAIN_FAULTS:
-            exact = fault not in train.IN_FLOAT32
-            plan = train.Plan(train.shared_copy(wide if exact else work), self.stepper.loss_of)
+            in_double = fault not in train.IN_FLOAT32
+            plan = train.Plan(train.shared_copy(wide if in_double else work), self.stepper.loss_of)
             try:
                 train.plant(plan, fault)
-                got = self.stepper.run(plan.module, entry, reference.to_double if exact else lambda t: t, plan.loss_of)
+                got = self.stepper.run(plan.module, entry, reference.to_double if in_double else lambda t: t, plan.loss_of)
             except train.NotApplicable:
                 continue
-            seen.append(f"{fault} {max(e / (train.TIMES * envelope[k]) for k, e in train.errors(got, wanted, floor).items()):,.0f}")
+            seen.append(f"{fault} {max(e / (train.TIMES * envelope[k]) for k, e in exact.errors(got).items()):,.0f}")
         gradients = sorted(v for k, v in envelope.items() if k.startswith("grad:"))
         print(f"| {self.info['model']['name']} | {name} | {gradients[len(gradients) // 2]:.1e}, {gradients[-1]:.1e} | {', '.join(seen)} |", flush=True)
 

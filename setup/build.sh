@@ -33,9 +33,10 @@ build_preset() {
     fail_with_log "$preset" "the compiler failed" "see the log above; if memory ran out, close other programs"
 }
 
-# build_levels PYTHON FOLDER: the level binaries for one environment. A failure blocks nothing: FOLDER/FAILED says why, the levels are then unavailable.
+# build_levels PYTHON FOLDER [TARGET...]: the level binaries for one environment, or what else is named. A failure blocks nothing: FOLDER/FAILED says why, the levels are then unavailable.
 build_levels() {
   local python=$1 folder=$2 name status=0
+  shift 2
   name=levels-$(basename "$folder")
   [[ -f $root/levels/CMakeLists.txt ]] || return 0
   mkdir -p "$folder"
@@ -46,7 +47,7 @@ build_levels() {
   fi
   if ((status == 0)); then
     # -k 0: one level that does not compile takes no other with it
-    step "$name" "compiling the levels for $python (the first time takes minutes)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" || status=$?
+    step "$name" "compiling the levels for $python (the first time takes minutes)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" "$@" || status=$?
   fi
   if ((status == 0)); then
     rm -f "$folder/FAILED"

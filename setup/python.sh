@@ -144,3 +144,19 @@ set_up_overlay() {
     -r "$root/requirements/overlay.txt" || fail_with_log overlay "$overlay_missing could not be installed beside $python" "install them there yourself: $python -m pip install $overlay_missing"
   lock_hash overlay >"$folder/strata-installed"
 }
+
+# The headers of cudnn-frontend for the level cudnn, where there is CUDA's compiler. The package's own dependencies are for its Python half.
+set_up_cudnn_frontend() {
+  local folder="$venv/cudnn-frontend"
+  command -v nvcc >/dev/null || [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]] || return 0
+  [[ $(cat "$folder/strata-installed" 2>/dev/null) == "$(lock_hash cuda)" ]] && return
+  link_mode_for
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  if run_uv cuda "adding the headers of cudnn-frontend ($(megabytes cuda 2) MB)" pip install --python "$venv/bin/python" --target "$folder" --no-deps --require-hashes \
+    -r "$root/requirements/cuda.txt"; then
+    lock_hash cuda >"$folder/strata-installed"
+  else
+    say "strata: cudnn-frontend could not be installed; the level cudnn is unavailable, the others go on. Log: $logs/cuda.log"
+  fi
+}

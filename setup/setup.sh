@@ -28,7 +28,7 @@ started=$(mktemp "$logs/started.XXXXXX")
 trap 'rm -f "$started"' EXIT
 
 set_up_packages "$need"
-if [[ $need == tests ]]; then build_preset release ON strata strata_unit strata_training_graph; else build_preset release "" strata; fi
+if [[ $need == tests ]]; then build_preset release ON strata strata_unit strata_training_graph strata_network_code; else build_preset release "" strata; fi
 if [[ $parts == *" unit "* ]]; then
   build_preset asan ON strata_unit
   if command -v clang++-14 >/dev/null || command -v clang++ >/dev/null; then step fuzz "compiling the fuzzers" sh tests/fuzz/run 0 || fail_with_log fuzz "the fuzzers could not be compiled" "see the log above"; fi
@@ -58,7 +58,10 @@ if [[ $need != program ]]; then
     [[ -n $overlay_missing ]] || overlay=""
     ((has_torchvision)) || say "strata: $python has no torchvision: its models are not available by name"
   fi
-  build_levels "$python" "$level_build"
+  set_up_cudnn_frontend
+  targets=()
+  [[ $need != tests ]] || targets=(all strata_test_levels)
+  build_levels "$python" "$level_build" "${targets[@]}"
 fi
 
 # what is ready for more is ready for less

@@ -38,6 +38,36 @@ Contender contender(std::string name, const Kernel& kernel, const Problem& probl
           }};
 }
 
+// O I 3 3 as training keeps it: O/b I/b 3 3 b(I) b(O).
+Floats in_blocks(const Problem& problem) {
+  using namespace kit::kernels;
+  const Layer& l = problem.layer;
+  auto out = make_floats(std::size_t(padded(l.out_channels)) * padded(l.in_channels) * 9);
+  for (int o = 0; o < l.out_channels; ++o)
+    for (int i = 0; i < l.in_channels; ++i)
+      for (int tap = 0; tap < 9; ++tap)
+        out[((std::size_t(o / kBlock) * blocks_of(l.in_channels) + i / kBlock) * 9 + tap) * kBlock * kBlock +
+            i % kBlock * kBlock + o % kBlock] = problem.weights[(std::size_t(o) * l.in_channels + i) * 9 + tap];
+  return out;
+}
+
+// A step of training: the weights, which come from memory, are packed before each run.
+Contender training(std::string name, const kit::kernels::Winograd& kernel, const Problem& problem, int copies) {
+  struct Memory {
+    std::vector<Floats> weights;
+    Floats packed, scratch;
+  };
+  const auto memory = std::make_shared<Memory>();
+  for (int i = 0; i < copies; ++i) memory->weights.push_back(in_blocks(problem));
+  memory->packed = make_floats(kernel.weight_floats());
+  memory->scratch = make_floats(kernel.scratch_floats());
+  return {std::move(name), [memory, kernel, &problem](int i) {
+            kernel.pack_blocks(memory->weights[i % memory->weights.size()].get(), memory->packed.get());
+            kernel.run(problem.source.get(), memory->packed.get(), problem.bias.get(), problem.residual.get(),
+                       problem.destination.get(), memory->scratch.get());
+          }};
+}
+
 std::string name_of(const kit::kernels::WinogradPlan& plan) {
   return "winograd F" + std::to_string(plan.tile) + (plan.shared ? " shared " : " alone ") +
          std::to_string(plan.tiles_at_once);
@@ -62,6 +92,10 @@ void add_winograd(const Problem& problem, int copies, int threads, bool all_plan
     const int size = plan.tile + 2, fewer = std::max(1, copies * 9 / (size * size));  // as many bytes
     out.push_back(contender(name_of(plan), Winograd(shape, plan, threads), problem, fewer));
   }
+  auto packs = shape;
+  packs.packs = true;
+  const auto plan = Winograd::plan(packs, threads);
+  out.push_back(training(name_of(plan) + ", packs", Winograd(packs, plan, threads), problem, copies));
 }
 
 void add_direct(const Problem& problem, int copies, int threads, bool all_plans, std::vector<Contender>& out) {

@@ -2,7 +2,6 @@
 #include "builder.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,15 +10,6 @@
 
 namespace strata::onednn {
 
-std::string_view Builder::operation() const {
-  return operation_;
-}
-bool Builder::has(std::string_view argument) const {
-  return node_.find(argument) != nullptr && !node_.is_null(argument);
-}
-bool Builder::is_tensor(std::string_view argument) const {
-  return has(argument) && node_.is_tensor(argument);
-}
 Tensor Builder::tensor(std::string_view argument) const {
   return library_.tensor(graph_, node_.tensor(argument));
 }
@@ -31,89 +21,26 @@ std::optional<Tensor> Builder::optional(std::string_view argument) const {
 
 std::vector<Tensor> Builder::tensors(std::string_view argument) const {
   std::vector<Tensor> all;
-  for (const int value : node_.tensors(argument)) {
-    if (value < 0) throw Unsupported(fmt::format("'{}' with a tensor left out", argument));
-    all.push_back(library_.tensor(graph_, value));
-  }
+  for (const int value : values(argument)) all.push_back(library_.tensor(graph_, value));
   return all;
 }
 
-bool Builder::gives_integers() const {
-  return graph_.value(node_.outputs.at(0)).type == graph::Type::int64;
-}
 Tensor Builder::int64_tensor(std::string_view argument) const {
   return library_.integers(graph_, node_.tensor(argument));
 }
 
 Tensor Builder::rows(std::string_view argument) {
-  int value = -1;
-  if (node_.is_tensor(argument)) {
-    value = node_.tensor(argument);
-  } else {
-    const auto& list = node_.tensors(argument);
-    if (list.size() != 1) throw Unsupported("a lookup by several lists, or not in the first dimension");
-    value = list.front();
-  }
-  const Tensor& given = library_.integers(graph_, value);
+  const Tensor& given = library_.integers(graph_, only_value(argument));
   return in(given, given.desc);
 }
 
-std::int64_t Builder::integer(std::string_view argument) const {
-  return node_.integer(argument);
-}
-double Builder::number(std::string_view argument) const {
-  return node_.number(argument);
-}
-bool Builder::flag(std::string_view argument) const {
-  return node_.flag(argument);
-}
-
-std::vector<bool> Builder::flags(std::string_view argument) const {
-  const auto* found = node_.find(argument);
-  if (found == nullptr || !found->plain.is_array())
-    throw Unsupported(fmt::format("'{}' is no list of flags", argument));
-  return found->plain.get<std::vector<bool>>();
-}
-
-std::string Builder::text(std::string_view argument) const {
-  const auto* found = node_.find(argument);
-  return found != nullptr && found->plain.is_string() ? found->plain.get<std::string>() : std::string();
-}
-
-Dims Builder::integers(std::string_view argument) const {
-  return node_.ints(argument);
-}
-
-Dims Builder::integers(std::string_view argument, std::size_t count) const {
-  Dims all = node_.ints(argument);
-  if (all.size() == 1) all.resize(count, all.front());
-  if (all.size() != count)
-    throw Unsupported(fmt::format("'{}' is [{}], {} numbers are needed", argument, fmt::join(all, ", "), count));
-  return all;
-}
-
-std::size_t Builder::dimension(std::string_view argument, std::size_t rank) const {
-  const auto given = node_.integer(argument);
-  const auto counted = given < 0 ? given + static_cast<std::int64_t>(rank) : given;
-  if (counted < 0 || counted >= static_cast<std::int64_t>(rank))
-    throw Unsupported(fmt::format("'{}' is {}, the tensor has {} dimensions", argument, given, rank));
-  return static_cast<std::size_t>(counted);
-}
-
-Dims Builder::shape(std::size_t i) const {
-  const auto& value = graph_.value(node_.outputs.at(i));
-  if (value.type != graph::Type::float32)
-    throw Unsupported(fmt::format("a result of type {}, calculations here are in float32", name_of(value.type)));
-  return value.shape.empty() ? Dims{1} : value.shape;
-}
-
-std::size_t Builder::outputs() const {
-  return node_.outputs.size();
-}
-
 Tensor Builder::in(const Tensor& tensor, const memory::desc& desc) {
-  if (!tensor.elsewhere() && tensor.desc == desc) return tensor;
-  return library_.reordered(tensor, desc, steps_);
+  if (tensor.elsewhere() || tensor.desc != desc) return library_.reordered(tensor, desc, steps_);
+  // Equal layouts may have other strides where an extent is 1, of which oneDNN 3.2's binary makes another order of
+  // elements.
+  Tensor same = tensor;
+  same.desc = desc;
+  return same;
 }
 
 Tensor Builder::dense(const Tensor& tensor) {
@@ -190,12 +117,12 @@ void Builder::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd
     handles.emplace_back(DNNL_ARG_SCRATCHPAD, library_.scratchpad(scratchpad));
   steps_.in_run.push_back(std::make_unique<Call>(
       std::move(primitive), library_.stream(), std::move(handles),
-      primitives::Description{operation_, pd.impl_info_str(),
+      primitives::Description{std::string(operation()), pd.impl_info_str(),
                               fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0}));
 }
 
 void Builder::own(std::string layouts, std::function<void()> run) {
-  add(std::make_unique<Own>(primitives::Description{operation_, "strata", std::move(layouts), false, 0},
+  add(std::make_unique<Own>(primitives::Description{std::string(operation()), "strata", std::move(layouts), false, 0},
                             std::move(run)));
 }
 

@@ -12,47 +12,27 @@
 #include <vector>
 
 #include "library.hpp"
+#include "primitives/arguments.hpp"
 
 namespace strata::onednn {
 
-class Builder {
+class Builder : public primitives::Arguments {
  public:
   Builder(Library& library, const graph::Graph& graph, const graph::Node& node, primitives::Steps& steps)
-      : library_(library), graph_(graph), node_(node), steps_(steps), operation_(node.operation()) {}
+      : Arguments(graph, node), library_(library), steps_(steps) {}
 
   // Arguments. A tensor that is missing or null throws, but for `optional`.
-  std::string_view operation() const;
-  bool has(std::string_view argument) const;        // given and not null
-  bool is_tensor(std::string_view argument) const;  // and not a number
   Tensor tensor(std::string_view argument) const;
   std::optional<Tensor> optional(std::string_view argument) const;
   std::vector<Tensor> tensors(std::string_view argument) const;
-  bool gives_integers() const;  // output 0 is int64
   Tensor int64_tensor(std::string_view argument) const;
   // What the forward call left for the value that this argument names.
   const Library::Left& left(std::string_view argument) const { return library_.left(node_.tensor(argument)); }
   // Leaves something for the backward call that reads output `i`.
   void leave(std::size_t i, Library::Left left) { library_.leave(node_.outputs.at(i), std::move(left)); }
   std::shared_ptr<const bool> dropout() const { return library_.dropout(); }
-  bool trains() const { return graph_.mode == graph::Mode::train; }
-  std::vector<bool> flags(std::string_view argument) const;
-  // Whether output `i` is read by another node.
-  bool is_read(std::size_t i) const { return !graph_.value(node_.outputs.at(i)).consumers.empty(); }
   // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
   Tensor rows(std::string_view argument);
-  std::int64_t integer(std::string_view argument) const;
-  double number(std::string_view argument) const;
-  bool flag(std::string_view argument) const;
-  std::string text(std::string_view argument) const;  // empty: it is no text
-  // Exactly `count` integers, or one for all of them.
-  Dims integers(std::string_view argument, std::size_t count) const;
-  Dims integers(std::string_view argument) const;
-  // A dimension, counted from the front.
-  std::size_t dimension(std::string_view argument, std::size_t rank) const;
-  // Shape of output `i`; {1} for a scalar.
-  Dims shape(std::size_t i = 0) const;
-  std::size_t outputs() const;
-  int first_output() const { return node_.outputs.at(0); }  // a number that no other node has
 
   // The tensor in exactly this layout; a reorder where it lies otherwise. Weights get memory of their own.
   Tensor in(const Tensor& tensor, const memory::desc& desc);
@@ -101,10 +81,7 @@ class Builder {
 
  private:
   Library& library_;
-  const graph::Graph& graph_;
-  const graph::Node& node_;
   primitives::Steps& steps_;
-  std::string operation_;
   std::vector<std::size_t> computed_;  // outputs with memory of their own
 };
 

@@ -4,25 +4,9 @@
 
 namespace strata::onednn {
 
-using dnnl::convolution_forward;
-
-ConvolutionWindow convolution_window(Builder& b, const Dims& weight, std::size_t rank) {
-  ConvolutionWindow window{b.integers("stride", rank), b.integers("dilation", rank), {}, {}};
-  for (auto& one : window.dilation) --one;
-  const auto name = b.text("padding");
-  if (name.empty()) {
-    window.before = window.after = b.integers("padding", rank);
-    return window;
-  }
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto whole = name == "same" ? (window.dilation[i] + 1) * (weight[weight.size() - rank + i] - 1) : 0;
-    window.before.push_back(whole / 2);
-    window.after.push_back(whole - whole / 2);
-  }
-  return window;
-}
-
 namespace {
+
+using dnnl::convolution_forward;
 
 void convolution(Builder& b) {
   const Tensor source = b.tensor("input");
@@ -30,7 +14,7 @@ void convolution(Builder& b) {
   const auto bias = b.optional("bias");
   Dims dims = weight.dims();
   if (source.dims().size() != dims.size()) throw Unsupported("a convolution of an input without a batch");
-  const auto window = convolution_window(b, dims, dims.size() - 2);
+  const auto window = counted_from_0(b.convolution_window(dims));
   if (const auto groups = b.integer("groups"); groups != 1) {
     dims[0] /= groups;
     dims.insert(dims.begin(), groups);

@@ -17,14 +17,14 @@ memory::desc any(const Dims& dims) {
 
 struct Convolution {
   Tensor gradient, input, weight;  // the weight with a dimension for its groups, if there are several
-  ConvolutionWindow window;
+  primitives::Window window;
   Dims bias;
 };
 
 Convolution described(Builder& b) {
   Convolution conv{b.tensor("grad_output"), b.tensor("input"), b.tensor("weight"), {}, {}};
   Dims dims = conv.weight.dims();
-  conv.window = convolution_window(b, dims, dims.size() - 2);
+  conv.window = counted_from_0(b.convolution_window(dims));
   conv.bias = {dims[0]};
   if (const auto groups = b.integer("groups"); groups != 1) {
     dims[0] /= groups;

@@ -29,9 +29,9 @@ std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes) {
 
 Library::Library(Layouts layouts) : layouts_(layouts), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
 
-std::vector<std::string> Library::operations() const {
+std::vector<std::string> known_operations() {
   std::vector<std::string> names;
-  for (const auto& [name, make] : strata::onednn::operations()) names.emplace_back(name);
+  for (const auto& [name, make] : operations()) names.emplace_back(name);
   return names;
 }
 

@@ -14,11 +14,14 @@ namespace strata::onednn {
 // Layouts of what operations compute: as oneDNN chooses them, or row-major again after each operation, as in PyTorch.
 enum class Layouts { chosen, contiguous };
 
+// ATen names without overload that the library knows, sorted.
+std::vector<std::string> known_operations();
+
 class Library final : public primitives::Primitives {
  public:
   explicit Library(Layouts layouts);
 
-  std::vector<std::string> operations() const override;
+  std::vector<std::string> operations() const override { return known_operations(); }
   Result<void> declare(const graph::Graph& graph, int value) override;
   Result<void> create(const graph::Graph& graph, const graph::Node& node, primitives::Steps& steps) override;
   Result<void> publish(const graph::Graph& graph, int value, primitives::Steps& steps) override;

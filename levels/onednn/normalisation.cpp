@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm with given statistics as a call of its own, and layer norm.
+// Batch norm with given statistics, or with the batch's own, as a call of its own, and layer norm.
 #include "operations.hpp"
 
 namespace strata::onednn {
@@ -8,19 +8,21 @@ namespace {
 using dnnl::normalization_flags;
 
 void batch_norm(Builder& b) {
-  if (b.has("training") && b.flag("training")) throw Unsupported("batch_norm with the batch's own statistics");
+  const bool given = b.has("running_mean");
+  if (given && b.has("training") && b.flag("training")) throw Unsupported("batch_norm that changes its statistics");
   const Tensor x = b.dense(b.tensor("input"));
   const auto scale = b.optional("weight"), shift = b.optional("bias");
-  auto flags = normalization_flags::use_global_stats;
+  auto flags = given ? normalization_flags::use_global_stats : normalization_flags::none;
   if (scale) flags |= normalization_flags::use_scale;
   if (shift) flags |= normalization_flags::use_shift;
   const dnnl::batch_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
                                                              x.desc, static_cast<float>(b.number("eps")), flags,
                                                              Builder::attr());
-  std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x},
-                                                {DNNL_ARG_MEAN, b.plain(b.tensor("running_mean"))},
-                                                {DNNL_ARG_VARIANCE, b.plain(b.tensor("running_var"))},
-                                                {DNNL_ARG_DST, b.result_of(pd)}};
+  std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, b.result_of(pd)}};
+  if (given) {
+    arguments.emplace_back(DNNL_ARG_MEAN, b.plain(b.tensor("running_mean")));
+    arguments.emplace_back(DNNL_ARG_VARIANCE, b.plain(b.tensor("running_var")));
+  }
   if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(*scale));
   if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(*shift));
   b.add(dnnl::batch_normalization_forward(pd), pd, std::move(arguments));

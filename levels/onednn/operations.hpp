@@ -32,11 +32,11 @@ void add_losses(Operations& table);
 void add_normalisations_training(Operations& table);
 void add_poolings_training(Operations& table);
 
-// Windows of a convolution along its spatial dimensions; dilation as oneDNN counts it: 0 is none.
-struct ConvolutionWindow {
-  Dims stride, dilation, before, after;
-};
-ConvolutionWindow convolution_window(Builder& builder, const Dims& weight, std::size_t rank);
+// With dilation as oneDNN counts it: 0 is none.
+inline primitives::Window counted_from_0(primitives::Window window) {
+  for (auto& one : window.dilation) --one;
+  return window;
+}
 
 // A matrix product of tensors of equal rank, batched over all but the last two dimensions (which may be broadcast),
 // into a temporary of the library's layout, or into output 0 where `into_result`.

@@ -17,28 +17,7 @@ using dnnl::pooling_forward;
 
 constexpr std::int64_t largest_matrix = 16 << 20;  // elements
 
-}  // namespace
-
-PoolingWindow pooling_window(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
-  PoolingWindow window;
-  window.kernel = b.integers("kernel_size", rank);
-  window.stride = b.has("stride") && !b.integers("stride").empty() ? b.integers("stride", rank) : window.kernel;
-  window.dilation = b.has("dilation") ? b.integers("dilation", rank) : Dims(rank, 1);
-  window.before = b.integers("padding", rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto at = in.size() - rank + i;
-    const auto reach = (out[at] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1;
-    const auto needed = reach - in[at] - window.before[i];
-    window.exact = window.exact && needed <= window.before[i];
-    window.after.push_back(std::max(needed, window.before[i]));
-    --window.dilation[i];
-  }
-  return window;
-}
-
-namespace {
-
-void pool(Builder& b, algorithm how, const Tensor& x, const PoolingWindow& window) {
+void pool(Builder& b, algorithm how, const Tensor& x, const Window& window) {
   if (x.dims().size() != window.kernel.size() + 2) throw Unsupported("pooling of an input without a batch");
   const memory::desc any(b.shape(), memory::data_type::f32, memory::format_tag::any);
   const pooling_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, how, x.desc, any,
@@ -62,7 +41,7 @@ Spans adaptive_spans(std::int64_t in, std::int64_t out) {
   return spans;
 }
 
-Spans window_spans(const PoolingWindow& window, std::size_t i, std::int64_t in, std::int64_t out, bool count_padding) {
+Spans window_spans(const Window& window, std::size_t i, std::int64_t in, std::int64_t out, bool count_padding) {
   Spans spans;
   for (std::int64_t o = 0; o < out; ++o) {
     const auto begin = o * window.stride[i] - window.before[i];
@@ -112,7 +91,7 @@ void average(Builder& b, const Tensor& x, const Averaging& averaging) {
 template <std::size_t rank>
 void max_pool(Builder& b) {
   const Tensor x = b.dense(b.tensor("self"));
-  pool(b, algorithm::pooling_max, x, pooling_window(b, x.dims(), b.shape(), rank));
+  pool(b, algorithm::pooling_max, x, counted_from_0(b.pooling_window(x.dims(), b.shape(), rank)));
 }
 
 template <std::size_t rank>
@@ -131,7 +110,7 @@ void adaptive_avg_pool(Builder& b) {
 
 Averaging averaging_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
   Averaging found;
-  found.window = pooling_window(b, in, out, rank);
+  found.window = counted_from_0(b.pooling_window(in, out, rank));
   const bool count_padding = b.flag("count_include_pad"), divided = b.has("divisor_override");
   if (count_padding) found.how = algorithm::pooling_avg_include_padding;
   if (!divided && (found.window.exact || !count_padding)) return found;

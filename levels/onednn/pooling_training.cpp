@@ -14,7 +14,7 @@ using dnnl::pooling_backward;
 using dnnl::pooling_forward;
 
 pooling_forward::primitive_desc forward_of(Builder& b, algorithm how, const memory::desc& from, const memory::desc& to,
-                                           const PoolingWindow& window) {
+                                           const Window& window) {
   return {b.engine(),
           dnnl::prop_kind::forward_training,
           how,
@@ -29,7 +29,7 @@ pooling_forward::primitive_desc forward_of(Builder& b, algorithm how, const memo
 }
 
 pooling_backward::primitive_desc backward_of(Builder& b, const pooling_forward::primitive_desc& forward, algorithm how,
-                                             const PoolingWindow& window) {
+                                             const Window& window) {
   return {b.engine(),    how,           forward.src_desc(), forward.dst_desc(),
           window.stride, window.kernel, window.dilation,    window.before,
           window.after,  forward,       Builder::attr()};
@@ -39,7 +39,8 @@ void max_pool(Builder& b) {
   const Tensor x = b.dense(b.tensor("self"));
   if (x.dims().size() != 4) throw Unsupported("pooling of an input without a batch");
   const memory::desc any(b.shape(), memory::data_type::f32, memory::format_tag::any);
-  const auto pd = forward_of(b, algorithm::pooling_max, x.desc, any, pooling_window(b, x.dims(), b.shape(), 2));
+  const auto pd =
+      forward_of(b, algorithm::pooling_max, x.desc, any, counted_from_0(b.pooling_window(x.dims(), b.shape(), 2)));
   const Tensor workspace = b.temporary(pd.workspace_desc());
   b.call<pooling_forward>(pd, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WORKSPACE, workspace}, {DNNL_ARG_DST, b.result_of(pd)}});
   b.leave(1, {workspace, x.desc, pd.dst_desc()});
@@ -48,7 +49,7 @@ void max_pool(Builder& b) {
 void max_pool_backward(Builder& b) {
   const auto& left = b.left("indices");
   const Dims in = b.shape(), out = b.tensor("grad_output").dims();
-  const auto window = pooling_window(b, in, out, 2);
+  const auto window = counted_from_0(b.pooling_window(in, out, 2));
   const auto pd =
       backward_of(b, forward_of(b, algorithm::pooling_max, left.from, left.to, window), algorithm::pooling_max, window);
   b.call<pooling_backward>(pd, {{DNNL_ARG_DIFF_DST, b.in(b.tensor("grad_output"), pd.diff_dst_desc())},

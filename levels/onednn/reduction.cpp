@@ -9,18 +9,6 @@ namespace {
 
 using dnnl::algorithm;
 
-// The dimensions to reduce; all of them where none is named.
-std::vector<std::size_t> reduced(Builder& b, std::size_t rank) {
-  std::vector<std::size_t> all;
-  if (b.has("dim"))
-    for (const auto dim : b.integers("dim"))
-      all.push_back(static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim));
-  if (all.empty())
-    for (std::size_t i = 0; i < rank; ++i) all.push_back(i);
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 // Output 0 is this tensor without its reduced dimensions.
 Tensor squeezed(Builder& b, const Tensor& tensor) {
   return b.reshaped(tensor, b.shape());
@@ -43,7 +31,7 @@ void mean_of_places(Builder& b, const Tensor& given) {
 // Over the dimensions of the node, which stay with one element each.
 Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
   Dims dims = given.dims();
-  for (const auto i : reduced(b, dims.size())) dims[i] = 1;
+  for (const auto i : b.reduced_dimensions(dims.size())) dims[i] = 1;
   const Tensor x = b.plain(given);
   if (x.dims() == dims) return x;  // one element each: oneDNN refuses to reduce nothing
   const Tensor to = b.temporary(row_major(dims));
@@ -55,7 +43,7 @@ Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
 template <algorithm how>
 void reduce(Builder& b) {
   const Tensor given = b.tensor("self");
-  const auto over = reduced(b, given.dims().size());
+  const auto over = b.reduced_dimensions(given.dims().size());
   const bool of_image =
       (given.dims().size() == 4 || given.dims().size() == 5) && over.size() == given.dims().size() - 2;
   if (how == algorithm::reduction_mean && of_image && over.front() == 2) return mean_of_places(b, given);

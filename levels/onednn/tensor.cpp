@@ -2,7 +2,6 @@
 #include "tensor.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 namespace strata::onednn {
@@ -15,10 +14,6 @@ Dims row_major_strides(const Dims& dims) {
 }
 
 }  // namespace
-
-std::int64_t product(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
-}
 
 memory::desc row_major(Dims dims, memory::data_type type) {
   if (dims.empty()) dims = {1};

@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "primitives/arguments.hpp"
+
 namespace strata::onednn {
 
 using dnnl::memory;
-using Dims = memory::dims;
+using primitives::Dims, primitives::product, primitives::Unsupported;
 
 struct Storage;
 
@@ -48,11 +50,6 @@ struct Storage {
   std::vector<Form> forms;
 };
 
-// An operation, or a case of one, that cannot be run here; `what()` says which, without its place in the model.
-struct Unsupported : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // Row-major float32 (or `type`); a scalar is {1}, since oneDNN knows no tensor without dimensions.
 memory::desc row_major(Dims dims, memory::data_type type = memory::data_type::f32);
 // Described by strides alone: no blocks, no padding.
@@ -62,7 +59,6 @@ bool is_row_major(const memory::desc& desc);
 bool is_dense(const memory::desc& desc);
 // oneDNN's way to write a layout: "abcd" is row-major, "aBcd8b" has channels in blocks of 8.
 std::string layout_name(const memory::desc& desc);
-std::int64_t product(const Dims& dims);
 // `dims` with ones in front up to `rank`; strides alike. Only for strided tensors.
 memory::desc with_rank(const memory::desc& desc, std::size_t rank);
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "generate/compile_library.hpp"
@@ -31,18 +33,42 @@ Result<fs::path> write_unit(const fs::path& folder) {
   return path;
 }
 
+// What a program is linked with: the kit, compiled with the level, and the libraries that this calls.
+std::vector<std::string> linked(compiler::Target target) {
+  const std::string listed = target == compiler::Target::cuda ? STRATA_CUDA_LINKED : STRATA_CPU_LINKED;
+  std::vector<std::string> words;
+  std::istringstream all(listed);
+  for (std::string word; std::getline(all, word, '|');) {
+    words.push_back(word);
+    if (word.find(".so") != std::string::npos) words.push_back("-Wl,-rpath," + fs::path(word).parent_path().string());
+  }
+  return words;
+}
+
+Result<void> check_toolkit(compiler::Target target) {
+  const std::string_view missing = STRATA_CUDA_MISSING;
+  if (target == compiler::Target::cpu || missing.empty()) return {};
+  return fail(fmt::format("no C++ compiler for CUDA, or a library of it: {}", missing), STRATA_CUDA_ADVICE,
+              Exit::environment);
+}
+
 }  // namespace
 
-Result<void> compile_program(const fs::path& folder, const fs::path& library) {
+Result<void> compile_program(const fs::path& folder, compiler::Target target, const fs::path& library) {
+  if (auto found = check_toolkit(target); !found) return found;
   const auto unit = write_unit(folder);
   if (!unit) return tl::unexpected(unit.error());
-  const std::string lib = STRATA_ONEDNN_LIB;
-  return generate::compile_library(
-      STRATA_COMPILER,
-      {"-std=c++20", "-O1", "-fopenmp", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-I" + folder.string(),
-       "-isystem", STRATA_ONEDNN_INCLUDE, unit->string(), STRATA_KIT_ARCHIVE, lib + "/libdnnl.so", "-Wl,-rpath," + lib,
-       "-Wl,-Bsymbolic"},
-      folder / "compile.log", library);
+  std::vector<std::string> words{"-std=c++20",
+                                 "-O1",
+                                 "-fopenmp",
+                                 "-fvisibility=hidden",
+                                 "-fvisibility-inlines-hidden",
+                                 "-I" + folder.string(),
+                                 unit->string()};
+  const auto libraries = linked(target);
+  words.insert(words.end(), libraries.begin(), libraries.end());
+  words.emplace_back("-Wl,-Bsymbolic");
+  return generate::compile_library(STRATA_COMPILER, words, folder / "compile.log", library);
 }
 
 }  // namespace strata::static_program

@@ -26,6 +26,8 @@ class StaticLevel final : public strata::Level {
     about.id = "static";
     about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
     about.modes = {"infer", "train"};
+    about.devices = {"cpu", "cuda"};
+    about.maths = {"fp32", "tf32"};
     about.variants = {"default", "measured"};
     about.reports = true;
     about.serves = true;
@@ -34,6 +36,7 @@ class StaticLevel final : public strata::Level {
 
   void load(const strata::Case& wanted, const strata::Bundle& bundle, const fs::path& cache) override {
     folder_ = bundle.folder;
+    on_device_ = wanted.device == "cuda";
     outputs_ = bundle.outputs;
     library_ = cache / "network.so";
     if (wanted.mode == "train") {
@@ -48,6 +51,7 @@ class StaticLevel final : public strata::Level {
     const auto facts = network().facts();
     facts_.threads = facts.threads;
     facts_.layout = "any";
+    facts_.maths = wanted.maths;
     facts_.graph = "exported";
     facts_.autotune = strata::variant() == "measured";
     facts_.parameters = facts.parameters;
@@ -81,6 +85,13 @@ class StaticLevel final : public strata::Level {
   void run_marked(const strata::PhaseEnded& ended) override { training_->run_marked(ended); }
   strata::JoinedPhases joined_phases() const override { return {{"backward", {"backward", "update"}}}; }
 
+  // What the program holds on the device, which is allocated once.
+  std::optional<std::int64_t> device_peak_bytes() const override {
+    if (!on_device_) return std::nullopt;
+    const auto facts = network().facts();
+    return facts.arena_bytes + facts.weight_bytes + facts.scratch_bytes + facts.output_bytes;
+  }
+
   nlohmann::json report() override {
     const auto facts = network().facts();
     return {{"primitives", facts.calls},
@@ -98,7 +109,8 @@ class StaticLevel final : public strata::Level {
     for (int i = 0; i < count; ++i) {
       Network network(*program_, threads, outputs_);  // a call is made for the number of threads that it will have
       network.load(weights(), constants());
-      all.push_back(std::make_unique<strata::NetworkClient<Network>>(std::move(network), threads));
+      all.push_back(std::make_unique<strata::NetworkClient<Network>>(std::move(network),
+                                                                     [threads] { omp_set_num_threads(threads); }));
     }
     return all;
   }
@@ -128,6 +140,7 @@ class StaticLevel final : public strata::Level {
   std::vector<strata::Declared> outputs_;
   fs::path folder_, library_;
   std::string set_;
+  bool on_device_ = false;
   strata::Facts facts_;
 };
 

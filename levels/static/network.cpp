@@ -40,7 +40,9 @@ void Network::load(const fs::path& weights, const fs::path& constants) {
 
 void Network::set_input(std::span<const HostTensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    program_->set_input(model_.get(), static_cast<int>(i), reinterpret_cast<const float*>(inputs[i].view.data));
+    if (program_->set_input(model_.get(), static_cast<int>(i), reinterpret_cast<const float*>(inputs[i].view.data)) !=
+        0)
+      throw failure();
 }
 
 void Network::run() {
@@ -60,6 +62,12 @@ Failure Network::failure() const {
   const bool no_memory = what.find("bad_alloc") != std::string::npos;
   const bool has_nan = what.find("holds NaN") != std::string::npos;
   if (no_memory) return {"out_of_memory", "the host has no memory left"};
+  // what CUDA's driver says where there is none, or no device
+  for (const char* said : {"cudaErrorInsufficientDriver", "cudaErrorNoDevice"})
+    if (what.find(said) != std::string::npos)
+      return {"unavailable", what, "use --device cpu, or a machine with a CUDA device"};
+  if (what.find("cudaErrorMemoryAllocation") != std::string::npos)
+    return {"out_of_memory", what, "take a smaller batch"};
   return {has_nan ? "unsupported" : "failed", what, has_nan ? "give weights without NaN, or use another level" : ""};
 }
 

@@ -98,7 +98,7 @@ Result<Times> time_of_program(const compiler::Program& program, const fs::path& 
   fs::remove_all(folder, error);
   if (auto done = generate::generate_into(folder, program, bundle, options); !done) return tl::unexpected(done.error());
   const auto library = folder / "network.so";
-  if (auto done = compile_program(folder, library); !done) return tl::unexpected(done.error());
+  if (auto done = compile_program(folder, program.target, library); !done) return tl::unexpected(done.error());
   return timed(library, bundle, threads_of(bundle));
 }
 

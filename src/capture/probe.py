@@ -165,53 +165,59 @@ class _Enough(Exception):
     """Nothing more of a forward pass is needed."""
 
 
-class _Gaps(TorchFunctionMode):
-    """Collects, for every window of a two-dimensional max pooling, by how much its largest value leads, in deviations of the pooling's input; ends the pass after `count` poolings."""
+class _Ties(TorchFunctionMode):
+    """Looks for the first two-dimensional max pooling that has ties, and ends the pass there: `number` is its place among all, `close` holds by how much the largest value of a window leads, in
+    deviations of the pooling's input, where that is less than twice TIE. `left`: poolings that are passed by. No gradient goes through one that was passed."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, left: set[int]) -> None:
         super().__init__()
-        self.gaps: list[Tensor] = []
-        self.count = count
+        self.left = left
+        self.number = -1
+        self.close: Tensor | None = None
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if "max_pool2d" in getattr(func, "__name__", "") and "adaptive" not in func.__name__:
-            self.look(*args, **kwargs)
-        return func(*args, **kwargs)
+        if "max_pool2d" not in getattr(func, "__name__", "") or "adaptive" in func.__name__:
+            return func(*args, **kwargs)
+        self.look(*args, **kwargs)
+        result = func(*args, **kwargs)
+        return result.detach() if isinstance(result, Tensor) else tuple(part.detach() for part in result)
 
     def look(self, input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *_more, **_named) -> None:
+        self.number += 1
         kernel, padding, dilation = (((one,) * 2 if isinstance(one, int) else tuple(one)) for one in (kernel_size, padding, dilation))
         steps = (stride,) * 2 if isinstance(stride, int) else tuple(stride or kernel)
-        if kernel[0] * kernel[1] < 2 or dilation != (1, 1):
+        if kernel[0] * kernel[1] < 2 or dilation != (1, 1) or self.number in self.left:
             return
         whole = functional.pad(input, (padding[1], padding[1], padding[0], padding[0]), value=float("-inf"))
         first, second = whole.unfold(-2, kernel[0], steps[0]).unfold(-2, kernel[1], steps[1]).flatten(-2).topk(2).values.unbind(-1)
-        self.gaps.append(((first - second) / input.detach().std()).flatten())
-        if len(self.gaps) == self.count:
+        gaps = (first - second) / input.detach().std()
+        if 0 < int(((gaps > SAME) & (gaps < TIE)).sum()) <= MANY_TIES:
+            self.close = gaps[(gaps > SAME) & (gaps < 2 * TIE)]
             raise _Enough
 
 
 def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> None:
-    """Steps of twice Polyak's length down the squares of what ties lack to twice TIE, until none is nearer than TIE."""
+    """Pooling by pooling, steps of twice Polyak's length down the squares of what its ties lack to twice TIE, until none is nearer than TIE. The layers between a pooling and the one before
+    it move, so that poolings that are done stay so, and a step costs no more than those layers."""
     parameters = [p for p in module.parameters() if p.requires_grad]
-    count = 0
-    for _ in range(TIE_ROUNDS):
-        look = _Gaps(count)
-        with torch.enable_grad():
-            with contextlib.suppress(_Enough):
-                _forward(module, entry, bundle, look)
-            count = len(look.gaps)
-            close = [gap[(gap > SAME) & (gap < 2 * TIE)] for gap in look.gaps]
-            ties = sum(int((gap < TIE).sum()) for gap in close)
-            if not 0 < ties <= MANY_TIES:
-                break
-            lack = sum((2 * TIE - gap).square().sum() for gap in close)
-            if not lack.requires_grad:  # nothing before the poolings is trained, so that no gradient goes through them
-                break
-            gradients = torch.autograd.grad(lack, parameters, allow_unused=True)
+    rounds: dict[int, int] = {}
+    left: set[int] = set()
+    while True:
+        look = _Ties(left)
+        with torch.enable_grad(), contextlib.suppress(_Enough):
+            _forward(module, entry, bundle, look)
+        if look.close is None:
+            return
+        rounds[look.number] = rounds.get(look.number, 0) + 1
+        if rounds[look.number] == TIE_ROUNDS:
+            left.add(look.number)
+        lack = (2 * TIE - look.close).square().sum()
+        gradients = torch.autograd.grad(lack, parameters, allow_unused=True) if lack.requires_grad else []
         length = sum(g.square().sum().item() for g in gradients if g is not None)
-        if not length > 0:
-            break
+        if not length > 0:  # nothing before it is trained
+            left.add(look.number)
+            continue
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients):
                 if gradient is not None:

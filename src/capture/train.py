@@ -3,6 +3,7 @@
 the errors of legitimate float32 steps, the same step with planted faults, and eager's losses with dropout."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from capture.faults import NotApplicable, shared_copy
 from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
-from capture.weights import make_generic, state_of
+from capture.weights import state_of
 from strata_sdk.models import bind, last_line, load_weights, source_files
 from strata_sdk.torch_training import LOSSES, Dropouts, first_output
 
@@ -31,6 +32,20 @@ KINK_NOISE = 2.0**-20
 NOISY_STEPS = 4
 
 
+@contextlib.contextmanager
+def train_mode(module: nn.Module):
+    """The module in train mode; afterwards in eval mode, with the buffers that it had."""
+    before = {name: value.clone() for name, value in module.named_buffers()}
+    module.train()
+    try:
+        yield
+    finally:
+        module.eval()
+        with torch.no_grad():
+            for name, value in module.named_buffers():
+                value.copy_(before[name])
+
+
 class Stepper:
     """One training step of a module on one batch: loss, gradients, and the buffers after it. It leaves the module as it was."""
 
@@ -41,78 +56,73 @@ class Stepper:
 
     def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t, loss_of: Callable[[Tensor, Tensor], Tensor] | None = None) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input after it was copied."""
-        before = {name: value.clone() for name, value in module.named_buffers()}
         kept = set(module.state_dict())
-        module.train()
-        try:
+        with train_mode(module):
             with torch.enable_grad():
                 loss = (loss_of or self.loss_of)(self.output(module, entry, change), self.labels)
                 parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
                 gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
             found = {"loss": loss} | {f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None}
-            found |= {f"stat:{name}": b for name, b in module.named_buffers() if name in kept and b.is_floating_point()}
-            return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}
-        finally:
-            module.eval()
-            with torch.no_grad():
-                for name, value in module.named_buffers():
-                    value.copy_(before[name])
+            found |= {f"stat:{name}": b.clone() for name, b in module.named_buffers() if name in kept and b.is_floating_point()}
+        return {name: value.detach().cpu().contiguous() for name, value in found.items()}
 
     def output(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Tensor:
         args, kwargs = bind({k: change(v.clone()).to(self.device) for k, v in entry.items()}, self.bundle)
         return first_output(module(*args, **kwargs))
 
 
-def errors(got: Named, wanted: Named, floor: float) -> dict[str, float]:
-    """Of a gradient ||g - g64|| / (||g64|| + 0.01 floor sqrt(n)), since some are zero but for rounding; of the loss and a statistic the relative error. Missing: infinite."""
-    found = {}
-    for name, truth in wanted.items():
-        if name not in got or got[name].shape != truth.shape:
-            found[name] = float("inf")
-            continue
-        size = truth.double().norm().item() + (0.01 * floor * truth.numel() ** 0.5 if name.startswith("grad:") else 0.0)
-        error = (got[name].double() - truth.double()).norm().item() / max(size, 1e-300)
-        found[name] = error if error == error else float("inf")
-    return found
+class Exact:
+    """A float64 step, and how far others are from it: of a gradient ||g - g64|| / (||g64|| + 0.01 floor sqrt(n)), since some are zero but for rounding, with the root mean square of all
+    gradients together for the floor; of the loss and a statistic the relative error."""
 
+    def __init__(self, values: Named) -> None:
+        self.values = values
+        sizes = {name: value.norm().item() for name, value in values.items()}
+        gradients = [name for name in values if name.startswith("grad:")]
+        self.floor = (sum(sizes[name] ** 2 for name in gradients) / sum(values[name].numel() for name in gradients)) ** 0.5
+        self.sizes = sizes | {name: sizes[name] + 0.01 * self.floor * values[name].numel() ** 0.5 for name in gradients}
 
-def gradient_floor(wanted: Named) -> float:
-    """The root mean square of all gradients together."""
-    gradients = [v.double() for k, v in wanted.items() if k.startswith("grad:")]
-    return (sum(g.square().sum().item() for g in gradients) / sum(g.numel() for g in gradients)) ** 0.5
+    def errors(self, got: Named) -> dict[str, float]:
+        """By name; infinite where a value is missing or not a number."""
+        found = {}
+        for name, truth in self.values.items():
+            alike = name in got and got[name].shape == truth.shape
+            error = (truth - got[name]).norm().item() / max(self.sizes[name], 1e-300) if alike else float("inf")
+            found[name] = error if error == error else float("inf")
+        return found
 
 
 class _Compared:
-    """A Stepper in the place of a Runner: what it returns for the envelope are errors against the reference, not gradients, which would fill the memory."""
+    """A Stepper in the place of a Runner: what it returns for the envelope are errors, not gradients, which would fill the memory."""
 
-    def __init__(self, stepper: Stepper, wanted: Named, floor: float) -> None:
-        self.stepper, self.wanted, self.floor = stepper, wanted, floor
+    def __init__(self, stepper: Stepper, exact: Exact) -> None:
+        self.stepper, self.exact = stepper, exact
         self.device, self.threads = stepper.device, stepper.threads
 
     def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Named:
-        return {k: torch.tensor(v, dtype=torch.float64) for k, v in errors(self.stepper.run(module, entry, change), self.wanted, self.floor).items()}
+        return {k: torch.tensor(v, dtype=torch.float64) for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()}
 
 
-def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], wanted: Named, floor: float, seed: int) -> dict[str, float]:
+def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
     """The largest error of at least five legitimate float32 steps, by name; at least LEAST."""
-    runs = ref.envelope(_Compared(stepper, wanted, floor), module, [entry], seed)
-    return {name: max([LEAST, *(results[0][name].item() for results in runs.values())]) for name in wanted}
+    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed)
+    return {name: max([LEAST, *(results[0][name].item() for results in runs.values())]) for name in exact.values}
 
 
-def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], wanted: Named, floor: float, seed: int) -> dict[str, float]:
+def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
     """The envelope with what a few flipped kinks do to gradients: steps with weights and inputs moved by KINK_NOISE."""
     generator = torch.Generator().manual_seed(seed)
 
     def moved(t: Tensor) -> Tensor:
-        return t * (1 + KINK_NOISE * torch.randn(t.shape, generator=generator)).to(t) if t.is_floating_point() else t
+        return torch.randn(t.shape, generator=generator).mul_(KINK_NOISE).add_(1).to(t).mul_(t) if t.is_floating_point() else t
 
     wide = dict(envelope)
+    other = copy.deepcopy(module)
     for _ in range(NOISY_STEPS):
-        other = copy.deepcopy(module)
         with torch.no_grad():
-            for parameter in other.parameters():
-                parameter.copy_(moved(parameter))
-        for name, error in errors(stepper.run(other, entry, moved), wanted, floor).items():
+            for parameter, whole in zip(other.parameters(), module.parameters()):
+                parameter.copy_(moved(whole))
+        for name, error in exact.errors(stepper.run(other, entry, moved)).items():
             if name.startswith("grad:"):
                 wide[name] = max(wide[name], error)
     return wide
@@ -131,15 +141,14 @@ def make_labels(info: dict, seed: int) -> list[Tensor]:
     return [torch.randint(0, first["shape"][1], (batch,), generator=generator) for _ in range(info["ring"])]
 
 
-def check_trains(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor]) -> list[str]:
-    """One float64 step: Problem when it cannot be had; else notes about what the proof cannot hold still."""
-    if not any(p.requires_grad for p in module.parameters()):
+def check_trains(stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]) -> tuple[Named, list[str]]:
+    """The step of a float64 module, and notes about what the proof cannot hold still; Problem when there is none."""
+    if not any(p.requires_grad for p in wide.parameters()):
         raise Problem("unsupported", "the network has no parameter to train: none requires a gradient", "let parameters require gradients in build(), or use mode infer")
-    wide = ref.double_copy(module)
     try:
         found = stepper.run(wide, entry, ref.to_double)
-        with torch.no_grad():
-            output = stepper.output(wide.train(), entry, ref.to_double)
+        with torch.no_grad(), train_mode(wide):
+            output = stepper.output(wide, entry, ref.to_double)
             again = stepper.loss_of(output, stepper.labels).item()
     except Exception as error:
         if is_out_of_memory(error):
@@ -147,7 +156,7 @@ def check_trains(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor
         hint = "mode train compares gradients with float64 ones; let the model follow the type of its inputs, or use mode infer"
         if "more than 1 value per channel" in str(error):
             hint = "a BatchNorm in train mode needs more than one value: use a larger --batch or larger images"
-        raise Problem("unsupported", f"the network cannot take a training step in float64: {last_line(error, *source_files(module))}", hint) from error
+        raise Problem("unsupported", f"the network cannot take a training step in float64: {last_line(error, *source_files(wide))}", hint) from error
     if not any(name.startswith("grad:") for name in found):
         raise Problem("unsupported", "no parameter has a gradient: the first output does not depend on any", "return the classes' scores first")
     bad = [name for name, value in found.items() if not bool(value.isfinite().all())]
@@ -156,7 +165,7 @@ def check_trains(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor
     rows = output.exp().sum(1)
     if stepper.bundle["case"]["loss"] == "nll" and not bool(((rows - 1).abs() < 1e-3).all()):
         raise Problem("usage", f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}", "use --loss cross_entropy, or end the network with log_softmax")
-    return [] if abs(again - found["loss"].item()) <= 1e-9 * abs(again) else ["the network is random in train mode even without dropout"]
+    return found, [] if abs(again - found["loss"].item()) <= 1e-9 * abs(again) else ["the network is random in train mode even without dropout"]
 
 
 # ---------------------------------------------------------------------------------------------------- the whole
@@ -174,31 +183,27 @@ class TrainCapture:
     def run(self, module: nn.Module, trained: list[str]) -> list[str]:
         """Returns notes for bundle.json. `trained`: names of the parameters that require gradients."""
         self.write("labels", {f"{i}/labels": labels for i, labels in enumerate(self.labels)})
-        timed = state_of(module)
-        for number in (1, 2):
-            make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
-            self.write(f"weights/generic{number}", state_of(module))
-        load_weights(module, timed, "timed")
         work = copy.deepcopy(module).to(self.spec["device"])
         for name, parameter in work.named_parameters():
             parameter.requires_grad_(name in trained)
         dropouts = Dropouts(work)
         about = {"layers": [{"name": path, "p": p} for path, _, _, p in dropouts.found], "losses": self.dropout_losses(work) if dropouts.found else []}
         dropouts.switch(False)
-        notes = check_trains(self.stepper, work, self.ring[0])
+        wide = ref.double_copy(work)
+        step, notes = check_trains(self.stepper, wide, self.ring[0])
         self.doubts += notes
-        self.one_set("timed", work, has_kinks=True)
+        self.one_set("timed", work, step, {}, has_kinks=True)
         for number, name in enumerate(("probe1", "probe2")):
-            load_weights(work, timed, "timed")
-            wide = ref.double_copy(work)
+            load_weights(wide, module.state_dict(), "timed")
             self.say(f"probe weights {name}")
             found = make_probe(wide, self.ring[0], self.info, self.spec["seed"] + 104729, bool(number))
             self.doubts += [s for s in [found.sentence(name)] if s]
-            load_weights(work, state_of(wide), name)
-            del wide
-            self.one_set(name, work, has_kinks=found.maxima > 0)
+            load_weights(work, wide.state_dict(), name)
+            load_weights(wide, work.state_dict(), name)  # as float32 holds them
+            step, further = self.stepper.run(wide, self.ring[0], ref.to_double), {} if number else self.other_losses(wide)
+            exact, envelope = self.one_set(name, work, step, further, has_kinks=found.maxima > 0)
             if not number:
-                faults = self.faults(work)
+                faults = self.faults(work, wide, exact, envelope)
         train = self.sets | {"faults": faults, "weak": self.weak(faults), "dropout": about}
         (self.folder / "reference" / "train.json").write_text(json.dumps(train, indent=1), encoding="utf-8")
         return notes
@@ -206,64 +211,54 @@ class TrainCapture:
     def dropout_losses(self, work: nn.Module) -> list[float]:
         """Eager's float32 losses with dropout as given, one a forward pass; the running statistics stay."""
         torch.manual_seed(self.spec["seed"])
-        before = {k: v.clone() for k, v in work.named_buffers()}
-        work.train()
-        with torch.no_grad():
-            found = [self.stepper.loss_of(self.stepper.output(work, self.ring[0]), self.stepper.labels).item() for _ in range(DROPOUT_LOSSES)]
-            for name, value in work.named_buffers():
-                value.copy_(before[name])
-        work.eval()
-        return found
+        with torch.no_grad(), train_mode(work):
+            return [self.stepper.loss_of(self.stepper.output(work, self.ring[0]), self.stepper.labels).item() for _ in range(DROPOUT_LOSSES)]
 
-    def one_set(self, name: str, work: nn.Module, has_kinks: bool) -> None:
+    def one_set(self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool) -> tuple[Exact, dict[str, float]]:
+        """Writes a set's weights, reference and envelope. `step`: that of the same weights in float64; `further`: tensors beside it."""
         self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
-        self.say(f"training step of weight set {name}")
-        wanted = self.stepper.run(ref.double_copy(work), self.ring[0], ref.to_double)
+        self.say(f"training steps of weight set {name}")
         still = {f"stat:{k}": v.cpu().double() for k, v in work.named_buffers()}
-        wanted = {k: v for k, v in wanted.items() if k not in still or not torch.equal(v, still[k])}  # buffers that a step changes
-        floor = gradient_floor(wanted)
-        if not floor > 0:
+        exact = Exact({k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])})  # buffers that a step changes
+        if not exact.floor > 0:
             raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")
-        envelope = train_envelope(self.stepper, work, self.ring[0], wanted, floor, self.spec["seed"] + 1)
+        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1)
         if has_kinks:
-            envelope = widened(envelope, self.stepper, work, self.ring[0], wanted, floor, self.spec["seed"] + 2)
+            envelope = widened(envelope, self.stepper, work, self.ring[0], exact, self.spec["seed"] + 2)
         lost = [key for key, error in envelope.items() if not error < float("inf")]
         if lost:
             raise Problem("unsupported", f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has", "give weights and inputs with which float32 does not overflow")
         by_kind = {kind: {k.removeprefix(f"{kind}:"): v for k, v in envelope.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
-        self.sets[name] = {"envelope": {"loss": envelope["loss"], **by_kind}, "grad_floor": floor}
+        self.sets[name] = {"envelope": {"loss": envelope["loss"], **by_kind}, "grad_floor": exact.floor}
         if name == "timed":  # on ordinary weights a flip hits any tensor, and luck differs by tensor
             gradients = self.sets[name]["envelope"]["grad"]
             median = sorted(gradients.values())[len(gradients) // 2]
             self.sets[name]["envelope"]["grad"] = {k: max(e, median) for k, e in gradients.items()}
-        tensors = {f"0/{k}": v.float() for k, v in wanted.items()}
-        if name == "probe1":
-            self.probe = wanted, floor, envelope
-            tensors |= self.other_losses(work)
-        self.write(f"reference/{name}.train", tensors)
+        self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in exact.values.items()} | further)
+        return exact, envelope
 
-    def other_losses(self, work: nn.Module) -> Named:
+    def other_losses(self, wide: nn.Module) -> Named:
         """`<i>/loss` of the other entries of the ring, by which a level shows that it reads its inputs and labels."""
-        wide = ref.double_copy(work).train()
-        with torch.no_grad():
-            return {f"{i}/loss": self.stepper.loss_of(self.stepper.output(wide, self.ring[i], ref.to_double), self.labels[i].to(self.stepper.device)).cpu().float() for i in range(1, len(self.ring))}
+        found = {}
+        for i in range(1, len(self.ring)):
+            with torch.no_grad(), train_mode(wide):
+                found[f"{i}/loss"] = self.stepper.loss_of(self.stepper.output(wide, self.ring[i], ref.to_double), self.labels[i].to(self.stepper.device)).cpu().float()
+        return found
 
-    def faults(self, work: nn.Module) -> dict[str, dict]:
+    def faults(self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]) -> dict[str, dict]:
         """Planted in the float64 step of probe1; by how many bounds each shows where it shows most."""
         self.say("planting faults")
-        wanted, floor, envelope = self.probe
-        wide = ref.double_copy(work)
         most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.info["flops"], 1.0)))
         found: dict[str, dict] = {}
         for name in list(TRAIN_FAULTS)[:most]:
-            exact = name not in IN_FLOAT32
-            plan = Plan(shared_copy(wide if exact else work), self.stepper.loss_of)
+            in_double = name not in IN_FLOAT32
+            plan = Plan(shared_copy(wide if in_double else work), self.stepper.loss_of)
             try:
                 sentence = plant(plan, name)
-                got = self.stepper.run(plan.module, self.ring[0], ref.to_double if exact else lambda t: t, plan.loss_of)
+                got = self.stepper.run(plan.module, self.ring[0], ref.to_double if in_double else lambda t: t, plan.loss_of)
             except NotApplicable:
                 continue
-            times = {k: e / (TIMES * envelope[k]) for k, e in errors(got, wanted, floor).items()}
+            times = {k: e / (TIMES * envelope[k]) for k, e in exact.errors(got).items()}
             where = max(times, key=lambda k: times[k])
             found[name] = {"times_bound": min(times[where], 1e30), "sentence": f"{sentence}; shows most in {where}"}
         return found

@@ -17,6 +17,7 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
+#include "measure/calibrate.hpp"
 #include "measure/warnings.hpp"
 #include "plan/command.hpp"
 #include "plan/jobs.hpp"
@@ -135,7 +136,7 @@ Result<Prepared> get_ready(const Arguments& a) {
   s.place = installation();
   if (!a.python.empty()) s.place.python = a.python;
   auto found = level::discover(level::search_path(s.place.root));
-  auto chosen = plan::choose_levels(found, a.options.levels);
+  auto chosen = plan::choose_levels(found, a.options.levels, a.options.device);
   if (!chosen) return tl::unexpected(chosen.error());
   ready.levels = std::move(*chosen);
   if (auto there = check_reference(a.options.reference, ready.levels); !there) return tl::unexpected(there.error());
@@ -331,7 +332,8 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
                    "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
                    "(TorchScript), .onnx")
       ->required();
-  verb->add_option("--levels", a->levels, "only these, as eager,libtorch (default: all; strata list levels)");
+  verb->add_option("--levels", a->levels,
+                   "only these, as eager,libtorch (default: all that run on the device; strata list levels)");
   verb->add_option("--reference", o.reference, "the level that the others are compared with (default: eager)");
   verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
   verb->add_option("--input", o.inputs,

@@ -97,7 +97,9 @@ Check level_check(const level::Level& level, const Modules& environment, const M
   for (const auto& device : level.devices) {
     if (device != "cuda" || gpu) check.found += (check.found.empty() ? "" : ", ") + device;
   }
-  if (check.found.empty()) return unavailable("it runs only on a GPU, and there is none", {});
+  if (check.found.empty())
+    return unavailable("it runs only on a GPU, and there is none",
+                       "run it where there is an NVIDIA GPU with its driver; comparisons on a CPU leave it out");
   return check;
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/artefact.hpp"
+#include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -21,6 +22,7 @@
 #include "plan/bundle.hpp"
 #include "plan/command.hpp"
 #include "plan/options.hpp"
+#include "report/program.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -29,7 +31,7 @@ namespace {
 struct Arguments {
   plan::Options options;
   std::optional<int> batch;
-  std::string output, target = "onednn", python;
+  std::string output, target = "onednn", python, budget;
   bool tune = false, train = false;
 };
 
@@ -47,18 +49,28 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
                             near ? fmt::format(" (did you mean {}?)", *near) : ""),
                 "", Exit::usage);
   }
+  if (a.options.maths != "fp32" && (a.target != "cuda" || a.options.maths != "tf32"))
+    return fail(fmt::format("--maths {}: --target {} has {}", a.options.maths, a.target,
+                            a.target == "cuda" ? "fp32 and tf32" : "fp32 alone"),
+                "", Exit::usage);
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
                 Exit::usage);
-  if (a.train && a.target != "onednn")
+  if (a.train && a.target == "libtorch")
     return fail(fmt::format("--train: --target {} writes the forward pass, which autograd can train", a.target),
                 "leave one of them out", Exit::usage);
   if (a.train && a.tune)
     return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
                 Exit::usage);
-  if (!a.train && !a.options.loss.empty()) return fail("--loss: only a training step has one", "add --train", Exit::usage);
+  if (!a.train && !a.options.loss.empty())
+    return fail("--loss: only a training step has one", "add --train", Exit::usage);
+  if (!a.train && !a.budget.empty())
+    return fail("--memory-budget: only a training step keeps results that it could compute again", "add --train",
+                Exit::usage);
+  if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
   auto options = a.options;
   if (a.train) options.mode = "train";
+  if (a.options.maths == "tf32") options.device = "cuda";  // what eager's runs are off in that mode is known there
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
@@ -118,6 +130,16 @@ fs::path own_onednn(const Installation& place) {
   return fs::exists(folder / "include/oneapi/dnnl/dnnl.hpp") ? folder : fs::path();
 }
 
+// Likewise cuDNN, of PyTorch's own packages, and cudnn-frontend's headers.
+void propose_cudnn(generate::Options& options, const Installation& place) {
+  std::error_code error;
+  for (const auto& python : fs::directory_iterator(place.root / ".venv/lib", error))
+    if (const auto folder = python.path() / "site-packages/nvidia/cudnn"; fs::exists(folder / "include/cudnn.h"))
+      options.cudnn = folder;
+  const auto frontend = place.root / ".venv/cudnn-frontend/include";
+  if (fs::exists(frontend / "cudnn_frontend.h")) options.cudnn_frontend = frontend;
+}
+
 // Writes the files and says what was made.
 Result<std::string> write_files(const Arguments& a, const Source& source, const Installation& place,
                                 const fs::path& folder) {
@@ -126,17 +148,24 @@ Result<std::string> write_files(const Arguments& a, const Source& source, const 
     if (!calls) return tl::unexpected(calls.error());
     return fmt::format("{} operations a run, each a call of ATen", *calls);
   }
-  const auto program = generate::program_of(source.bundle.folder, source.kernels);
+  const bool cuda = a.target == "cuda";
+  const auto program =
+      generate::program_of(source.bundle.folder, source.kernels, cuda ? compiler::Target::cuda : compiler::Target::cpu,
+                           *parse_memory_budget(a.budget));
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "src" / "generate";
   options.onednn = own_onednn(place);
+  options.tf32 = a.options.maths == "tf32";
+  if (cuda) propose_cudnn(options, place);
   if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
     return tl::unexpected(done.error());
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
                                    [](const auto& step) { return step.when == compiler::When::run && !step.view; });
-  return fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls, program->arena_bytes,
-                     program->least_arena_bytes);
+  auto said = fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls,
+                          program->arena_bytes, program->least_arena_bytes);
+  if (program->budget) said += "\n  " + report::repeated_text(*program);
+  return said;
 }
 
 // All of the folder appears, or nothing: it is written beside its place and renamed.
@@ -185,10 +214,15 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
-  verb->add_option("--target", a->target, "the library that the program calls: onednn, libtorch");
+  verb->add_option("--target", a->target,
+                   "the library that the program calls: onednn, cuda (cuDNN and cuBLAS), libtorch");
+  verb->add_option("--maths", o.maths, "of --target cuda: fp32, or tf32, which needs a GPU here to know its errors");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
+  verb->add_option("--memory-budget", a->budget,
+                   "with --train: the most that activations and gradients may take, as 200MB or 70%; what does not fit "
+                   "is computed again");
   verb->add_option("--loss", o.loss, "with --train: cross_entropy or nll (default: as in compare)");
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -25,12 +26,16 @@ namespace {
 struct Arguments {
   plan::Options options;
   std::optional<int> batch;
-  std::string format = "text", python, dump_after;
+  std::string format = "text", python, dump_after, target = "onednn", budget;
   std::int64_t block = compiler::native_block();
   bool backward = false;
 };
 
 Result<void> check_dump(const Arguments& a) {
+  if (!a.budget.empty() && (a.dump_after.empty() || !a.backward))
+    return fail("--memory-budget: only the program of a training step is made to fit one",
+                "add --mode train --backward --dump-after plan_memory", Exit::usage);
+  if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
   if (a.dump_after.empty()) return {};
   if (a.format == "dot")
     return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
@@ -39,8 +44,14 @@ Result<void> check_dump(const Arguments& a) {
                 "add --backward, or leave --mode train out", Exit::usage);
   if (a.block != 8 && a.block != 16)
     return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
+  if (a.target != "onednn" && a.target != "cuda")
+    return fail(fmt::format("--target {}: allowed are onednn and cuda", a.target), "", Exit::usage);
   auto known = compiler::check_pass_name(a.dump_after);
   if (!known) known.error().what = "--dump-after: " + known.error().what;
+  if (known && !a.budget.empty() && !compiler::reaches_pass(a.dump_after, "recompute"))
+    return fail(fmt::format("--memory-budget with --dump-after {}: what fits is found later, by the pass recompute",
+                            a.dump_after),
+                "name recompute or a later pass", Exit::usage);
   return known;
 }
 
@@ -111,7 +122,11 @@ int show_graph(const Arguments& a) {
   if (!checked) return complain(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
   if (!a.dump_after.empty()) {
-    const compiler::Options passes{a.block, a.dump_after};
+    const compiler::Options passes{a.block,
+                                   a.dump_after,
+                                   {},
+                                   a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
+                                   *parse_memory_budget(a.budget)};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   if (a.format == "json")
@@ -146,6 +161,10 @@ void add_graph(CLI::App& app, int& exit_code) {
       "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name lists them)");
   verb->add_option("--block", a->block,
                    "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
+  verb->add_option("--target", a->target,
+                   "with --dump-after: what it is made for, onednn (a processor) or cuda (a GPU)");
+  verb->add_option("--memory-budget", a->budget,
+                   "with --dump-after, of a training step: as in generate; from the pass `recompute` on");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
 }

@@ -43,17 +43,20 @@ int levels(const Arguments& a) {
     const auto program =
         level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
     const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || fs::exists(program);
+    const auto state = built                      ? "ready"
+                       : level::left_out(program) ? "left out: strata doctor says why"
+                                                  : "built on first use";
     rows.push_back({level.id, std::to_string(level.rank), level.language,
                     fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
                     level.harness ? "harness"
                     : level.peer  ? "peer"
                                   : level.from,
-                    built ? "ready" : "built on first use", level.title});
+                    state, level.title});
     for (const auto& variant : level.variants) {
       const auto one = level::as_variant(level, variant);
       rows.push_back({one.name(), std::to_string(one.rank), one.language,
                       fmt::format("{}", fmt::join(one.devices, " ")), fmt::format("{}", fmt::join(one.modes, " ")),
-                      "variant", built ? "ready" : "built on first use", variant.title});
+                      "variant", state, variant.title});
     }
   }
   for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem.error.what);

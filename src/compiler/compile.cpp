@@ -33,6 +33,13 @@ Result<void> check_pass_name(const std::string& name) {
               near ? fmt::format("did you mean {}?", *near) : "", Exit::usage);
 }
 
+bool reaches_pass(std::string_view last, std::string_view pass) {
+  const auto place = [](std::string_view name) {
+    return std::find_if(passes().begin(), passes().end(), [&](const auto& one) { return one.name == name; });
+  };
+  return last != "lower" && place(pass) <= place(last);
+}
+
 namespace {
 
 Result<Program> apply_passes(Result<Program> program, const Options& options) {
@@ -40,6 +47,8 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
     if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
   if (!program) return program;
   program->wanted = options.kernels;
+  program->target = options.target;
+  program->budget = options.budget;
   std::string last = "lower";
   for (const auto& pass : passes()) {
     if (options.stop_after == last) break;

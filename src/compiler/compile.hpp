@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 #include "compiler/program.hpp"
@@ -17,6 +18,8 @@ struct Options {
   std::int64_t block = 16;  // channels in a block: 16 for AVX-512, else 8
   std::string stop_after;   // a pass's name, or "lower"; empty: all passes
   Kernels kernels = {};     // those to prefer, as measured; the rules of kernels.hpp decide for other steps
+  Target target = Target::cpu;
+  std::optional<MemoryBudget> budget = {};  // of a training step
 };
 
 // The program is verified, and has offsets wherever it stops. Errors: an unknown pass (all are listed); what lower()
@@ -27,5 +30,7 @@ Result<Program> compile(graph::TrainingGraph training, const Options& options = 
 
 // The error for a name that is neither "lower" nor a pass's; compile() checks it first.
 Result<void> check_pass_name(const std::string& name);
+// Whether a program that stops after the pass `last` has gone through `pass`.
+bool reaches_pass(std::string_view last, std::string_view pass);
 
 }  // namespace strata::compiler

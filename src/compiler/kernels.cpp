@@ -61,10 +61,15 @@ bool all_are(const graph::Node& node, std::string_view argument, std::int64_t wa
   return std::all_of(all.begin(), all.end(), [&](std::int64_t one) { return one == wanted; });
 }
 
+int source_of(const Step& step) {
+  return step.node.tensor(is_input_gradient(step) ? "gradient" : "input");
+}
+
 bool is_plain_convolution(const Program& program, const Step& step) {
   const auto& node = step.node;
-  return node.operation() == "conv2d" && node.integer("groups") == 1 && !node.find("padding")->plain.is_string() &&
-         is_countable(program.value(node.outputs.front()).shape) &&
+  const bool of_images = node.operation() == "conv2d" || is_input_gradient(step);
+  return of_images && program.value(node.outputs.front()).shape.size() == 4 && node.integer("groups") == 1 &&
+         !node.find("padding")->plain.is_string() && is_countable(program.value(node.outputs.front()).shape) &&
          program.place(node.outputs.front()).layout == Layout::blocked;
 }
 
@@ -89,19 +94,22 @@ bool suits_winograd(const Program& program, const graph::Node& node) {
 }
 
 // The program is made for any number of threads; one judges by multiplications first.
-bool winograd_pays(const Program& program, const graph::Node& node) {
-  const auto &in = program.value(node.tensor("input")).shape, &out = program.value(node.outputs.front()).shape;
+bool winograd_pays(const Program& program, const Step& step) {
+  const auto &in = program.value(source_of(step)).shape, &out = program.value(step.node.outputs.front()).shape;
   const auto real = [](std::int64_t extent) { return static_cast<double>(extent); };
-  return kit::kernels::winograd_pays(
-      {real(in[0]), real(in[1]), real(out[1]), real(out[2]), real(out[3]), static_cast<int>(program.block)}, 1);
+  return kit::kernels::winograd_pays({real(in[0]), real(in[1]), real(out[1]), real(out[2]), real(out[3]),
+                                      static_cast<int>(program.block), program.graph.mode == graph::Mode::train},
+                                     1);
 }
 
 }  // namespace
 
 bool can_run(const Program& program, const Step& step, Kernel kernel) {
   if (kernel == Kernel::library) return true;
-  if (!is_convolution(step) && !is_linear(step)) return false;
-  const int source = step.node.tensor("input");
+  if (!is_convolution(step) && !is_linear(step) && !is_input_gradient(step)) return false;
+  // in training weights lie as the library's gradients of them do; Winograd's alone are packed from there in every step
+  if (program.graph.mode == graph::Mode::train && kernel != Kernel::winograd) return false;
+  const int source = source_of(step);
   if (step.view || step.when != When::run || !is_blocked(program, source) ||
       !is_countable(program.value(source).shape) || !has_given_weights(program, step) || !fuses_posts(program, step))
     return false;
@@ -113,7 +121,7 @@ bool can_run(const Program& program, const Step& step, Kernel kernel) {
 Kernel best_kernel(const Program& program, const Step& step) {
   const auto wanted = program.wanted.find(step.node.name);
   if (wanted != program.wanted.end() && can_run(program, step, wanted->second)) return wanted->second;
-  if (can_run(program, step, Kernel::winograd) && winograd_pays(program, step.node)) return Kernel::winograd;
+  if (can_run(program, step, Kernel::winograd) && winograd_pays(program, step)) return Kernel::winograd;
   if (!can_run(program, step, Kernel::direct)) return Kernel::library;
   const auto& image = program.value(step.node.tensor("input")).shape;
   const auto& result = program.value(step.node.outputs.front()).shape;

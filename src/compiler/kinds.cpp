@@ -4,6 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "graph/operations.hpp"
+
 namespace strata::compiler {
 namespace {
 
@@ -56,6 +58,9 @@ bool is_convolution(const Step& step) {
 bool is_linear(const Step& step) {
   return among(step, {"linear"});
 }
+bool is_input_gradient(const Step& step) {
+  return among(step, {"strata.convolution_backward_data"});
+}
 
 bool is_elementwise(const Step& step) {
   static const std::set<std::string_view> names{
@@ -87,6 +92,12 @@ bool takes_post(const Step& step, const Post& post) {
   if (post.kind == Post::Kind::add) return step.posts.empty();
   const bool sum_alone = step.posts.empty() || (step.posts.size() == 1 && step.posts.front().kind == Post::Kind::add);
   return sum_alone && (post.operation == "relu" || (post.operation == "clamp" && post.alpha <= 0 && post.beta >= 0));
+}
+
+std::int64_t flops_of(const Program& program, const Step& step) {
+  const auto* operation = graph::find_operation(step.node.operation());
+  if (operation == nullptr || operation->flops == nullptr) return 0;
+  return operation->flops(graph::Call(program.graph, step.node));
 }
 
 bool only_renames_axes(const Step& step, Layout from, Layout to) {

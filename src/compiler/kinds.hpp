@@ -22,6 +22,11 @@ bool takes_post(const Step& step, const Post& post);
 // Convolutions and linear layers: where the result is accumulated, so that a sum may be their first post.
 bool is_convolution(const Step& step);
 bool is_linear(const Step& step);
+// The gradient of a convolution's input: a convolution of the result's gradient with the weight's taps in reverse.
+bool is_input_gradient(const Step& step);
+
+// As graph/operations.hpp counts them; 0 for operations that passes made.
+std::int64_t flops_of(const Program& program, const Step& step);
 
 // A permutation that does nothing but call N H W C, which is how channels_last lies, a plain tensor, or the reverse.
 bool only_renames_axes(const Step& step, Layout from, Layout to);

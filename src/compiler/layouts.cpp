@@ -31,8 +31,7 @@ class Rules {
     if (name == "strata.convolution_backward_data") return convolution_backward(p_.value(node_.tensor("weight")));
     if (name == "strata.train_convolution") return gradient_of_weight(first().shape[1]);
     if (name == "strata.convolution_backward_weights") return gradient_of_weight(out.shape[0]);
-    if (name == "strata.batch_norm_train" || name == "strata.batch_norm_backward")
-      return {{Layout::blocked, Layout::blocked}};
+    if (name == "strata.batch_norm_train" || name == "strata.batch_norm_backward") return alike_in(best());
     if (name == "max_pool2d" || name == "strata.max_pool_train" || name == "strata.max_pool_backward" ||
         name == "strata.dropout_train" || name == "strata.dropout_backward")
       return alike(true);
@@ -56,13 +55,19 @@ class Rules {
     return found;
   }
 
+  // What the library's layers are fastest in.
+  Layout best() const { return p_.target == Target::cuda ? Layout::channels_last : Layout::blocked; }
+  static Options alike_in(Layout layout) { return {{layout, layout}}; }
+
   // Direct convolutions read and write blocks, padded ones too; one with few input channels reads them plain. Groups of
-  // other sizes than blocks would straddle them, and are left in NHWC.
+  // other sizes than blocks would straddle them, and are left in NHWC. On a GPU all are in NHWC.
   Options convolution() const {
-    const auto groups = node_.integer("groups");
     const auto in = first().shape[1], out = p_.value(node_.outputs.front()).shape[1];
-    if (groups == 1 && in <= 3) return {{Layout::plain, Layout::blocked}};
+    if (reads_plain(in)) return {{Layout::plain, Layout::blocked}};
     return blocks_of(in, out);
+  }
+  bool reads_plain(std::int64_t in) const {
+    return p_.target == Target::cpu && node_.integer("groups") == 1 && in <= 3;
   }
 
   // Of a layer and of its gradients: blocks, unless groups straddle them.
@@ -70,8 +75,7 @@ class Rules {
     const auto groups = node_.integer("groups");
     const bool depthwise = groups == in && groups == out;
     const bool blocks = groups == 1 || depthwise || (in / groups % p_.block == 0 && out / groups % p_.block == 0);
-    if (blocks) return {{Layout::blocked, Layout::blocked}};
-    return {{Layout::channels_last, Layout::channels_last}};
+    return alike_in(blocks ? best() : Layout::channels_last);
   }
   Options convolution_backward(const graph::Value& weight) const {
     return blocks_of(weight.shape[1] * node_.integer("groups"), weight.shape[0]);
@@ -79,7 +83,7 @@ class Rules {
   Options gradient_of_weight(std::int64_t out) const {
     const auto in = p_.value(node_.tensor("source")).shape[1];
     auto found = blocks_of(in, out);
-    if (node_.integer("groups") == 1 && in <= 3) found.front().plain_argument = "source";
+    if (reads_plain(in)) found.front().plain_argument = "source";
     return found;
   }
 
@@ -185,7 +189,10 @@ bool fits(const Program& program, const Step& step, const LayoutOption& option) 
 
 std::vector<LayoutOption> layout_options(const Program& program, const Step& step) {
   auto all = Rules(program, step).options();
-  std::erase_if(all, [&](const LayoutOption& option) { return !fits(program, step, option); });
+  const auto is_known = [&](Layout layout) { return layout != Layout::blocked || program.target == Target::cpu; };
+  std::erase_if(all, [&](const LayoutOption& option) {
+    return !fits(program, step, option) || !is_known(option.in) || !is_known(option.out);
+  });
   if (all.empty()) all.push_back({});
   return all;
 }

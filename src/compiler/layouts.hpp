@@ -20,8 +20,8 @@ struct LayoutOption {
 // At least one; the one that a library likes best first.
 std::vector<LayoutOption> layout_options(const Program& program, const Step& step);
 
-// What a step reads in the order in which the step that made it wrote its first result: a workspace, a mask; -1: nothing.
-// The step must read the gradient in the layout of that result.
+// What a step reads in the order in which the step that made it wrote its first result: a workspace, a mask; -1:
+// nothing. The step must read its first operand in the layout of that result.
 int bound_operand(const Step& step);
 
 // Bytes that steps of the run read and write for nothing but another layout.

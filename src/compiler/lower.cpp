@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/einsum.hpp"
 #include "compiler/made.hpp"
 #include "compiler/passes/passes.hpp"
 #include "compiler/uses.hpp"
@@ -64,15 +65,16 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
       step.node = std::move(node);
       program.steps.push_back(std::move(step));
     }
+    graph.nodes.clear();
+    for (auto& value : graph.values) {
+      value.producer = -1;
+      value.consumers.clear();
+    }
+    program.graph = std::move(graph);
+    expand_einsums(program);
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  graph.nodes.clear();
-  for (auto& value : graph.values) {
-    value.producer = -1;
-    value.consumers.clear();
-  }
-  program.graph = std::move(graph);
   remove_identities(program);
   if (auto done = settle(program); !done) return tl::unexpected(done.error());
   own_outputs(program);

@@ -52,7 +52,8 @@ struct Step {
   When when = When::run;
   Kernel kernel = Kernel::library;
   Phase phase = Phase::forward;
-  bool view = false;  // nothing is to be done: the output is the bytes of the first operand under another shape
+  bool view = false;   // nothing is to be done: the output is the bytes of the first operand under another shape
+  bool again = false;  // repeats a step of the forward phase, whose results were not kept (passes/recompute.cpp)
   std::vector<std::string> covers;  // names of the graph's nodes whose work it does, its own first
 };
 
@@ -67,6 +68,15 @@ struct Place {
   std::int64_t offset = -1;  // of the storage in the arena
 };
 
+// What a program runs on, and with it the library that it calls: oneDNN and the kit's own kernels; cuDNN and cuBLAS,
+// for which nothing lies in blocks.
+enum class Target : std::uint8_t { cpu, cuda };
+// What the arena of a training step may take at most.
+struct MemoryBudget {
+  std::int64_t bytes = 0;
+  double share = 0;  // if not 0, in place of bytes: of what the arena takes where every result is kept
+};
+
 // Kernels by the names of nodes.
 using Kernels = std::map<std::string, Kernel>;
 
@@ -75,8 +85,10 @@ struct Program {
                             // and so are the values' producers and consumers: uses.hpp finds them
   std::vector<Step> steps;  // in the order in which they run; those of `load` first
   std::vector<Place> places;  // by value
-  std::int64_t block = 16;    // channels in a block of Layout::blocked: 16 for AVX-512, else 8
-  Kernels wanted;             // go before the rules of kernels.hpp, for steps that they can run
+  Target target = Target::cpu;
+  std::int64_t block = 16;  // channels in a block of Layout::blocked: 16 for AVX-512, else 8
+  Kernels wanted;           // go before the rules of kernels.hpp, for steps that they can run
+  std::optional<MemoryBudget> budget;
   std::int64_t arena_bytes = 0;
   std::int64_t least_arena_bytes = 0;  // the largest sum of what must be kept at any one step: no plan can be smaller
 

@@ -12,10 +12,13 @@
 //   strata.clamp_backward(gradient, result)                      gradient where low < result < high
 //   strata.max_pool_train(source) -> y, workspace; strata.max_pool_backward(gradient, workspace)
 //   strata.avg_pool_backward(gradient), strata.adaptive_avg_pool_backward(gradient)
-//   strata.dropout_train(source) -> y, mask; strata.dropout_backward(gradient, mask)
+//   strata.dropout_train(source) -> y, mask; strata.dropout_backward(gradient, mask); strata.dropout_again(source,
+//   mask),
+//       which gives y once more (passes/recompute.cpp)
 //   strata.nll_loss(scores), strata.nll_loss_backward(scores)    of the labels, which are no value of the program
 //   strata.log_softmax(scores), strata.log_softmax_backward(gradient, result)
 //   strata.sgd(parameter, gradient), strata.count(buffer)
+//   strata.sgd_of_product(parameter, left, right)                with fuse_gradients: the gradient is left * right
 // A workspace or mask is float32 [n], n its bytes in any layout divided by 4 and rounded up.
 #pragma once
 

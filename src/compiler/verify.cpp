@@ -107,9 +107,9 @@ class Verifier {
     for (const auto& post : step.posts)
       if (post.value >= 0) reads_alike(step, post.value);
     if (const int bound = bound_operand(step); bound >= 0) {
-      const int result = written_with_.at(bound), gradient = step.node.tensor("gradient");
+      const int result = written_with_.at(bound), read = operands.front();
       need(!has_layouts(p_.value(result)) ||
-               same_bytes(p_.value(result), p_.place(result).layout, p_.place(gradient).layout, p_.block),
+               same_bytes(p_.value(result), p_.place(result).layout, p_.place(read).layout, p_.block),
            "{} reads '{}', which was written in the order of another layout", where(step), name(bound));
     }
     if (step.view) return view(step, operands.front());
@@ -197,7 +197,8 @@ bool may_write_over(const Program& program, const Step& step, int operand) {
   for (std::size_t i = 0; i < step.posts.size(); ++i)
     if (step.posts[i].value == operand && (i > 0 || by_operation || step.posts[i].kind != Post::Kind::add))
       return false;
-  if (!by_operation) return true;
+  // a sum in place is oneDNN's; a layer on a GPU may write its result twice, first without the sum
+  if (!by_operation) return program.target == Target::cpu || is_elementwise(step);
   // an element-wise operation reads each element where it writes; libraries want the first operand there
   const auto operation = step.node.operation();
   return is_elementwise(step) && (operand == operands_of(step).front() || operation == "add" || operation == "mul");

@@ -55,9 +55,15 @@ ValueNames::ValueNames(const compiler::Program& program, const std::set<std::str
   std::set<std::string> changed;  // by a training step
   if (program.graph.mode == graph::Mode::train)
     for (const auto& one : program.graph.updates) changed.insert(one.name);
-  const auto add_file = [&](const graph::Named& one, const char* kind) {
+  const auto add_file = [&](const graph::Named& one, const std::string& kind) {
+    const auto& value = program.value(one.value);
+    const bool is_list = value.type == graph::Type::int64;
     files_[one.value] =
-        fmt::format("p.{}({}, {})", kind, string_literal(one.name), braces(program.value(one.value).shape));
+        fmt::format("p.{}({}, {})",
+                    !is_list             ? kind
+                    : kind == "constant" ? "constant_rows"
+                                         : "rows",
+                    string_literal(one.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
   };
   for (const auto& one : program.graph.parameters) add_file(one, changed.contains(one.name) ? "parameter" : "weight");
   for (const auto& one : program.graph.buffers)
@@ -82,6 +88,11 @@ std::string ValueNames::weight(int value) const {
   const auto file = files_.find(storage);
   return as_shape(file == files_.end() ? name(storage) : file->second, program_.value(storage).shape,
                   program_.value(value).shape);
+}
+
+std::string ValueNames::rows(int value) const {
+  const auto file = files_.find(program_.place(value).storage);
+  return file == files_.end() ? std::string() : file->second;
 }
 
 std::vector<std::string> ValueNames::plan() const {
@@ -137,9 +148,10 @@ std::string Emitter::tensor(int value) const {
   if (described.type != graph::Type::float32)
     throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in float32", described.name,
                                   graph::name_of(described.type)));
-  if (described.shape.size() > 8)
-    throw Unsupported(
-        fmt::format("the tensor '{}' of {} dimensions, at most 8 are known", described.name, described.shape.size()));
+  const std::size_t most = program_.target == compiler::Target::cuda ? 6 : 8;
+  if (described.shape.size() > most)
+    throw Unsupported(fmt::format("the tensor '{}' of {} dimensions, at most {} are known", described.name,
+                                  described.shape.size(), most));
   return names_.is_weight(value) ? fmt::format("p.stored({})", names_.weight(value)) : names_.tensor(value);
 }
 
@@ -149,6 +161,14 @@ std::string Emitter::weight(int value) const {
         fmt::format("'{}' where a weight is needed: it is computed in every run", program_.value(value).name));
   static_cast<void>(tensor(value));  // float32
   return names_.weight(value);
+}
+
+std::string Emitter::rows(int value) const {
+  const auto& described = program_.value(value);
+  auto text = described.type == graph::Type::int64 ? names_.rows(value) : std::string();
+  if (text.empty())
+    throw Unsupported(fmt::format("'{}' where a list of int64 is needed that the network holds", described.name));
+  return text;
 }
 
 std::string function_of(const compiler::Post& post) {

@@ -31,6 +31,8 @@ class ValueNames {
   const std::string& name(int value) const { return names_.at(static_cast<std::size_t>(value)); }
   // 'p.weight("conv1.weight", {64, 3, 7, 7})', or the name of one that load steps compute.
   std::string weight(int value) const;
+  // 'p.rows("index", 49)' of a list of integers in a file; empty: it is computed.
+  std::string rows(int value) const;
   bool is_weight(int value) const;
   // The constants of the plan: a line for each value that lies in the arena or with the caller.
   std::vector<std::string> plan() const;
@@ -71,6 +73,8 @@ class Emitter {
   std::string result(std::size_t i = 0) const { return tensor(output(i)); }
   // A value as a weight that the program may store as it likes.
   std::string weight(int value) const;
+  // A list of integers of a file, whatever its shape. Throws for one that is computed.
+  std::string rows(int value) const;
   // The name of a weight in its file.
   const std::string& file_name(int value) const;
   // The step's posts as a list; empty: there are none.

@@ -116,9 +116,10 @@ std::string plan_hpp(const Subject& subject) {
   return text;
 }
 
-std::string program_cpp(const Subject& subject) {
+std::string program_cpp(const Subject& subject, bool tf32) {
   std::string text = head(subject, "The stages in the order in which they run.");
   text += fmt::format("#include \"plan.hpp\"\n\nnamespace {} {{\n\nvoid build(kit::Program& p) {{\n", subject.space);
+  if (tf32) text += "  p.allow_tf32();\n";
   const bool trains = is_training(subject.program);
   auto phase = compiler::Phase::forward;
   for (const auto& stage : subject.stages) {
@@ -172,11 +173,17 @@ Result<void> know_all(const compiler::Program& program) {
 
 Result<void> check_ports(const compiler::Program& program) {
   for (const auto* list : {&program.graph.inputs, &program.graph.outputs})
-    for (const auto& one : *list)
-      if (const auto& value = program.value(one.value); value.type != graph::Type::float32 || value.shape.size() > 8)
-        return fail(fmt::format("'{}' is {} {}: inputs and outputs must be float32 of at most 8 dimensions", one.name,
-                                graph::name_of(value.type), graph::to_string(value.shape)),
-                    "use another level", Exit::environment);
+    for (const auto& one : *list) {
+      const auto& value = program.value(one.value);
+      const auto told =
+          fmt::format("'{}' is {} {}", one.name, graph::name_of(value.type), graph::to_string(value.shape));
+      if (value.type != graph::Type::float32 || value.shape.size() > 8)
+        return fail(told + ": inputs and outputs must be float32 of at most 8 dimensions", "use another level",
+                    Exit::environment);
+      if (value.elements() == 0)
+        return fail(told + ", which has no elements: there is nothing to compute", "give a shape without 0",
+                    Exit::environment);
+    }
   return {};
 }
 
@@ -193,6 +200,37 @@ Result<Json> read_info(const fs::path& bundle) {
 std::string loss_of(const Json& info) {
   const auto& of = info.contains("case") ? info["case"] : Json();
   return of.is_object() && of.contains("loss") && of["loss"].is_string() ? of["loss"].get<std::string>() : "";
+}
+
+// What READMEs and CMakeLists say of the library that is called.
+std::map<std::string, std::string> values_of_target(compiler::Target target, const Options& options) {
+  if (target == compiler::Target::cpu)
+    return {{"libraries", "oneDNN"},
+            {"onednn", options.onednn.generic_string()},
+            {"build",
+             "cmake -S . -B build -DDNNL_ROOT=FOLDER && cmake --build build    # FOLDER: include/oneapi/dnnl and "
+             "lib/libdnnl.so"},
+            {"run", "A run executes the calls in order."},
+            {"kit",
+             "`kit/` | oneDNN's calls behind the functions that stages use, and kernels: convolutions by Winograd "
+             "(`winograd.*`) and by a direct sum (`direct.*`), batch norms, losses, dropout, SGD"},
+            {"nan", "oneDNN's ReLU and maximum turn NaN into a number, so weights with NaN are refused."}};
+  return {
+      {"libraries", "cuDNN, cuBLAS"},
+      {"cudnn", options.cudnn.generic_string()},
+      {"cudnn_frontend", options.cudnn_frontend.generic_string()},
+      {"build",
+       "cmake -S . -B build -DCUDNN_ROOT=FOLDER -DCUDNN_FRONTEND=FOLDER && cmake --build build    # include and lib of "
+       "cuDNN; headers of cudnn-frontend"},
+      {"run",
+       "The first run gives the calls to the device one by one, the second records them as a CUDA graph, and from then "
+       "on a "
+       "run is one launch of it. Inputs go to the device by way of pinned memory in two buffers: between `model_start` "
+       "and `model_wait` those of the next run can be set."},
+      {"kit",
+       "`kit/`, `kit_cuda/` | calls of cuDNN (`cudnn-frontend`) and cuBLAS behind the functions that stages use, and "
+       "CUDA kernels for all else (`kit_cuda/kernels`)"},
+      {"nan", "Weights with NaN are refused, as they are on a processor."}};
 }
 
 std::map<std::string, std::string> values_of(const Subject& subject, const Options& options) {
@@ -213,23 +251,39 @@ std::map<std::string, std::string> values_of(const Subject& subject, const Optio
                                                   {"arena", grouped(program.arena_bytes)},
                                                   {"least", grouped(program.least_arena_bytes)},
                                                   {"block", std::to_string(program.block)},
-                                                  {"loss", loss_of(subject.info)},
-                                                  {"onednn", options.onednn.generic_string()}});
+                                                  {"loss", loss_of(subject.info)}});
+  values.merge(values_of_target(program.target, options));
   return values;
+}
+
+// What of the kit names no library, and serves the kit on CUDA too.
+bool is_shared(const std::string& name) {
+  static const std::set<std::string_view> shared{"fold.cpp",       "function.hpp", "loading.cpp",     "loading.hpp",
+                                                 "operations.hpp", "program.hpp",  "safetensors.cpp", "safetensors.hpp",
+                                                 "tensor.hpp",     "training.hpp"};
+  return shared.contains(name);
+}
+
+bool goes_along(compiler::Target target, std::string_view folder, const std::string& name) {
+  if (folder == "kit") return target == compiler::Target::cpu || is_shared(name);
+  return name.find("_host.") == std::string::npos;  // stand-ins for a device, of strata's own tests
 }
 
 Result<void> add_fixed(Files& files, const Subject& subject, const Options& options) {
   const auto values = values_of(subject, options);
-  const char* own = is_training(subject.program) ? "template/train" : "template/infer";
-  for (const char* folder : {"kit", "template", own}) {
+  const bool cuda = subject.program.target == compiler::Target::cuda;
+  std::vector<std::string> folders{"kit", "template", cuda ? "template/cuda" : "template/onednn",
+                                   is_training(subject.program) ? "template/train" : "template/infer"};
+  if (cuda) folders.insert(folders.end(), {"kit_cuda", "kit_cuda/kernels"});
+  for (const auto& folder : folders) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
-      if (entry.is_directory()) continue;
+      const auto name = entry.path().filename().string();
+      if (entry.is_directory() || !goes_along(subject.program.target, folder, name)) continue;
       const auto text = read_text(entry.path());
       if (!text) return tl::unexpected(text.error());
-      const bool is_kit = std::string_view(folder) == "kit";
-      const auto name = entry.path().filename().string();
-      files[is_kit ? "kit/" + name : name] = is_kit ? *text : fill_in(*text, values);
+      const bool is_kit = folder.starts_with("kit");
+      files[is_kit ? folder + "/" + name : name] = is_kit ? *text : fill_in(*text, values);
     }
     if (error)
       return fail(fmt::format("cannot read {}: {}", (options.sources / folder).string(), error.message()),
@@ -241,7 +295,7 @@ Result<void> add_fixed(Files& files, const Subject& subject, const Options& opti
 }  // namespace
 
 std::vector<std::string> targets() {
-  return {"onednn", "libtorch"};
+  return {"onednn", "cuda", "libtorch"};
 }
 
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
@@ -258,7 +312,7 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
   Files files;
   if (auto done = add_fixed(files, subject, options); !done) return tl::unexpected(done.error());
   files["plan.hpp"] = plan_hpp(subject);
-  files["program.cpp"] = program_cpp(subject);
+  files["program.cpp"] = program_cpp(subject, options.tf32);
   for (std::size_t i = 0; i < subject.stages.size(); ++i)
     files[fmt::format("stages/{:02}_{}.cpp", i + 1, subject.stages[i].name)] =
         stage_cpp(subject, subject.stages[i], (*statements)[i]);

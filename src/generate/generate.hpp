@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a static program (src/compiler) as a folder of C++ that builds and runs with oneDNN alone: no PyTorch, no
-// Python, no strata. What lies in kit/ and template/ goes along as it is; stages and the memory plan are written.
+// Writes a static program (src/compiler) as a folder of C++ that builds and runs with oneDNN alone, or with cuDNN and
+// cuBLAS: no PyTorch, no Python, no strata. What lies in kit/ (and kit_cuda/) and template/ goes along as it is; stages
+// and the memory plan are written.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +15,12 @@
 namespace strata::generate {
 
 struct Options {
-  std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
-  std::filesystem::path onednn;       // proposed to the folder's CMakeLists.txt; may be empty
-  bool weights_and_reference = true;  // false: code alone
-  bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
+  std::filesystem::path sources;                // strata's own src/generate, with kit/ and template/
+  std::filesystem::path onednn;                 // proposed to the folder's CMakeLists.txt; may be empty
+  std::filesystem::path cudnn, cudnn_frontend;  // likewise
+  bool weights_and_reference = true;            // false: code alone
+  bool tf32 = false;           // of a program for CUDA: convolutions and products may round their operands
+  bool steps_by_node = false;  // Program::step gets the names of the graph's nodes in place of the layers'
 };
 
 // Libraries that programs can call: "onednn" is this one, "libtorch" libtorch.hpp.

@@ -36,20 +36,21 @@ Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle) {
   return differentiated(*graph, bundle);
 }
 
-Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels) {
+Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels,
+                                     compiler::Target target, std::optional<compiler::MemoryBudget> budget) {
   auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  const compiler::Options options{compiler::native_block(), "", kernels};
+  const compiler::Options options{compiler::native_block(), "", kernels, target, budget};
   if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
   auto training = differentiated(*graph, bundle);
   if (!training) return tl::unexpected(training.error());
   return compiler::compile(*std::move(training), options);
 }
 
-Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle) {
+Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle, compiler::Target target) {
   const auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  return compiler::compile(graph::evaluation_of(*graph), {compiler::native_block(), "", {}});
+  return compiler::compile(graph::evaluation_of(*graph), {compiler::native_block(), "", {}, target});
 }
 
 }  // namespace strata::generate

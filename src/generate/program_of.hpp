@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a bundle to the program that the generator writes, for the processor of this machine.
+// From a bundle to the program that the generator writes, for the processor of this machine or for a GPU.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,16 @@
 
 namespace strata::generate {
 
-// Of a bundle of mode train the training step with the case's loss. `kernels`: those to prefer, as measured. Errors:
-// the bundle has no captured graph (with capture's reason), and what differentiation and the compiler say.
-Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels = {});
+// Of a bundle of mode train the training step with the case's loss, for which the budget is. `kernels`: those to
+// prefer, as measured. Errors: the bundle has no captured graph (with capture's reason), and what differentiation and
+// the compiler say.
+Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels = {},
+                                     compiler::Target target = compiler::Target::cpu,
+                                     std::optional<compiler::MemoryBudget> budget = {});
 // Of a bundle of mode train: the network with the case's loss and all gradients.
 Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle);
 // Of a bundle of mode train: the forward pass in eval mode.
-Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle);
+Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle,
+                                                compiler::Target target = compiler::Target::cpu);
 
 }  // namespace strata::generate

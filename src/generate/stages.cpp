@@ -34,9 +34,9 @@ std::vector<Stage> split(const Program& program, const std::vector<int>& steps, 
   for (const int i : steps) {
     const Step& step = program.steps[static_cast<std::size_t>(i)];
     const auto module = prefix(step.node.module, depth);
-    // what the network itself does between two modules belongs to the one before
+    // what the network itself does between two modules belongs to the one before, as does what is repeated for it
     if (stages.empty() || step.phase != phase_of(program, stages.back()) ||
-        (!module.empty() && module != stages.back().module))
+        (!module.empty() && !step.again && module != stages.back().module))
       stages.push_back({"", module, {}});
     stages.back().steps.push_back(i);
   }
@@ -50,7 +50,7 @@ std::string shape_text(const Program& program, int value) {
   return brackets(program.value(value).shape) + layout;
 }
 
-// "layer1.0.conv1 (Conv2d, resnet.py:97) with batch_norm_1, relu_1"
+// "layer1.0.conv1 (Conv2d, resnet.py:97) with batch_norm_1, relu_1, again"
 std::string title(const Step& step) {
   const auto& node = step.node;
   std::string text = node.module.empty() ? node.name : node.module;
@@ -60,6 +60,7 @@ std::string title(const Step& step) {
   if (!about.empty()) text += fmt::format(" ({})", fmt::join(about, ", "));
   if (step.covers.size() > 1)
     text += fmt::format(" with {}", fmt::join(step.covers.begin() + 1, step.covers.end(), ", "));
+  if (step.again) text += ", again";
   return text;
 }
 

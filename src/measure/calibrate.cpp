@@ -85,4 +85,16 @@ Result<store::ProcessEffect> calibrate(const Job& job, int threads, double secon
   return effect;
 }
 
+std::string machine_key(const Json& machine) {
+  const auto part = [&](const char* name) { return machine.contains(name) ? machine[name].dump() : std::string(); };
+  return part("cpu") + part("cores") + part("memory_bytes");
+}
+
+Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads) {
+  const auto effect = store.find_effect(machine_key(machine), threads);
+  if (!effect) return tl::unexpected(effect.error());
+  if (*effect) return ProcessSigma{(*effect)->sigma, "calibrated " + (*effect)->measured.substr(0, 10)};
+  return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
+}
+
 }  // namespace strata::measure

@@ -3,7 +3,7 @@
 // (docs/method.md).
 #pragma once
 
-#include "measure/compare.hpp"
+#include "measure/player.hpp"
 
 namespace strata::measure {
 
@@ -11,5 +11,13 @@ namespace strata::measure {
 // Errors: a worker that fails, too little memory for eight workers, interrupted.
 Result<store::ProcessEffect> calibrate(const Job& job, int threads, double seconds, const Json& machine,
                                        const Progress& progress);
+
+// The process effect of this machine for a number of threads: calibrated, or assumed. `source` is for people.
+struct ProcessSigma {
+  double value = 0;
+  std::string source;
+};
+Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads);
+std::string machine_key(const Json& machine);
 
 }  // namespace strata::measure

@@ -8,16 +8,16 @@
 #include <fstream>
 
 #include "common/interrupt.hpp"
-#include "export/recipe.hpp"
-#include "level/lines.hpp"
+#include "measure/calibrate.hpp"
 #include "measure/dynamic.hpp"
+#include "measure/make_player.hpp"
+#include "measure/references.hpp"
 #include "measure/serve.hpp"
 #include "measure/solo.hpp"
 #include "measure/tune.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
 #include "plan/clients.hpp"
-#include "plan/command.hpp"
 #include "plan/jobs.hpp"
 #include "probe/limits.hpp"
 #include "probe/machine.hpp"
@@ -58,7 +58,6 @@ class CaseRun {
   Result<Outcome> finish();
 
  private:
-  Result<Player> make_player(const level::Level& level);
   Result<void> add_row(Player& player);
   std::optional<Failure> prepare_one(Player& player);
   void prove_one(Player& player);
@@ -75,52 +74,19 @@ class CaseRun {
   const Evaluation* evaluation_;
   store::Store& store_;
   const Progress& progress_;
-  Judge judge() const {
-    return {reference_ ? &*reference_ : nullptr, strict_reference_ ? &*strict_reference_ : nullptr,
-            training_ ? &*training_ : nullptr};
-  }
   std::optional<Failure> prove_in_float32(Player& player);
-  Result<void> open_reference();
   void store_phases(Player& player);
-  std::optional<proof::Reference> reference_, deep_reference_, strict_reference_;
+  References references_;
   std::optional<DynamicPass> dynamic_;
-  std::optional<proof::TrainReference> training_;  // in place of reference_ in mode train
-  proof::Power power_;
   store::Case case_;
   std::vector<Player> players_;
   bool serving_failed_ = false;
   fs::path logs_;
 };
 
-Result<void> CaseRun::open_reference() {
-  if (bundle_.info["case"].value("mode", "infer") == "train") {
-    auto reference = proof::TrainReference::open(bundle_.folder);
-    if (!reference) return tl::unexpected(reference.error());
-    training_ = std::move(*reference);
-    const auto strength = proof::train_power(*training_);
-    power_.weak = strength.weak;
-    power_.reason = strength.reason;
-    return {};
-  }
-  auto reference = proof::Reference::open(bundle_.folder);
-  if (!reference) return tl::unexpected(reference.error());
-  reference_ = std::move(*reference);
-  if (strict_) {
-    auto strict = proof::Reference::open(strict_->folder);
-    if (!strict) return tl::unexpected(strict.error());
-    strict_reference_ = std::move(*strict);
-  }
-  power_ = proof::power(strict_reference_ ? *strict_reference_ : *reference_);
-  if (!bundle_.dynamic) return {};
-  auto dynamic = DynamicPass::open(*bundle_.dynamic, *reference_, setting_.order_seed);
-  if (!dynamic) return tl::unexpected(dynamic.error());
-  dynamic_ = std::move(*dynamic);
-  return {};
-}
-
 // Medians of a training step's phases, for the report.
 void CaseRun::store_phases(Player& player) {
-  if (!training_) return;
+  if (!references_.trains()) return;
   Json ms = Json::object();
   std::size_t iterations = 0;
   for (const auto& [phase, times] : player.phases) {
@@ -132,7 +98,12 @@ void CaseRun::store_phases(Player& player) {
 }
 
 Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
-  if (auto opened = open_reference(); !opened) return opened;
+  if (auto opened = references_.open(bundle_, strict_); !opened) return opened;
+  if (bundle_.dynamic) {
+    auto dynamic = DynamicPass::open(*bundle_.dynamic, references_.outputs(), setting_.order_seed);
+    if (!dynamic) return tl::unexpected(dynamic.error());
+    dynamic_ = std::move(*dynamic);
+  }
   case_.canonical = bundle_.info["case"];
   case_.id = bundle_.info.value("id", "");
   case_.hash = bundle_.key;
@@ -158,7 +129,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
   logs_ = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
   for (const auto& level : levels) {
-    auto player = make_player(level);
+    auto player = make_player(level, bundle_, setting_, logs_);
     if (!player) return tl::unexpected(player.error());
     if (auto added = add_row(*player); !added) return added;
     players_.push_back(std::move(*player));
@@ -166,38 +137,10 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   const auto maths = case_.canonical.value("maths", "fp32");
   if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
     if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
-  if (power_.weak)
-    return warn(warnings::weak_proof(case_.id, power_.reason, training_ && case_.canonical.value("batch", 0) == 1));
+  if (const auto& power = references_.power(); power.weak)
+    return warn(
+        warnings::weak_proof(case_.id, power.reason, references_.trains() && case_.canonical.value("batch", 0) == 1));
   return {};
-}
-
-// Not in the store yet.
-Result<Player> CaseRun::make_player(const level::Level& level) {
-  auto job = plan::make_job(level, bundle_, setting_.place, setting_.environment, setting_.options, logs_);
-  if (!job) return tl::unexpected(job.error());
-  Player player;
-  player.job = std::move(*job);
-  player.row.level = level.id;
-  player.row.variant = level.variant;
-  player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle_.info["spec"]),
-                                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
-  if (!setting_.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting_.options.dynamic;
-  player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
-                     {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
-                     {"changes", level.changes}, {"default", level.default_text}};
-  const auto kept = level::to_maintain(level, plan::places_of(setting_.place), bundle_.info["model"].value("name", ""));
-  if (!kept) return tl::unexpected(kept.error());
-  if (!kept->empty()) {
-    player.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
-    for (const auto& file : *kept) {
-      player.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
-      player.row.info["lines"]["total"] = player.row.info["lines"]["total"].get<int>() + file.lines;
-    }
-  }
-  if (exporting::ships(level))
-    player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
-  return player;
 }
 
 Result<void> CaseRun::add_row(Player& player) {
@@ -222,10 +165,7 @@ std::optional<Failure> CaseRun::prepare_one(Player& player) {
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
-  const auto certificate = training_ ? proof::train_certificate(*training_, player.evidence, player.training)
-                           : strict_reference_
-                               ? proof::certificate(*strict_reference_, power_, player.evidence, &*reference_)
-                               : proof::certificate(*reference_, power_, player.evidence);
+  const auto certificate = references_.certificate(player);
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty())
     player.row.proof["first_difference"] = player.deep->first_difference;
@@ -235,7 +175,7 @@ void CaseRun::certify(Player& player) {
                  : mistrusted     ? State::mistrusted
                                   : State::unequal,
                  certificate.none ? "nothing could be proven" : certificate.reason,
-                 deep_ || training_ ? "" : "--deep shows the first layer that differs", ""});
+                 deep_ || references_.trains() ? "" : "--deep shows the first layer that differs", ""});
     player.row.info["reason_short"] = certificate.reason_short;
   }
 }
@@ -251,7 +191,7 @@ std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
           prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
       !prepared)
     return prepared.error();
-  prove_structure(player, *job, *strict_reference_, progress_);
+  prove_structure(player, *job, references_.strict(), progress_);
   return std::nullopt;
 }
 
@@ -264,7 +204,7 @@ void CaseRun::prove_one(Player& player) {
         std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); }))
       return certify(player);
   }
-  run_alone(player, judge(), progress_);
+  run_alone(player, references_.judge(), progress_);
   std::ifstream warm(player.job.cache / "warm.json");
   const auto first = Json::parse(warm, nullptr, false);
   if (first.is_object()) player.row.info["first_ever"] = first;
@@ -300,7 +240,7 @@ Result<void> CaseRun::tune() {
       const auto level = level::as_variant(players_[i].job.level, variant);
       if (plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place))
         continue;  // of another mode or device
-      auto candidate = make_player(level);
+      auto candidate = make_player(level, bundle_, setting_, logs_);
       if (!candidate) return tl::unexpected(candidate.error());
       prove_one(*candidate);
       if (!candidate->playing)
@@ -308,8 +248,8 @@ Result<void> CaseRun::tune() {
       tried.push_back(std::move(*candidate));
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
-    auto choice =
-        choose_variant(tried, judge(), store_, setting_.effort.tune_s, setting_.order_seed + i, threads(), progress_);
+    auto choice = choose_variant(tried, references_.judge(), store_, setting_.effort.tune_s, setting_.order_seed + i,
+                                 threads(), progress_);
     if (!choice) return tl::unexpected(choice.error());
     players_[i].row.info["tuning"] = std::move(choice->record);
     const auto named = std::find_if(players_.begin(), players_.end(),
@@ -332,7 +272,6 @@ Result<void> CaseRun::look_closer() {
   if (!deep_) return {};
   auto opened = proof::Reference::open(deep_->folder);
   if (!opened) return tl::unexpected(opened.error());
-  deep_reference_ = std::move(*opened);
   for (auto& player : players_) {
     // A level that could not run at all has nothing to show layer by layer.
     const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
@@ -346,7 +285,7 @@ Result<void> CaseRun::look_closer() {
         !prepared)
       player.deep_note = prepared.error().what;
     else
-      run_deep(player, *job, *deep_reference_);
+      run_deep(player, *job, *opened);
     player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference},
                                                  {"worst_ratio", player.deep->worst_ratio},
                                                  {"reason", player.deep->reason}}
@@ -392,7 +331,7 @@ Result<void> CaseRun::take_turns() {
     progress_.note(fmt::format("warning: other programs use {:.0f}% of this machine", load * 100));
     if (auto warned = warn(warnings::busy(load)); !warned) return warned;
   }
-  auto done = measure::take_turns(players_, judge(), store_, plan, progress_);
+  auto done = measure::take_turns(players_, references_.judge(), store_, plan, progress_);
   if (!done) return tl::unexpected(done.error());
   case_.trust["restarts"] = done->restarts;
   if (!done->too_busy.empty()) {
@@ -441,11 +380,11 @@ Result<void> CaseRun::open_batch() {
 
 // A pass of its own, after the turns: what goes wrong there takes nothing from a row but its clients.
 Result<void> CaseRun::serve() {
-  if (setting_.options.clients.empty() || !reference_) return {};
+  if (setting_.options.clients.empty() || references_.trains()) return {};
   const auto clients = plan::parse_clients(setting_.options.clients);
   ServePlan plan{clients.value_or(std::vector<int>{}), std::clamp(setting_.effort.restarts, 3, 6),
                  setting_.effort.serve_s, threads(), setting_.order_seed};
-  serving_failed_ = serve_clients(players_, *reference_, plan, progress_);
+  serving_failed_ = serve_clients(players_, references_.outputs(), plan, progress_);
   for (auto& player : players_)
     if (auto written = write(player); !written) return written;
   return {};
@@ -505,18 +444,6 @@ Result<Outcome> CaseRun::finish() {
 }
 
 }  // namespace
-
-std::string machine_key(const Json& machine) {
-  const auto part = [&](const char* name) { return machine.contains(name) ? machine[name].dump() : std::string(); };
-  return part("cpu") + part("cores") + part("memory_bytes");
-}
-
-Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads) {
-  const auto effect = store.find_effect(machine_key(machine), threads);
-  if (!effect) return tl::unexpected(effect.error());
-  if (*effect) return ProcessSigma{(*effect)->sigma, "calibrated " + (*effect)->measured.substr(0, 10)};
-  return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
-}
 
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, store::Store& store, const Progress& progress) {

@@ -34,12 +34,4 @@ struct Besides {
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, store::Store& store, const Progress& progress);
 
-// The process effect of this machine for a number of threads: calibrated, or assumed. `source` is for people.
-struct ProcessSigma {
-  double value = 0;
-  std::string source;
-};
-Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads);
-std::string machine_key(const Json& machine);
-
 }  // namespace strata::measure

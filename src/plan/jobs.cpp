@@ -61,10 +61,15 @@ level::Places places_of(const Installation& place) {
   return {place.python, place.tools_python, place.level_build.string(), place.root.string()};
 }
 
-Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted) {
+Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted,
+                                                const std::string& device) {
   std::vector<std::string> known;
   for (const auto& level : found.levels) known.push_back(level.id);
-  if (wanted.empty()) return found.levels;
+  if (wanted.empty()) {
+    auto all = found.levels;
+    std::erase_if(all, [&](const level::Level& level) { return !has(level.devices, device); });
+    return all;
+  }
   std::vector<level::Level> chosen;  // variants; the levels themselves go in front, in their own order
   for (const auto& name : wanted) {
     const auto at = name.find('@');

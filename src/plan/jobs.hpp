@@ -9,8 +9,10 @@
 
 namespace strata::plan {
 
-// The levels asked for, or all found; sorted by rank. Errors: an unknown name (nearest suggested), none left.
-Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted);
+// The levels asked for, or all found that run on the device; sorted by rank. Errors: an unknown name (nearest
+// suggested), none left.
+Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted,
+                                                const std::string& device = "cpu");
 
 // Why this level cannot run this case, judged from level.json, the environments and the level's binary alone; nullopt:
 // it may try.

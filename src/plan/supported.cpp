@@ -21,7 +21,10 @@ Result<RecordedOperations> recorded_operations(const fs::path& root) {
   try {
     found.torch = all.at("torch").get<std::string>();
     found.torchvision = all.at("torchvision").get<std::string>();
-    all.at("models").get_to(found.models);
+    for (const auto& alike : all.at("graphs"))
+      for (const auto& model : alike.at("models").get<std::vector<std::string>>())
+        for (const char* mode : {"infer", "train"})
+          if (alike.contains(mode)) alike[mode].get_to(found.models[model][mode]);
   } catch (const nlohmann::json::exception&) {
     return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()),
                 "PYTHONPATH=src:sdk/python python src/graph/recorded/record.py makes it");

@@ -76,6 +76,8 @@ class Primitives {
   virtual Result<void> publish(const graph::Graph& graph, int value, Steps& steps) = 0;
   // Called once after all of these: memory that calls share is allocated here.
   virtual void finish() = 0;
+  // Until all calls that were executed are done: a device works beside the host.
+  virtual void wait() {}
 
   // The bytes of an input (contiguous, until the next run has ended) or of a weight (until at_load has run).
   virtual void bind(int value, const std::byte* data) = 0;

@@ -29,6 +29,7 @@ class Runner {
   void run() {
     for (const auto& step : steps_.in_run) step->execute();
   }
+  void wait() { library_->wait(); }
   // Output i of the graph after a run, contiguous.
   void read(std::size_t i, std::byte* into) const { library_->read(graph_.outputs[i].value, into); }
 

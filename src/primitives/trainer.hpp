@@ -35,6 +35,7 @@ class Trainer {
   void loss() { execute(forward_end_, loss_end_); }
   void backward() { execute(loss_end_, backward_end_); }
   void update(const Sgd& sgd);
+  void wait() { library_->wait(); }
 
   void read_loss(std::byte* into) const { library_->read(training_.loss, into); }
   // A parameter or buffer of the graph, or the momentum of a parameter that has one, row-major.

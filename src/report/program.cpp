@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "compiler/kinds.hpp"
 #include "compiler/layouts.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
@@ -110,6 +111,22 @@ Counts counts_of(const Program& program) {
   return counts;
 }
 
+// The forward phase, and what of it is repeated.
+struct Repeated {
+  int steps = 0, again = 0;
+  std::int64_t flops = 0, flops_again = 0;
+};
+
+Repeated repeated_in(const Program& program) {
+  Repeated found;
+  for (const auto& step : program.steps) {
+    if (step.view || step.when != When::run || (!step.again && step.phase != compiler::Phase::forward)) continue;
+    ++(step.again ? found.again : found.steps);
+    (step.again ? found.flops_again : found.flops) += compiler::flops_of(program, step);
+  }
+  return found;
+}
+
 // JSON has no infinite numbers; as capture writes them.
 Json number(double value) {
   if (std::isfinite(value)) return value;
@@ -145,6 +162,7 @@ Json step_json(const Program& program, const Step& step) {
           {"posts", posts},
           {"when", step.when == When::load ? "load" : "run"},
           {"view", step.view},
+          {"again", step.again},
           {"module", step.node.module},
           {"source", step.node.source},
           {"covers", step.covers},
@@ -163,12 +181,23 @@ std::string program_text(const Program& program, const std::string& title, const
   text += fmt::format("arena: {} ({} bytes), {} above the least possible {}\n\n", bytes(program.arena_bytes),
                       program.arena_bytes, bytes(program.arena_bytes - program.least_arena_bytes),
                       bytes(program.least_arena_bytes));
+  if (program.budget) text.insert(text.size() - 1, repeated_text(program) + "\n");
   return text + step_table(program, width);
+}
+
+std::string repeated_text(const Program& program) {
+  const auto found = repeated_in(program);
+  const auto share = found.flops == 0 ? 0 : static_cast<double>(found.flops_again) / static_cast<double>(found.flops);
+  return fmt::format(
+      "{} of {} steps of the forward phase are repeated in the backward phase: {}FLOPs, {} of the "
+      "forward phase's",
+      found.again, found.steps, scaled(static_cast<double>(found.flops_again)), percent(100 * share));
 }
 
 Json program_json(const Program& program, const std::string& title, const std::string& pass) {
   auto steps = Json::array(), inputs = Json::array(), outputs = Json::array();
   for (const auto& step : program.steps) steps.push_back(step_json(program, step));
+  const auto repeated = repeated_in(program);
   for (const auto& one : program.graph.inputs)
     inputs.push_back({{"name", one.name}, {"value", program.value(one.value).name}});
   for (const auto& one : program.graph.outputs)
@@ -179,6 +208,8 @@ Json program_json(const Program& program, const std::string& title, const std::s
           {"arena_bytes", program.arena_bytes},
           {"least_arena_bytes", program.least_arena_bytes},
           {"reorder_bytes", compiler::reorder_bytes(program)},
+          {"repeated_steps", repeated.again},
+          {"repeated_flops", repeated.flops_again},
           {"inputs", inputs},
           {"outputs", outputs},
           {"steps", steps}};

@@ -14,6 +14,9 @@ namespace strata::report {
 std::string program_text(const compiler::Program& program, const std::string& title, const std::string& pass,
                          std::size_t width);
 
+// "40 of 120 steps of the forward phase are repeated in the backward phase: 2.10 GFLOPs, 35.1% of the forward phase's."
+std::string repeated_text(const compiler::Program& program);
+
 nlohmann::ordered_json program_json(const compiler::Program& program, const std::string& title,
                                     const std::string& pass);
 

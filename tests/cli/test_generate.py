@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 from conftest import ROOT
 
 RESIDUAL = f"{ROOT / 'tests' / 'levels' / 'networks.py'}:residual_network"
+DROPPING = f"{ROOT / 'tests' / 'levels' / 'networks.py'}:dropping_network"
 UNKNOWN = f"{ROOT / 'tests' / 'levels' / 'primitive_networks.py'}:unknown_operation"
 
 
@@ -124,6 +127,42 @@ def test_a_training_program_lowers_the_loss_and_saves_what_it_trained_by_pytorch
     assert {int(value) for name, value in after.items() if name.endswith("num_batches_tracked")} == {40}
 
 
+def build_with_kit(folder: Path, built: Path) -> Path:
+    """The program in `folder` with the kit's objects from the folder of another, which are the same for all."""
+    flags = dict(line.split(" = ", 1) for line in (built / "build" / "CMakeFiles" / "model.dir" / "flags.make").read_text().splitlines() if " = " in line)
+    library = next(line.split("=", 1)[1] for line in (built / "build" / "CMakeCache.txt").read_text().splitlines() if line.startswith("DNNL_LIBRARY:"))
+    words = shlex.split(" ".join(flags[f"CXX_{key}"] for key in ("DEFINES", "INCLUDES", "FLAGS")))
+    (folder / "all.cpp").write_text("".join(f'#include "{path.relative_to(folder)}"\n' for path in [*sorted(folder.glob("[mpt]*.cpp")), *sorted((folder / "stages").iterdir())]))
+    command = ["c++", f"-I{folder}", *words, f'-DNETWORK_FOLDER="{folder}"', folder / "all.cpp", *(built / "build" / "CMakeFiles" / "model.dir" / "kit").glob("*.o"), library, f"-Wl,-rpath,{Path(library).parent}", "-o", folder / "network"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "network"
+
+
+def test_a_training_step_under_its_least_memory_budget_trains_to_the_same_bytes(place, trainer, tmp_path):
+    words = ("generate", DROPPING, "--threads", "1", "--train", "-o")
+    whole = place.run(*words, str(tmp_path / "whole"))
+    refused = place.run(*words, str(tmp_path / "none"), "--memory-budget", "1%")
+    assert whole.returncode == 0 and refused.returncode == 1 and "cannot be met" in refused.stderr and not (tmp_path / "none").exists(), whole.stderr + refused.stderr
+    least, every = map(int, re.search(r"the least found is (\d+) bytes, (\d+) with every result kept", refused.stderr).groups())
+    lean = place.run(*words, str(tmp_path / "lean"), "--memory-budget", f"{least}B")
+    assert lean.returncode == 0 and f"{least} bytes for activations" in lean.stdout and "steps of the forward phase are repeated" in lean.stdout and f"{every} bytes" in whole.stdout, lean.stderr
+    code = "".join(path.read_text() for path in (tmp_path / "lean" / "stages").iterdir())
+    assert "(BatchNorm2d) with relu, again" in code and "dropout_again(p, " in code
+    saved = []
+    for name in ("whole", "lean"):
+        network = build_with_kit(tmp_path / name, trainer)
+        checked = subprocess.run([network, "--check", "--threads", "1"], capture_output=True, text=True)
+        trained = subprocess.run([network, "--steps", "4", "--lr", "0.1", "--threads", "1", "--save", tmp_path / f"{name}.safetensors"], capture_output=True, text=True)
+        assert checked.returncode == 0 and trained.returncode == 0, checked.stdout + checked.stderr + trained.stderr
+        saved.append((tmp_path / f"{name}.safetensors").read_bytes())
+    assert saved[0] == saved[1]
+    from safetensors.numpy import load
+
+    before = load((tmp_path / "lean" / "weights.safetensors").read_bytes())
+    assert all((before[name] != value).any() for name, value in load(saved[1]).items())
+
+
 @pytest.mark.parametrize("words", [[], ["--steps"], ["--steps", "0"], ["--steps", "5", "--lr", "fast"], ["--chek"], ["--threads", "-1", "--check"]])
 def test_a_training_program_refuses_words_that_it_does_not_know(trainer, words):
     done = subprocess.run([trainer / "build" / "network", *words], capture_output=True, text=True)
@@ -160,8 +199,26 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
     assert wrong.returncode == 1 and "nowhere.safetensors cannot be read" in wrong.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
-                                                 (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
+@pytest.mark.parametrize("mode", [[], ["--train"]], ids=["infer", "train"])
+def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_other_library(mode, place, tmp_path):
+    folder = tmp_path / "gpu"
+    done = place.run("generate", "mnist_convnet", "-o", str(folder), "--threads", "1", "--target", "cuda", *mode)
+    assert done.returncode == 0 and "cmake -S" in done.stdout, done.stderr
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp", ".cu", ".h", ".txt", ".md")}
+    assert {"kit_cuda/libraries.cpp", "kit_cuda/graph.cu", "kit_cuda/kernels/elementwise.cu", "kit/operations.hpp", "CMakeLists.txt"} <= files.keys()
+    assert not [name for name, text in files.items() if "dnnl" in text or "@" in text.replace("@%", "") and name.endswith((".txt", ".md"))], "a library for processors, or a name that was not filled in"
+    assert not [name for name in files if "_host." in name or "winograd" in name] and "blocked" not in files["plan.hpp"]
+    stages = [name for name in files if name.startswith("stages/") or name in ("program.cpp", "model.cpp", "training.cpp", "main.cpp")]
+    assert ("training.cpp" in stages) == bool(mode)
+    unit = folder / "all.cpp"
+    unit.write_text("".join(f'#include "{name}"\n' for name in stages))
+    checked = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-I", folder, unit], capture_output=True, text=True)  # these know nothing of CUDA
+    assert checked.returncode == 0, checked.stderr[-3000:]
+
+
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--maths", "tf32"], "--target onednn has fp32 alone"), (["--target", "cuda", "--maths", "bf16"], "has fp32 and tf32"),
+                                                 (["--target", "cuda", "--tune"], "no kernels to choose from"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
+                                                 (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["--memory-budget", "1MB"], "add --train"), (["--train", "--memory-budget", "2XB"], "unknown unit 'XB'"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])
 def test_refuses_bad_options_before_anything_starts(arguments, says, place, tmp_path):
     (tmp_path / "full").mkdir()

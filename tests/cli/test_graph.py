@@ -119,11 +119,24 @@ def test_dumps_the_program_of_a_training_step(place):
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout)["steps"]
     called = [step["operation"] for step in steps]
-    assert called.count("strata.train_convolution") == 3 and called.count("strata.sgd") == 2 and "strata.clamp_backward" not in called
+    assert called.count("strata.train_convolution") == 3 and called.count("strata.sgd") == 1 and called.count("strata.sgd_of_product") == 1 and "strata.clamp_backward" not in called
     assert any("add" in [post["operation"] for post in step["posts"]] for step in steps if step["operation"] == "strata.batch_norm_train")
 
 
+def test_dumps_a_training_step_that_fits_a_memory_budget(place):
+    words = ("graph", RESIDUAL, "--threads", "1", "--mode", "train", "--backward", "--dump-after", "plan_memory", "--format", "json")
+    whole, lean = place.run(*words), place.run(*words, "--memory-budget", "80%")
+    assert whole.returncode == 0 and lean.returncode == 0, whole.stderr + lean.stderr
+    whole, lean = json.loads(whole.stdout), json.loads(lean.stdout)
+    assert lean["arena_bytes"] <= 0.8 * whole["arena_bytes"]
+    again = [step["name"] for step in lean["steps"] if step["again"]]
+    assert len(again) == lean["repeated_steps"] > 0 == whole["repeated_steps"] and all(name.endswith(".again") for name in again)
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
+    (("--memory-budget", "1MB"), "only the program of a training step is made to fit one"),
+    (("--memory-budget", "lots", "--mode", "train", "--backward", "--dump-after", "plan_memory"), "--memory-budget lots: this is no number with a unit"),
+    (("--memory-budget", "1MB", "--mode", "train", "--backward", "--dump-after", "lower"), "found later, by the pass recompute"),
     (("--dump-after", "fold_batchnorm"), "--dump-after: there is no pass 'fold_batchnorm'; passes, in their order: lower, fold_constants, fold_batch_norm, "),
     (("--dump-after", "lower", "--format", "dot"), "--dump-after with --format dot: a program is shown as text or json"),
     (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference, or for a whole training step"),

@@ -230,6 +230,23 @@ def test_what_is_no_python_is_refused_with_its_path(tmp_path, path, says):
     assert says in result.stderr
 
 
+def test_cudnns_headers_are_installed_once_without_dependencies_where_there_is_nvcc(tmp_path):
+    cuda = executable(tmp_path / "cuda/bin/nvcc", "#!/bin/sh\n").parents[1]
+    executable(tmp_path / ".venv/bin/python", "#!/bin/sh\n")
+    executable(tmp_path / ".venv/bin/uv", f"#!/bin/sh\n[ \"$1\" = cache ] && echo '{tmp_path}' && exit\necho \"$@\" >>'{tmp_path}/asked'\n")
+    where = {"PATH": "/usr/bin:/bin", "CUDA_HOME": str(cuda)}
+    for _ in range(2):
+        result = shell(tmp_path, "set_up_cudnn_frontend", **where)
+        assert result.returncode == 0, result.stderr
+    assert len(asked(tmp_path)) == 1 and "--no-deps --require-hashes" in asked(tmp_path)[0] and str(tmp_path / ".venv/cudnn-frontend") in asked(tmp_path)[0]
+    (tmp_path / "asked").unlink()
+    shutil.rmtree(tmp_path / ".venv/cudnn-frontend")
+    assert shell(tmp_path, "set_up_cudnn_frontend", **where | {"CUDA_HOME": "/nowhere"}).returncode == 0 and not asked(tmp_path)
+    executable(tmp_path / ".venv/bin/uv", f"#!/bin/sh\n[ \"$1\" = cache ] && echo '{tmp_path}' && exit\nexit 1\n")
+    result = shell(tmp_path, "set_up_cudnn_frontend; echo went on", **where)  # the other levels need none of it
+    assert result.returncode == 0 and "went on" in result.stdout and "the level cudnn is unavailable" in result.stderr
+
+
 def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_path):
     (tmp_path / "levels").mkdir()
     (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n"
@@ -278,7 +295,7 @@ def pins(name: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["uv", "base", "torch", "test", "overlay", "compat"])
+@pytest.mark.parametrize("name", ["uv", "base", "torch", "test", "overlay", "compat", "cuda"])
 def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name):
     text = (ROOT / f"requirements/{name}.txt").read_text()
     assert "://" not in text and "index-url" not in text

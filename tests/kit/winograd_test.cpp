@@ -97,6 +97,11 @@ TEST(KIT_TESTS_OF(Winograd), equals_the_sum_by_definition_without_padding) {
   expect_equal_for_all_plans({2, 16, 16, 10, 7, 0, {}});
 }
 
+TEST(KIT_TESTS_OF(Winograd), equals_the_sum_by_definition_with_a_padding_of_2) {
+  expect_equal_for_all_plans({2, 16, 32, 6, 5, 2, {}});
+  expect_equal_for_all_plans({1, 16, 16, 1, 2, 2, {}});
+}
+
 TEST(KIT_TESTS_OF(Winograd), pads_channels_that_are_no_multiple_of_a_block_and_leaves_zeros_there) {
   const Convolution3x3 shape{2, 5, 19, 6, 6, 1, {Activation::Kind::relu}};
   expect_equal_for_all_plans(shape);
@@ -136,6 +141,68 @@ TEST(KIT_TESTS_OF(Winograd), hands_nan_on_through_the_activation) {
   winograd.pack(weights.data(), packed.data());
   winograd.run(source.data(), packed.data(), nullptr, nullptr, destination.data(), scratch.data());
   EXPECT_TRUE(std::isnan(destination[0]));
+}
+
+// O I 3 3 to O/b I/b 3 3 b(I) b(O).
+std::vector<float> in_blocks(const std::vector<float>& weights, int out_channels, int in_channels) {
+  std::vector<float> out(std::size_t(padded(out_channels)) * padded(in_channels) * 9);
+  for (int o = 0; o < out_channels; ++o)
+    for (int i = 0; i < in_channels; ++i)
+      for (int tap = 0; tap < 9; ++tap)
+        out[((std::size_t(o / kBlock) * blocks_of(in_channels) + i / kBlock) * 9 + tap) * kBlock * kBlock +
+            i % kBlock * kBlock + o % kBlock] = weights[(std::size_t(o) * in_channels + i) * 9 + tap];
+  return out;
+}
+
+TEST(KIT_TESTS_OF(Winograd), packs_weights_in_blocks_to_the_same_bits) {
+  constexpr int kIn = 21, kOut = 35;
+  const auto weights = test::random_floats(std::size_t(kOut) * kIn * 9, 2);
+  for (const int tile : {2, 4}) {
+    const Winograd winograd({1, kIn, kOut, 8, 8, 1, {}}, {tile, false, 24}, 2);
+    std::vector<float> packed(winograd.weight_floats(), 1.0F), other(winograd.weight_floats(), 2.0F);
+    winograd.pack(weights.data(), packed.data());
+    winograd.pack_blocks(in_blocks(weights, kOut, kIn).data(), other.data());
+    EXPECT_EQ(packed, other);
+  }
+}
+
+// The gradient of the input by its definition: sum over o, ky, kx of gradient[y + padding - ky] weight[o][i][ky][kx].
+std::vector<double> naive_gradient(const test::NaiveConvolution& forward, const std::vector<float>& gradient,
+                                   const std::vector<float>& weights) {
+  const int high = forward.out_height(), wide = forward.out_width();
+  std::vector<double> out(std::size_t(forward.batch) * forward.in_channels * forward.height * forward.width);
+  for (int n = 0; n < forward.batch; ++n)
+    for (int o = 0; o < forward.out_channels; ++o)
+      for (int i = 0; i < forward.in_channels; ++i)
+        for (int y = 0; y < high; ++y)
+          for (int x = 0; x < wide; ++x)
+            for (int tap = 0; tap < 9; ++tap) {
+              const int at_y = y + tap / 3 - forward.padding, at_x = x + tap % 3 - forward.padding;
+              if (at_y < 0 || at_x < 0 || at_y >= forward.height || at_x >= forward.width) continue;
+              out[((std::size_t(n) * forward.in_channels + i) * forward.height + at_y) * forward.width + at_x] +=
+                  double(gradient[((std::size_t(n) * forward.out_channels + o) * high + y) * wide + x]) *
+                  weights[(std::size_t(o) * forward.in_channels + i) * 9 + tap];
+            }
+  return out;
+}
+
+TEST(KIT_TESTS_OF(Winograd), is_the_gradient_of_a_convolutions_input_with_its_weights_reversed) {
+  for (const int padding : {0, 1})
+    for (const int tile : {2, 4}) {
+      const test::NaiveConvolution forward{2, 37, 21, 11, 9, 3, 1, padding};
+      const int high = forward.out_height(), wide = forward.out_width();
+      const auto weights = test::random_floats(std::size_t(21) * 37 * 9, 2);
+      const auto gradient = test::random_floats(std::size_t(2) * 21 * high * wide, 3);
+      const Winograd winograd({2, 21, 37, high, wide, 2 - padding, {}}, {tile, false, 24}, 2);
+      std::vector<float> packed(winograd.weight_floats()), scratch(winograd.scratch_floats()),
+          result(std::size_t(2) * padded(37) * 11 * 9);
+      winograd.pack_gradient(in_blocks(weights, 21, 37).data(), packed.data());
+      winograd.run(test::to_blocked(gradient, 2, 21, high * wide).data(), packed.data(), nullptr, nullptr,
+                   result.data(), scratch.data());
+      EXPECT_LT(test::relative_error(test::from_blocked(result.data(), 2, 37, 11 * 9),
+                                     naive_gradient(forward, gradient, weights)),
+                allowed(tile));
+    }
 }
 
 TEST(KIT_TESTS_OF(Winograd), gives_the_same_bits_with_any_number_of_threads) {

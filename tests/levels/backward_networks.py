@@ -189,6 +189,18 @@ class Pixels(nn.Module):
         return self.last(F.relu(self.down(F.max_pool2d(y, 2)))).flatten(1)
 
 
+class Tiles(nn.Module):
+    """3x3 convolutions that strata's Winograd kernel trains: channels that fill no block, with and without bias and padding, one of them frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.wide = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 37, 3, padding=1)
+        self.held, self.last = nn.Conv2d(37, 24, 3, padding=1).requires_grad_(False), nn.Conv2d(24, 19, 3, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(F.relu(self.held(F.relu(self.wide(self.stem(x)))))).mean((2, 3))
+
+
 class Dropouts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -199,7 +211,7 @@ class Dropouts(nn.Module):
 
 
 NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
-            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4)}
+            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4), "Tiles": (3, 27, 25)}
 
 
 def network(name: str) -> nn.Module:
@@ -219,3 +231,4 @@ def dense(): return network("Dense")
 def halves(): return network("Halves")
 def fire(): return network("Fire")
 def pixels(): return network("Pixels")
+def tiles(): return network("Tiles")

@@ -2,6 +2,7 @@
 """A small client of the worker protocol for the tests of Python levels: starts a level as the driver does, sends requests, checks the shape of the answers."""
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -18,6 +19,19 @@ from safetensors.numpy import load_file
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
 FAULTY = Path(__file__).resolve().parent / "faulty_eager"
+
+
+def why_no_cuda_device() -> str:
+    """What CUDA's driver says; empty: there is a device."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "there is no CUDA driver"
+    count = ctypes.c_int(0)
+    return "" if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0 else "CUDA's driver finds no device"
+
+
+NO_CUDA_DEVICE = why_no_cuda_device()
 WAIT_S = 240  # compile on a loaded machine; a test never gets near it
 
 
@@ -30,7 +44,8 @@ class Failed(Exception):
 
 
 def level_folder(name: str) -> Path:
-    """levels/<name>, or the test levels beside this file."""
+    """levels/<name>, or the test levels beside this file; `name` may have an @variant."""
+    name = name.partition("@")[0]
     own = Path(__file__).resolve().parent / name
     return own if (own / "level.json").is_file() else ROOT / "levels" / name
 
@@ -81,6 +96,8 @@ class Worker:
 
     def __init__(self, name: str | Path, bundle: Path | None = None, cache: Path | None = None, threads: int = 2, **extra: str) -> None:
         self.folder = name if isinstance(name, Path) else level_folder(name)
+        if isinstance(name, str) and "@" in name:
+            extra["STRATA_VARIANT"] = name.partition("@")[2]
         self.bundle, self.threads = bundle, threads
         self.scratch = tempfile.TemporaryDirectory(prefix="strata-test-")
         self.cache = cache or Path(self.scratch.name)
@@ -136,8 +153,9 @@ class Worker:
         return answer
 
     def load(self, weights: str = "timed", **changed) -> dict:
-        """`load` of the bundle's own case, with fields of it changed, `inputs`, and in mode train `set_labels`."""
-        case = json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"] | {"threads": self.threads} | changed
+        """`load` of the bundle's own case, with fields of it changed (its device, where the level has another), `inputs`, and in mode train `set_labels`."""
+        devices = json.loads((self.folder / "level.json").read_text(encoding="utf-8"))["devices"]
+        case = json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"] | {"threads": self.threads, "device": devices[0]} | changed
         answer = self.ask("load", case=case, bundle=str(self.bundle), weights=weights, cache=str(self.cache))
         self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
         if case["mode"] == "train":

@@ -75,6 +75,13 @@ def residual_network():
     return nn.Sequential(*layers), torch.randn(4, 3, 12, 12)
 
 
+def dropping_network():
+    """Dropouts of images behind batch norms: what a training step with little memory computes again."""
+    torch.manual_seed(8)
+    layers = [part for inputs in (3, 8, 8) for part in (nn.Conv2d(inputs, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3))]
+    return nn.Sequential(*layers, nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)), torch.randn(2, 3, 8, 8)
+
+
 def strided_network():
     """The same for every fault of inference; its weights follow the seed."""
     layers = [nn.Conv2d(3, 12, 3, padding=1, bias=False), nn.BatchNorm2d(12), nn.ReLU(inplace=True), nn.MaxPool2d(2, 2), BasicBlock(12, 24, 2), BasicBlock(24, 24), nn.AdaptiveAvgPool2d(2),

@@ -62,7 +62,7 @@ def kernel_operations():
 
 
 class Block(nn.Module):
-    """A transformer's block on odd lengths: a class token, attention, layer norms, parts, rolls, padding."""
+    """A transformer's block on odd lengths: a class token, attention, layer norms, parts, rolls, padding, lookups, norms, sums of products."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,6 +71,9 @@ class Block(nn.Module):
         self.attention = nn.MultiheadAttention(20, 2, batch_first=True)
         self.up, self.down = nn.Linear(20, 33), nn.Linear(33, 20, bias=False)
         self.register_buffer("mask", torch.where(torch.rand(8, 8) > 0.5, 0.0, -1.5), persistent=False)
+        self.table = nn.Parameter(torch.randn(9, 4))
+        self.register_buffer("index", (torch.arange(16) * 5 % 9).view(4, 4))
+        self.register_buffer("order", torch.tensor([2, -1, 0, 2]), persistent=False)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.position
@@ -82,7 +85,9 @@ class Block(nn.Module):
         first, second = grown.split([3, 30], -1)
         return {"out": x + self.down(F.gelu(grown)), "grid": self.grid_norm(x), "masked": F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, scale=0.3),
                 "causal": F.scaled_dot_product_attention(q, k, v, is_causal=True), "product": (q * 0.5) @ k.transpose(-2, -1), "narrowed": first - 2 * second[..., 1:8:3] / 3,
-                "rolled": torch.roll(grid, (-1, 3), (1, 2)), "padded": F.pad(grid, (0, 0, 1, 2), value=0.5), "class": hidden[:, 0], "negated": 1 - hidden}
+                "rolled": torch.roll(grid, (-1, 3), (1, 2)), "padded": F.pad(grid, (0, 0, 1, 2), value=0.5), "class": hidden[:, 0], "negated": 1 - hidden,
+                "looked_up": self.table[self.index.view(-1)].view(4, 4, 4).permute(2, 0, 1).contiguous() + grid[0, 0, 0, :4], "reordered": hidden[self.order], "unit": F.normalize(q, dim=-1),
+                "einsum": torch.einsum("b g h i d, b g j h d -> b h g i j", grid.view(3, 2, 2, 2, 20), grid.view(3, 2, 2, 2, 20) * 0.1), "weighed": torch.einsum("bij,bjd->bid", hidden[..., :8], grown)}
 
 
 def block_operations():

@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import backward_networks
@@ -14,32 +13,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from backward_networks import NETWORKS
+from captured import captured
 from client import PROGRAM
 from graph_interpreter import Interpreter
-from safetensors.torch import save_file
 from torch import Tensor, nn
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
-
-from capture.export import export  # noqa: E402
-from capture.graph import write_graph  # noqa: E402
 
 TOOL = Path(os.environ.get("STRATA_TRAINING_GRAPH", PROGRAM.with_name("strata_training_graph")))
 NEAR = 1e-10  # relative, in float64
-
-
-def captured(module: nn.Module, x: Tensor, folder: Path) -> Path:
-    """A bundle's graph.json of mode train, and weights."""
-    trained = [name for name, p in module.named_parameters() if p.requires_grad]
-    module = copy.deepcopy(module).requires_grad_(False)
-    program, said = export(module, {"arg0": x}, {"inputs": [{"name": "arg0", "keyword": False}], "outputs": [{"name": "output"}]}, training=True)
-    assert program is not None, said
-    (folder / "weights").mkdir(parents=True)
-    save_file({k: v.contiguous().clone() for k, v in module.state_dict().items()}, folder / "weights" / "timed.safetensors")
-    said = write_graph(program, module, "train", ["output"], ["arg0"], folder, lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors"), trained)
-    assert said["ok"], said
-    return folder
 
 
 def differentiated(bundle: Path, loss: str, folder: Path) -> Path:
@@ -94,7 +74,7 @@ def test_gradients_are_those_of_autograd(name, batch, tmp_path):
     loss = "nll" if batch == 5 else "cross_entropy"
     torch.manual_seed(3)
     module, x, labels = drawn(getattr(backward_networks, name)(), NETWORKS[name], batch)
-    bundle = captured(module, x, tmp_path / "bundle")
+    bundle = captured(module, {"arg0": x}, tmp_path / "bundle", labels)
     runner = Interpreter(differentiated(bundle, loss, tmp_path / "training"))
     with torch.no_grad():
         found = runner.run({"arg0": x, "labels": labels}, dropout=True)
@@ -103,7 +83,7 @@ def test_gradients_are_those_of_autograd(name, batch, tmp_path):
 
 def test_a_dropped_element_has_no_gradient_and_the_others_are_scaled(tmp_path, monkeypatch):
     module, x, labels = drawn(backward_networks.Dropouts(), (6,), 16)
-    bundle = captured(module, x, tmp_path / "bundle")
+    bundle = captured(module, {"arg0": x}, tmp_path / "bundle", labels)
     runner = Interpreter(differentiated(bundle, "cross_entropy", tmp_path / "training"))
     found = runner.run({"arg0": x, "labels": labels}, dropout=True)
     masks = [runner.values[node["outputs"][1]] for node in runner.graph["nodes"] if node["op"] == "aten.native_dropout.default"]
@@ -114,8 +94,8 @@ def test_a_dropped_element_has_no_gradient_and_the_others_are_scaled(tmp_path, m
 
 
 def test_nothing_is_computed_for_what_needs_no_gradient(tmp_path):
-    module, x, _ = drawn(backward_networks.Frozen(), NETWORKS["Frozen"], 2)
-    folder = differentiated(captured(module, x, tmp_path / "bundle"), "cross_entropy", tmp_path / "training")
+    module, x, labels = drawn(backward_networks.Frozen(), NETWORKS["Frozen"], 2)
+    folder = differentiated(captured(module, {"arg0": x}, tmp_path / "bundle", labels), "cross_entropy", tmp_path / "training")
     graph = json.loads((folder / "graph.json").read_text())
     assert {one["name"] for one in graph["outputs"]} == {"loss", "grad:conv.weight", "grad:conv.bias", "grad:fc.bias"}
     backward = [node for node in graph["nodes"] if node["op"].split(".")[1] == "convolution_backward"]
@@ -134,7 +114,7 @@ class Unknown(nn.Module):
 
 
 def test_an_operation_without_a_rule_is_named_with_its_place(tmp_path):
-    bundle = captured(Unknown(), torch.randn(2, 4), tmp_path / "bundle")
+    bundle = captured(Unknown(), {"arg0": torch.randn(2, 4)}, tmp_path / "bundle", torch.tensor([0, 2]))
     done = subprocess.run([str(TOOL), str(bundle), "nll", str(tmp_path / "out")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "cumsum" in done.stderr and "no backward rule" in done.stderr and "test_backward.py:" in done.stderr
     assert not (tmp_path / "out").exists()

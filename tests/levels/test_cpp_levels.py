@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import ROOT, Failed, Worker, error, prepare
+from client import NO_CUDA_DEVICE, ROOT, Failed, Worker, error, prepare
 from safetensors.numpy import load_file, save_file
 from test_python_levels import SETS, envelope, reference, running  # noqa: F401  a fixture
 
@@ -26,6 +26,9 @@ if not os.environ["STRATA_LEVEL_BUILD"]:
 BUILD = Path(os.environ["STRATA_LEVEL_BUILD"])
 PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)  # left out where there is no package of its library
 STATIC = () if (BUILD / "level_static.missing").exists() else ("static",)
+NO_CUDNN = (BUILD / "level_cudnn.missing").read_text() if (BUILD / "level_cudnn.missing").exists() else ""
+CUDNN_IS_BUILT = pytest.mark.skipif(NO_CUDNN != "", reason=f"cudnn is left out: {NO_CUDNN}")
+ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(NO_CUDA_DEVICE != "", reason=NO_CUDA_DEVICE), CUDNN_IS_BUILT]
 ALL = ("null_cpp", *TORCH, *PRIMITIVES, *STATIC)
 
 

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """exported(level) -> the folder of the MNIST convnet at that level; one capture for all."""
+    """exported(level) -> the folder of the MNIST convnet at that level; one capture for all, and artefacts from other comparisons of this session."""
     place = tmp_path_factory.mktemp("exports")
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_CACHE": str(place / "cache"), "XDG_DATA_HOME": str(place), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable}
+    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(place), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable}
 
     def get(level: str) -> Path:
         folder = place / level

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The levels on the captured graph, onednn and static, in mode train, against eager in this process: losses, gradients, optimiser, statistics, dropout, state, phases; every backward rule on odd shapes."""
+"""The levels on the captured graph, onednn, static and cudnn (everywhere with its stand-in for NVIDIA's libraries), in mode train, against eager in this process: losses, gradients, optimiser, statistics, dropout, state, phases; every backward rule on odd shapes."""
 from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import training
 from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder, prepare
 from safetensors.numpy import load_file
-from test_cpp_levels import BUILD, PRIMITIVES, STATIC
+from test_cpp_levels import BUILD, ON_A_GPU, PRIMITIVES, STATIC
 from train_bundle import SGD, Eager, load_state, losses, start, state
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
@@ -73,12 +74,13 @@ def made(tmp_path_factory):
 
 
 def prepared(level: str, bundle: Path, cache: Path) -> Path:
-    if level == "static":
+    if level.startswith("static"):
         assert prepare(level, bundle, cache) == {"ok": True}
     return cache
 
 
-@pytest.fixture(scope="module", params=["onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built"))])
+@pytest.fixture(scope="module", params=["onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built")),
+                                        "cudnn_host", "cudnn_host@channels_last", pytest.param("cudnn", marks=ON_A_GPU), pytest.param("cudnn@channels_last", marks=ON_A_GPU)])
 def level(request):
     return request.param
 
@@ -243,7 +245,7 @@ def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained)
 def test_profile_splits_steps_into_phases_and_they_count(level, trained):
     worker = trained("mnist")
     answer = worker.ask("profile", iterations=3, indices=[1, 0, 2])
-    if level == "static":  # a parameter is updated as soon as its gradient is there
+    if level.startswith("static"):  # a parameter is updated as soon as its gradient is there
         assert set(answer["phases"]) == {"input", "forward", "loss", "backward"} and answer["joined"] == {"backward": ["backward", "update"]}
     else:
         assert set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"} and "joined" not in answer
@@ -288,6 +290,14 @@ def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_pa
             facts[variant] = worker.ask("report")["facts"]
     assert facts["default"]["updates"] == facts["contiguous"]["updates"] == 62
     assert facts["contiguous"]["reorders"] > facts["default"]["reorders"] > 0
+
+
+@pytest.mark.skipif(not STATIC, reason="static is not built")
+def test_winograd_trains_3x3_convolutions_forward_and_backward(made, tmp_path):
+    prepared("static", made("tiles"), tmp_path)
+    stages = "".join(p.read_text() for p in (tmp_path / "program" / "stages").glob("*.cpp"))
+    called = {name: sorted(re.findall(r'p\.step\("(\w+)"\);(?:\n.+)*?\n  ' + name + r"\(p,", stages)) for name in ("winograd_convolution", "winograd_backward_data", "convolution_backward_data")}
+    assert called == {"winograd_convolution": ["held", "last", "wide"], "winograd_backward_data": ["held", "last", "wide"], "convolution_backward_data": []}
 
 
 def test_says_that_it_trains(level):

@@ -9,8 +9,7 @@ import pytest
 from client import ROOT, Failed, Worker, compare, error, prepare
 from safetensors.numpy import load_file
 from test_cpp_levels import fresh  # noqa: F401  a fixture; finds the level binaries, or skips
-from test_onednn import bounds
-from test_python_levels import SETS, reference, running  # noqa: F401  a fixture
+from test_python_levels import SETS, bounds, reference, running  # noqa: F401  a fixture
 
 NETWORKS = f"{ROOT / 'tests/levels/networks.py'}"
 

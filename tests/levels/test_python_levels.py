@@ -28,6 +28,25 @@ def envelope(bundle: Path, weights: str) -> float:
     return max([FLOOR, *(error({name.split("/", 1)[1]: value}, truth) for name, value in runs.items())])
 
 
+def bounds(bundle: Path, weights: str) -> dict[str, float]:
+    """8 times the error of eager's worst legitimate run, of each output alone."""
+    truth = reference(bundle, weights)
+    worst: dict[str, float] = {}
+    for name, value in load_file(bundle / "reference" / f"{weights}.envelope.safetensors").items():
+        output = name.split("/", 2)[2]
+        worst[output] = max(worst.get(output, FLOOR), error({name.split("/", 1)[1]: value}, truth))
+    return {output: 8 * value for output, value in worst.items()}
+
+
+def expect_outputs_within_bounds(worker: Worker, weights: str) -> None:
+    """Puts the weight set in; two inputs' outputs must be as near to float64 as eager's, each alone."""
+    worker.ask("weights", weights=weights)
+    outputs, bound = worker.prove([0, 1]), bounds(worker.bundle, weights)
+    assert {key.split("/")[1] for key in outputs} == bound.keys()
+    wrong = {key: found for key, value in outputs.items() if not (found := error({key: value}, reference(worker.bundle, weights))) <= bound[key.split("/")[1]]}
+    assert not wrong, (weights, {key: (found, bound[key.split("/")[1]]) for key, found in wrong.items()})
+
+
 @pytest.fixture(scope="module")
 def running(bundles, artefacts):
     """running(level, bundle name) -> (worker, its answer to load); prepared, loaded, and kept for the tests of this file."""

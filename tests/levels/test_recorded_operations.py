@@ -14,24 +14,26 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 FOLDER = ROOT / "src" / "graph" / "recorded"
 
-from strata_sdk.models import build_model, shipped_models, torchvision_names  # noqa: E402
+from strata_sdk.models import shipped_models, torchvision_names  # noqa: E402
 
-RECORD = json.loads((FOLDER / "operations.json").read_text(encoding="utf-8"))
-
-
-def recorder():
-    spec = importlib.util.spec_from_file_location("record", FOLDER / "record.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+spec = importlib.util.spec_from_file_location("record", FOLDER / "record.py")
+record = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(record)
+RECORD = json.loads(record.RECORD.read_text(encoding="utf-8"))
+MODELS = record.models_of(RECORD)
 
 
-def test_every_model_is_recorded_in_inference():
-    assert {name for name in [*shipped_models(), *torchvision_names()] if "infer" not in RECORD["models"].get(name, {})} == set()
+def test_every_model_is_recorded_in_inference_and_training():
+    lacking = {(name, mode) for name in [*shipped_models(), *torchvision_names()] for mode in record.MODES if mode not in MODELS.get(name, {})}
+    assert not lacking
 
 
-@pytest.mark.parametrize(("name", "mode"), [("mnist_convnet", "train"), ("squeezenet1_1", "infer"), ("mobilenet_v3_small", "train")])
+def test_a_record_that_is_written_again_is_the_same():
+    assert record.text_of({key: RECORD[key] for key in ("torch", "torchvision")}, MODELS) == record.RECORD.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "mode"), [("mnist_convnet", "train"), ("squeezenet1_1", "infer"), ("shufflenet_v2_x0_5", "train")])
 def test_the_record_is_what_capture_finds(name, mode):
     if torch.__version__.partition("+")[0] != RECORD["torch"]:
         pytest.skip(f"the record is of torch {RECORD['torch']}")
-    assert recorder().operations_of(build_model(name), mode) == RECORD["models"][name][mode]
+    assert record.operations_of(name, mode) == MODELS[name][mode]

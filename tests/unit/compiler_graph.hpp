@@ -190,7 +190,7 @@ constexpr unsigned random_networks(unsigned count) {
 // the middle. Every convolution is small, so that many graphs can be run.
 class RandomGraph {
  public:
-  explicit RandomGraph(unsigned seed, bool trains = false) : draw_(seed), b_(trains) {}
+  explicit RandomGraph(unsigned seed, bool trains = false) : b_(trains), draw_(seed) {}
 
   // One whose first output are scores, for a training step.
   json make_scores() {

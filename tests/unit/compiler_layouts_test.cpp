@@ -13,10 +13,10 @@ namespace strata::compiler {
 namespace {
 using ::testing::ElementsAre;
 
-Program laid_out(const json& document, std::int64_t block = 8) {
+Program laid_out(const json& document, std::int64_t block = 8, Target target = Target::cpu) {
   const auto graph = graph_of(document);
   EXPECT_TRUE(graph) << graph.error().what;
-  const auto program = compile(*graph, {block, "propagate_layouts"});
+  const auto program = compile(*graph, {block, "propagate_layouts", {}, target});
   EXPECT_TRUE(program) << program.error().what;
   return *program;
 }
@@ -40,6 +40,17 @@ TEST(CompilerLayouts, a_convolutional_network_stays_in_blocks_from_the_first_lay
       layouts(laid_out(b.document())),
       ElementsAre("conv2d blocked", "max_pool2d blocked", "conv2d blocked", "conv2d blocked",
                   "adaptive_avg_pool2d blocked", "strata.reorder:view plain", "flatten:view plain", "linear plain"));
+}
+
+TEST(CompilerLayouts, on_a_gpu_a_convolutional_network_lies_channels_last_and_nothing_lies_in_blocks) {
+  GraphBuilder b;
+  const int x = b.pool(b.act(b.conv(b.input("x", {1, 3, 8, 8}), 12, 3)), true);
+  const int y = b.act(b.add(b.conv(x, 12, 3, 1, 4), x));
+  b.output("out", b.linear(b.flatten(b.average(b.conv(y, 16))), 5));
+  EXPECT_THAT(layouts(laid_out(b.document(), 8, Target::cuda)),
+              ElementsAre("strata.reorder channels_last", "conv2d channels_last", "max_pool2d channels_last",
+                          "conv2d channels_last", "conv2d channels_last", "adaptive_avg_pool2d channels_last",
+                          "strata.reorder:view plain", "flatten:view plain", "linear plain"));
 }
 
 TEST(CompilerLayouts, channels_that_fill_no_block_are_reordered_where_fewest_bytes_are) {

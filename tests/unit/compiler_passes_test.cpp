@@ -61,6 +61,23 @@ TEST(CompilerPasses, an_output_that_is_an_input_or_another_output_is_copied) {
   EXPECT_THAT(calls(after("plan_memory", b)), ElementsAre("relu", "strata.copy", "strata.copy"));
 }
 
+TEST(CompilerPasses, an_einsum_of_two_tensors_is_a_product_of_matrices_with_the_permutations_that_it_needs) {
+  const auto lowered = [](const std::string& equation, std::vector<int> right, std::vector<int> result) {
+    GraphBuilder b;
+    const int x = b.input("x", {2, 3, 4, 5}), y = b.input("y", std::move(right));
+    b.output("out", b.node("aten.einsum.default",
+                           {{"equation", equation}, {"tensors", {{"values", {x, y}}}}, {"path", nullptr}}, {result}));
+    const auto program = compile(*graph_of(b.document()), {.block = 8});
+    EXPECT_TRUE(program) << program.error().what;
+    return calls(*program);
+  };
+  EXPECT_THAT(lowered("bhij, bhjd -> bhid", {2, 3, 5, 6}, {2, 3, 4, 6}), ElementsAre("matmul"));
+  EXPECT_THAT(lowered("bhid,bhjd->bhij", {2, 3, 6, 5}, {2, 3, 4, 6}), ElementsAre("permute", "matmul"));
+  EXPECT_THAT(lowered("bhij,bhjd->dbih", {2, 3, 5, 6}, {6, 2, 4, 3}), ElementsAre("matmul", "permute"));
+  EXPECT_THAT(lowered("bhij,bhjd->bid", {2, 3, 5, 6}, {2, 4, 6}), ElementsAre("permute", "matmul"));
+  EXPECT_THAT(lowered("bhij,bhjd->bh", {2, 3, 5, 6}, {2, 3}), ElementsAre("einsum"));  // sums within a tensor
+}
+
 TEST(CompilerPasses, what_depends_on_weights_alone_is_computed_at_load) {
   GraphBuilder b;
   const int x = b.input("x", {1, 4, 2, 2});
@@ -182,7 +199,7 @@ TEST(CompilerPasses, an_unknown_pass_is_refused_with_all_names) {
   EXPECT_THAT(got.error().what,
               HasSubstr("fold_constants, fold_batch_norm, fuse_activations, fuse_residual_sums, fuse_gradients, "
                         "remove_dead, "
-                        "propagate_layouts, choose_kernels, in_place, plan_memory"));
+                        "propagate_layouts, choose_kernels, recompute, in_place, plan_memory"));
   EXPECT_EQ(got.error().hint, "did you mean fold_batch_norm?");
   EXPECT_EQ(got.error().exit, Exit::usage);
   EXPECT_FALSE(compile(*graph_of(b.document()), {.block = 4}));

@@ -31,6 +31,7 @@ std::string fault(const json& document, unsigned seed) {
   if (!graph) return "the test's graph: " + graph.error().what;
   auto program = lower(*graph, seed % 2 == 0 ? 8 : 16);
   if (!program) return "lower: " + program.error().what;
+  program->target = seed % 3 == 0 ? Target::cuda : Target::cpu;
   if (const auto right = verify(*program); !right) return "lower: " + right.error().what;
   const auto wanted = results_of(*program, seed);
   for (const auto& [name, values] : wanted)

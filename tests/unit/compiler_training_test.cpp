@@ -102,6 +102,30 @@ TEST(CompilerTraining, the_first_layer_reads_the_image_as_it_is_given) {
   EXPECT_EQ(program.place(first.node.tensor("gradient")).layout, Layout::blocked);
 }
 
+TEST(CompilerTraining, the_gradient_of_a_linear_layer_goes_into_its_update_where_the_batch_is_small) {
+  const auto updates = [](int batch, Target target) {
+    GraphBuilder b(true);
+    b.output("scores", b.linear(b.input("x", {batch, 6}), 5));
+    return calls(*compile(*step_of(b.document()), {.target = target}));
+  };
+  EXPECT_THAT(updates(128, Target::cpu), IsSupersetOf({"strata.sgd_of_product", "strata.sgd"}));  // weight and bias
+  EXPECT_THAT(updates(128, Target::cpu), Not(IsSupersetOf({"mm"})));
+  EXPECT_THAT(updates(129, Target::cpu), IsSupersetOf({"mm", "strata.sgd", "strata.sgd"}));
+  EXPECT_THAT(updates(128, Target::cuda), IsSupersetOf({"mm", "strata.sgd", "strata.sgd"}));
+}
+
+TEST(CompilerTraining, a_gradient_that_is_a_product_with_another_parameter_is_computed_before_any_update) {
+  const auto product = [](GraphBuilder& b, int left, int right) {
+    return b.node("aten.mm.default", {{"self", b.ref(left)}, {"mat2", b.ref(right)}},
+                  {{b.shape(left)[0], b.shape(right)[1]}});
+  };
+  GraphBuilder b(true);
+  const int inner = product(b, b.parameter("column", {6, 1}), b.parameter("row", {1, 4}));
+  b.output("scores", product(b, b.input("x", {3, 6}), inner));
+  const auto program = trained(b);
+  EXPECT_EQ(std::ranges::count(calls(program), "strata.sgd"), 2);
+}
+
 TEST(CompilerTraining, a_weight_that_two_layers_share_is_updated_once_behind_its_last_reader) {
   GraphBuilder b(true);
   const int weight = b.parameter("shared.weight", {4, 4, 3, 3});
@@ -112,6 +136,22 @@ TEST(CompilerTraining, a_weight_that_two_layers_share_is_updated_once_behind_its
   EXPECT_THAT(calls(program), Not(IsSupersetOf({"strata.train_convolution"})));
   EXPECT_EQ(std::ranges::count(calls(program), "strata.sgd"), 1);
   EXPECT_EQ(program.steps.back().node.operation(), "strata.sgd");
+}
+
+TEST(CompilerTraining, a_3x3_convolution_and_the_gradient_of_its_input_are_winograds_where_packing_weights_pays) {
+  const auto kernels = [](const std::vector<int>& image, int channels, int stride = 1, int groups = 1) {
+    GraphBuilder b(true);
+    const int x = b.conv(b.input("x", {image[0], 3, image[1], image[1]}), channels);
+    b.output("scores", b.mean(b.conv(x, channels, 3, stride, groups)));
+    const auto program = trained(b);
+    return std::pair(the(program, "conv2d", 1).kernel, the(program, "strata.convolution_backward_data").kernel);
+  };
+  const auto library = std::pair(Kernel::library, Kernel::library);
+  EXPECT_EQ(kernels({8, 24}, 64), std::pair(Kernel::winograd, Kernel::winograd));
+  EXPECT_EQ(kernels({8, 24}, 64, 2), library);
+  EXPECT_EQ(kernels({8, 24}, 64, 1, 2), library);
+  EXPECT_EQ(kernels({32, 4}, 128), std::pair(Kernel::winograd, Kernel::winograd));
+  EXPECT_EQ(kernels({32, 2}, 256), library) << "there is more to pack than to multiply";
 }
 
 TEST(CompilerTraining, a_clamp_keeps_its_result_and_not_its_operand) {
@@ -174,6 +214,20 @@ TEST(CompilerTraining, the_verifier_sees_a_parameter_that_is_read_after_its_upda
   EXPECT_THAT(right.error().what, HasSubstr("after this step of training has changed it"));
 }
 
+TEST(CompilerTraining, on_a_gpu_nothing_lies_in_blocks_and_no_layer_writes_over_what_it_adds) {
+  const auto step = step_of(residual().document());
+  ASSERT_TRUE(step) << step.error().what;
+  const auto program = compile(*step, {16, "", {}, Target::cuda});
+  ASSERT_TRUE(program) << program.error().what;
+  for (const auto& one : program->places) EXPECT_NE(one.layout, Layout::blocked);
+  for (const auto& one : program->steps)
+    for (const auto& post : one.posts)
+      if (post.value >= 0 && one.node.operation() != "add") {
+        EXPECT_FALSE(program->same_storage(post.value, one.node.outputs.front()));
+      }
+  EXPECT_EQ(program->place(the(*program, "conv2d").node.outputs.front()).layout, Layout::channels_last);
+}
+
 TEST(CompilerTraining, random_networks_get_through_all_passes_and_the_verifier) {
   unsigned trained = 0;
   for (unsigned seed = 0; seed < random_networks(300); ++seed) {
@@ -181,8 +235,8 @@ TEST(CompilerTraining, random_networks_get_through_all_passes_and_the_verifier) 
     const auto step = step_of(document);
     if (!step) continue;  // an operation without a backward rule
     ++trained;
-    for (const std::int64_t block : {8, 16}) {
-      const auto program = compile(*step, {block, ""});  // compile() verifies
+    for (const auto& [block, target] : {std::pair(8, Target::cpu), {16, Target::cpu}, {16, Target::cuda}}) {
+      const auto program = compile(*step, {block, "", {}, target});  // compile() verifies
       ASSERT_TRUE(program) << "seed " << seed << ": " << program.error().what;
       EXPECT_FALSE(program->graph.updates.empty());
     }

@@ -147,6 +147,9 @@ TEST(GraphOperations, pooling_counts_windows_as_pytorch_does) {
                  {"padding", {1, 1}}, {"dilation", {1, 1}},    {"ceil_mode", true}};
   EXPECT_EQ(checked("aten.max_pool2d.default", {{{1, 1, 5, 5}}}, padded, {{{1, 1, 3, 3}}}),
             "0");  // a fourth window would begin in the padding
+  auto over_the_end = pooling(true);  // its only window
+  over_the_end.update({{"kernel_size", {3, 3}}, {"stride", {3, 3}}, {"dilation", {2, 2}}});
+  EXPECT_EQ(checked("aten.max_pool2d.default", {{{1, 1, 4, 4}}}, over_the_end, {{{1, 1, 1, 1}}}), "0");
   EXPECT_EQ(checked("aten.adaptive_avg_pool2d.default", {{{1, 4, 14, 13}}},
                     {{"self", value(0)}, {"output_size", {1, 1}}}, {{{1, 4, 1, 1}}}),
             "0");

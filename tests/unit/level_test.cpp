@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "plan/jobs.hpp"
+
 namespace strata::level {
 namespace {
 
@@ -186,6 +188,23 @@ TEST_F(LevelTest, gives_a_worker_the_promised_variables) {
   EXPECT_EQ(env.at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(env.at("TRITON_CACHE_DIR"), "/cache/triton");
   EXPECT_THAT(env.at("PYTHONPATH"), testing::StartsWith("/r/sdk/python"));
+}
+
+TEST_F(LevelTest, a_level_of_another_device_is_left_out_of_a_comparison_unless_it_is_named) {
+  Json elsewhere = good("elsewhere", 2);
+  elsewhere["devices"] = {"cuda"};
+  write("here", good("here"));
+  write("elsewhere", elsewhere);
+  const auto found = discover({root_});
+  const auto ids = [&](const std::vector<std::string>& wanted, const std::string& device) {
+    std::string all;
+    const auto chosen = plan::choose_levels(found, wanted, device);
+    for (const auto& level : *chosen) all += level.id + " ";
+    return all;
+  };
+  EXPECT_EQ(ids({}, "cpu"), "here ");
+  EXPECT_EQ(ids({}, "cuda"), "elsewhere ");
+  EXPECT_EQ(ids({"elsewhere", "here"}, "cpu"), "here elsewhere ");
 }
 
 }  // namespace

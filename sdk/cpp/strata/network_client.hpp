@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client with a network of its own whose calls are made for a number of OpenMP threads: what `serve` runs of levels
-// without PyTorch. For levels that link OpenMP.
+// A client with a network of its own: what `serve` runs of levels without PyTorch.
 #pragma once
 
-#include <omp.h>
-
+#include <functional>
 #include <utility>
 
 #include "strata/level.hpp"
 
 namespace strata {
 
-// `Network` has set_input, run and outputs as Client has.
+// `Network` has set_input, run and outputs as Client has, and perhaps wait.
 template <class Network>
 class NetworkClient final : public Client {
  public:
-  NetworkClient(Network network, int threads) : network_(std::move(network)), threads_(threads) {}
-  void enter() override { omp_set_num_threads(threads_); }  // OpenMP keeps the number by thread
+  // `enter`: what a library keeps by thread, such as OpenMP's number of threads
+  NetworkClient(Network network, std::function<void()> enter)
+      : network_(std::move(network)), enter_(std::move(enter)) {}
+  void enter() override { enter_(); }
   void set_input(std::span<const HostTensor> inputs) override { network_.set_input(inputs); }
   void run() override { network_.run(); }
+  void wait() override {
+    if constexpr (requires(Network & network) { network.wait(); }) network_.wait();
+  }
   void outputs(std::vector<HostTensor>& results) override { network_.outputs(results); }
 
  private:
   Network network_;
-  int threads_;
+  std::function<void()> enter_;
 };
 
 }  // namespace strata

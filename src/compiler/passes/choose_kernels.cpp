@@ -40,12 +40,12 @@ Step of_image(const Step& step, int image) {
 }  // namespace
 
 Result<void> choose_kernels(Program& program) {
-  // in training weights lie as the library's backward calls can read them
-  if (program.graph.mode == graph::Mode::train) return {};
+  if (program.target != Target::cpu) return {};  // the kernels are for processors
   try {
     const auto uses = uses_of(program);
     for (auto& step : program.steps) {
-      if (step.view || step.when != When::run || (!is_convolution(step) && !is_linear(step))) continue;
+      const bool has_weight = is_convolution(step) || is_linear(step) || is_input_gradient(step);
+      if (step.view || step.when != When::run || !has_weight) continue;
       if (is_linear(step)) {
         const int image = image_before(program, uses, step.node.tensor("input"));
         if (image < 0) continue;

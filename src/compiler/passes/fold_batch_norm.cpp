@@ -71,7 +71,10 @@ class Folder {
 
  private:
   bool foldable(const Step& layer) const {
-    return (is_convolution(layer) || is_linear(layer)) && layer.posts.empty() && layer.when == When::run &&
+    // a linear layer's outputs are the channels only of rows
+    const bool by_channel =
+        is_convolution(layer) || (is_linear(layer) && program_.value(layer.node.outputs.front()).shape.size() == 2);
+    return by_channel && layer.posts.empty() && layer.when == When::run &&
            is_weight(program_, layer.node.tensor("weight")) && is_weight(program_, tensor_or_none(layer.node, "bias"));
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step that reads each element before it writes the same place puts its result over an operand that nobody reads
-// later: element-wise steps over their operands, layers over what they add (oneDNN's sum in place of a binary post).
+// later: element-wise steps over their operands, on a processor layers over what they add (oneDNN's sum in place of a
+// binary post).
 #include <algorithm>
 
 #include "compiler/passes/passes.hpp"

@@ -16,6 +16,7 @@ Result<void> fuse_gradients(Program& program);
 Result<void> remove_dead(Program& program);
 Result<void> propagate_layouts(Program& program);
 Result<void> choose_kernels(Program& program);
+Result<void> recompute(Program& program);
 Result<void> in_place(Program& program);
 Result<void> plan_memory(Program& program);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kit/one_pixel.hpp"
 #include "kit/posts.hpp"
 
 namespace kit {
@@ -131,6 +132,21 @@ void combine(Program& program, algorithm how, const Combine& given) {
   in.add(dnnl::binary(pd), pd, std::move(arguments));
 }
 
+// An image of one pixel whose bytes are those of a matrix.
+bool lies_as_rows(const Tensor& image) {
+  return image.shape.rank > 2 && image.shape.elements() == image.shape[0] * image.shape[1] &&
+         (image.layout == Layout::plain || image.layout == Layout::channels_last);
+}
+
+// To images of one pixel oneDNN 3.2 adds the first channel's shift for all channels; to rows it does not.
+ScaleShift of_rows(ScaleShift how) {
+  how.source = as_rows(how.source);
+  how.result = as_rows(how.result);
+  for (Post& post : how.then)
+    if (post.kind != Post::Kind::function) post.with = as_rows(post.with);
+  return how;
+}
+
 }  // namespace
 
 void add(Program& program, const Combine& how) {
@@ -160,6 +176,7 @@ void apply(Program& program, const Apply& how) {
 
 // A product with a post: the sum with the shift, before all others.
 void scale_shift(Program& program, const ScaleShift& how) {
+  if (lies_as_rows(how.source) && lies_as_rows(how.result)) return scale_shift(program, of_rows(how));
   Internals& in = program.internals();
   Shape shape;
   for (int i = 0; i < how.source.shape.rank; ++i) shape[shape.rank++] = i == 1 ? how.source.shape[1] : 1;

@@ -2,13 +2,13 @@
 // Steps of load(): a batch norm with given statistics, folded into the weights before it.
 #include <cmath>
 
-#include "kit/internals.hpp"
+#include "kit/loading.hpp"
 #include "kit/operations.hpp"
 
 namespace kit {
 namespace {
 
-Weight add_computed(Internals& in, Shape shape) {
+Weight add_computed(Loading& in, Shape shape) {
   in.weights.emplace_back();
   in.weights.back().shape = shape;
   return {static_cast<int>(in.weights.size()) - 1, shape};
@@ -22,14 +22,14 @@ std::vector<int> given(std::initializer_list<Weight> weights) {
 }
 
 // Element `i` as float64, or `none` for a weight that is left out.
-double at(const Internals& in, Weight weight, Extent i, double none) {
+double at(const Loading& in, Weight weight, Extent i, double none) {
   return weight ? static_cast<double>(in.weights[static_cast<std::size_t>(weight.number)].data[i]) : none;
 }
 
 }  // namespace
 
 Weight scale_weight(Program& program, const ScaleWeight& how) {
-  Internals& in = program.internals();
+  Loading& in = program.loading();
   const Weight made = add_computed(in, how.weight ? how.weight.shape : how.variance.shape);
   in.add_load_step(
       {given({how.weight, how.scale, how.variance}), made.number, [&in, how, made] {
@@ -47,7 +47,7 @@ Weight scale_weight(Program& program, const ScaleWeight& how) {
 }
 
 Weight shift_bias(Program& program, const ShiftBias& how) {
-  Internals& in = program.internals();
+  Loading& in = program.loading();
   const Weight made = add_computed(in, how.mean.shape);
   in.add_load_step({given({how.bias, how.mean, how.scale, how.variance, how.shift}), made.number, [&in, how, made] {
                       float* to = in.made(made.number);

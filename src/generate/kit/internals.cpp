@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/internals.hpp"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <stdexcept>
 
 namespace kit {
-
-void FreeBytes::operator()(std::byte* data) const {
-  std::free(data);
-}
-
-Bytes allocate(std::size_t bytes) {
-  constexpr std::size_t line = 64, huge_page = std::size_t{2} << 20;
-  const std::size_t whole = (bytes + line) / line * line;
-  void* data = nullptr;
-  if (posix_memalign(&data, whole < huge_page ? line : huge_page, whole) != 0) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-  // advice: where it cannot be taken, pages are small as ever. The rest of the last page is others' memory.
-  if (whole >= huge_page) madvise(data, whole / huge_page * huge_page, MADV_HUGEPAGE);
-#endif
-  std::memset(data, 0, whole);
-  return Bytes(static_cast<std::byte*>(data));
-}
 
 memory::dims dims_of(const Shape& shape) {
   return shape.rank == 0 ? memory::dims{1} : memory::dims(shape.begin(), shape.end());

@@ -4,15 +4,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kit/program.hpp"
-#include "kit/safetensors.hpp"
+#include "kit/loading.hpp"
 
 namespace kit {
 
@@ -31,30 +29,6 @@ struct Call {
   bool moves_only = false;
 };
 
-// Bytes that end with the object.
-struct FreeBytes {
-  void operator()(std::byte* data) const;
-};
-using Bytes = std::unique_ptr<std::byte[], FreeBytes>;
-// Zeros, 64-byte aligned; whole pages of 2 MB where the system has such. Throws std::bad_alloc.
-Bytes allocate(std::size_t bytes);
-
-// A weight while weights are loaded. `data` is in the file, in `made`, or null until it has been computed.
-struct LoadedWeight {
-  std::string name;  // empty: computed
-  bool is_constant = false;
-  Shape shape;
-  Layout layout = Layout::plain;  // another one only where it is permanent
-  const float* data = nullptr;
-  Bytes made;
-  int stored = -1;                        // its row-major bytes among Internals::stored, if it has such
-  bool permanent = false;                 // computed by calls, into its stored bytes
-  int uses = 0, left = 0;                 // steps of loading that read it
-  bool trained = false, changed = false;  // by training: a parameter, a buffer
-  int home = -1, momentum = -1;           // of what training changes: its one place among Internals::stored
-  bool has_momentum = false;
-};
-
 // Bytes of a weight for as long as the program lives, in the layout that its reader wants: that of `desc`, or one of
 // the kit's own, which `packing` names.
 struct StoredWeight {
@@ -64,22 +38,7 @@ struct StoredWeight {
   std::size_t offset = 0;
 };
 
-// A step of load(): reads weights, writes one (`makes`), or stored bytes.
-struct LoadStep {
-  std::vector<int> reads;
-  int makes = -1;
-  std::function<void()> run;
-};
-
-// What a training step reads beside tensors.
-struct TrainingState {
-  Sgd sgd;
-  bool dropout = true;
-  const std::int64_t* labels = nullptr;
-  std::map<std::string, std::int64_t> counts;
-};
-
-struct Internals {
+struct Internals : Loading {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
 
@@ -109,18 +68,12 @@ struct Internals {
   template <class Context>
   void add_own(Context context, bool moves_only, const char* kernel);
   void add_call(const Call& call);
-  void add_load_step(LoadStep added);
-  float* made(int weight);  // memory for a weight that the running load step computes
 
   std::vector<Call> calls;
   std::vector<std::size_t> phase_ends;  // of a training step, as numbers of calls
-  TrainingState training;
-  bool loading = false;  // calls go to load()
+  bool loading = false;                 // calls go to load()
   const char* step = "";
-  std::vector<LoadedWeight> weights;
   std::vector<StoredWeight> stored;
-  std::vector<LoadStep> load_steps;
-  std::map<std::string, Weight> kept;
 
   struct Placed {
     memory handle;

@@ -116,7 +116,8 @@ struct Dropped {
   }
 };
 
-struct DroppedGradient {
+// What the mask keeps, scaled: the gradient, or the result once more.
+struct Masked {
   memory source, result, mask;
   Extent count;
   float scale;
@@ -157,6 +158,9 @@ void need_alike(const Tensor& a, const Tensor& b) {
 memory handle_of(Internals& in, const Tensor& tensor) {
   return in.handle(tensor, desc_of(tensor));
 }
+float scale_of(const Dropout& how) {
+  return how.p == 1 ? 0.0F : static_cast<float>(1 / (1 - how.p));
+}
 
 }  // namespace
 
@@ -186,18 +190,25 @@ void negative_log_likelihood_backward(Program& program, const Scores& how) {
 void dropout(Program& program, const Dropout& how) {
   Internals& in = program.internals();
   need_alike(how.source, how.result);
-  const auto scale = how.p == 1 ? 0.0F : static_cast<float>(1 / (1 - how.p));
   const auto limit = static_cast<std::uint64_t>((1 - how.p) * 9007199254740992.0);  // 2^53
   in.add_own(Dropped{handle_of(in, how.source), handle_of(in, how.result), handle_of(in, how.mask),
-                     count_of(how.source), mixed(in.calls.size()), limit, scale, &in.training},
+                     count_of(how.source), mixed(in.calls.size()), limit, scale_of(how), &in.training},
              false, "kit:dropout");
+}
+
+void dropout_again(Program& program, const Dropout& how) {
+  Internals& in = program.internals();
+  need_alike(how.source, how.result);
+  in.add_own(Masked{handle_of(in, how.source), handle_of(in, how.result), handle_of(in, how.mask), count_of(how.source),
+                    scale_of(how), &in.training},
+             false, "kit:dropout_again");
 }
 
 void dropout_backward(Program& program, const DropoutBackward& how) {
   Internals& in = program.internals();
   need_alike(how.gradient, how.result);
-  in.add_own(DroppedGradient{handle_of(in, how.gradient), handle_of(in, how.result), handle_of(in, how.mask),
-                             count_of(how.gradient), how.scale, &in.training},
+  in.add_own(Masked{handle_of(in, how.gradient), handle_of(in, how.result), handle_of(in, how.mask),
+                    count_of(how.gradient), how.scale, &in.training},
              false, "kit:dropout_backward");
 }
 

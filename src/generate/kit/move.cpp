@@ -49,6 +49,25 @@ struct Written {
   }
 };
 
+// Rows of `length` elements each.
+struct LookedUp {
+  const Internals* in;
+  const char* step;
+  memory source, result;
+  Rows rows;
+  Extent extent, length;
+  void operator()() const {
+    const auto* from = static_cast<const float*>(source.get_data_handle());
+    auto* to = static_cast<float*>(result.get_data_handle());
+    for (Extent row : in->lists[static_cast<std::size_t>(rows.number)].rows) {
+      if (row < -extent || row >= extent)
+        throw std::runtime_error(std::string(step) + " looks up row " + std::to_string(row) + " in a table of " +
+                                 std::to_string(extent));
+      to = std::copy_n(from + (row < 0 ? row + extent : row) * length, length, to);
+    }
+  }
+};
+
 struct Filled {
   memory result;
   Extent elements;
@@ -112,6 +131,16 @@ void concatenate(Program& program, const Concatenate& how) {
   const dnnl::concat::primitive_desc pd(in.engine, desc_of(how.result), how.axis, descs, plain_attributes());
   arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, desc_of(how.result)));
   in.add(dnnl::concat(pd), pd, std::move(arguments), true);
+}
+
+void look_up(Program& program, const LookUp& how) {
+  need_plain(how.source);
+  need_plain(how.result);
+  Internals& in = program.internals();
+  in.add_own(
+      LookedUp{&in, in.step, in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)),
+               how.rows, how.source.shape[0], how.result.shape.elements() / std::max<Extent>(how.rows.count, 1)},
+      true, "kit:look_up");
 }
 
 void fill(Program& program, const Fill& how) {

@@ -60,6 +60,14 @@ void largest(Program& program, const Reduce& how) {
   reduce(program, algorithm::reduction_max, how);
 }
 
+// Three calls, since oneDNN has but a slow kernel for norms.
+void euclidean_norm(Program& program, const Reduce& how) {
+  const Tensor squares = program.internals().temporary(how.source.shape);
+  apply(program, {how.source, square(), squares});
+  sum(program, {squares, how.result});
+  apply(program, {how.result, square_root(), how.result});
+}
+
 void layer_norm(Program& program, const LayerNorm& how) {
   Internals& in = program.internals();
   using flag = dnnl::normalization_flags;

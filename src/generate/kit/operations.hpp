@@ -1,77 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stage of a program is made of: each function adds one operation, with its tensors, to the program. Layouts of
-// activations are as given; weights are stored as oneDNN likes them best. All tensors are float32.
+// activations are as given; weights are stored as the library likes them best. All tensors are float32.
 #pragma once
 
 #include <vector>
 
+#include "kit/function.hpp"
 #include "kit/program.hpp"
 
 namespace kit {
-
-// Of one element. alpha and beta as in oneDNN's element-wise calls.
-struct Function {
-  enum class Kind : std::uint8_t {
-    relu,
-    clip,
-    hardswish,
-    hardsigmoid,
-    swish,
-    logistic,
-    tanh,
-    elu,
-    gelu_erf,
-    gelu_tanh,
-    exp,
-    sqrt,
-    abs,
-    linear
-  };
-  Kind kind = Kind::relu;
-  float alpha = 0, beta = 0;
-};
-constexpr Function relu(float negative_slope = 0) {
-  return {Function::Kind::relu, negative_slope, 0};
-}
-constexpr Function clip(float low, float high) {
-  return {Function::Kind::clip, low, high};
-}
-constexpr Function hardswish(float alpha = 1.0F / 6, float beta = 0.5F) {
-  return {Function::Kind::hardswish, alpha, beta};
-}
-constexpr Function hardsigmoid(float alpha = 1.0F / 6, float beta = 0.5F) {
-  return {Function::Kind::hardsigmoid, alpha, beta};
-}
-constexpr Function silu(float alpha = 1) {
-  return {Function::Kind::swish, alpha, 0};
-}
-constexpr Function sigmoid() {
-  return {Function::Kind::logistic, 0, 0};
-}
-constexpr Function tangent() {
-  return {Function::Kind::tanh, 0, 0};
-}
-constexpr Function elu(float alpha = 1) {
-  return {Function::Kind::elu, alpha, 0};
-}
-constexpr Function gelu() {
-  return {Function::Kind::gelu_erf, 0, 0};
-}
-constexpr Function gelu_tanh() {
-  return {Function::Kind::gelu_tanh, 0, 0};
-}
-constexpr Function exponential() {
-  return {Function::Kind::exp, 0, 0};
-}
-constexpr Function square_root() {
-  return {Function::Kind::sqrt, 0, 0};
-}
-constexpr Function absolute() {
-  return {Function::Kind::abs, 0, 0};
-}
-constexpr Function line(float alpha, float beta) {
-  return {Function::Kind::linear, alpha, beta};
-}  // alpha x + beta
 
 // What happens to a result before it is stored: a function, or a sum or product with another tensor.
 struct Post {
@@ -102,7 +39,7 @@ struct Convolution {
 void convolution(Program& program, const Convolution& how);
 // The same by the kit's own kernels (winograd.hpp, direct.hpp), for images in blocks. `then`: a sum with a tensor that
 // lies as the result does and may be it, then relu or clip to bounds that hold 0; each may be left out.
-void winograd_convolution(Program& program, const Convolution& how);  // 3x3, stride 1, padding 0 or 1
+void winograd_convolution(Program& program, const Convolution& how);  // 3x3, stride 1, padding 0, 1 or 2
 void direct_convolution(Program& program, const Convolution& how);
 
 // Rows of `source` times the transposed weight [outputs, inputs].
@@ -215,6 +152,7 @@ void mean_of_places(Program& program, const Reduce& how);
 void sum(Program& program, const Reduce& how);
 void mean(Program& program, const Reduce& how);
 void largest(Program& program, const Reduce& how);
+void euclidean_norm(Program& program, const Reduce& how);
 
 struct Concatenate {
   std::vector<Tensor> sources;
@@ -252,6 +190,15 @@ struct Expand {
   Tensor source, result;
 };
 void expand(Program& program, const Expand& how);  // writes a broadcast tensor out
+
+// The source's parts along its first dimension that `rows` names, one behind the other; a number below 0 counts from
+// the end.
+struct LookUp {
+  Tensor source;
+  Rows rows;
+  Tensor result;
+};
+void look_up(Program& program, const LookUp& how);
 
 struct Fill {
   Tensor result;

@@ -10,6 +10,7 @@
 #include "kit/internals.hpp"
 #include "kit/operations.hpp"
 #include "kit/threads.hpp"
+#include "kit/training.hpp"
 #include "kit/winograd.hpp"
 
 namespace kit {
@@ -63,18 +64,31 @@ struct Own {
   void operator()() const { kernel.run(at(source), at(weights), at(bias), at(residual), at(result), at(scratch)); }
 };
 
+bool changes(const Internals& in, Weight weight) {
+  const auto& loaded = in.weights.at(static_cast<std::size_t>(weight.number));
+  return loaded.trained || loaded.changed;
+}
+
 memory padded_bias(Internals& in, Weight bias) {
   const int channels = number(bias.shape.elements());
+  // stored bytes are whole lines of the cache, zeros behind what is used
+  static_assert(kernels::kBlock <= kernels::kLine);
+  const auto desc = row_major({channels});
+  if (changes(in, bias)) return in.packed(bias, desc, desc);
   return in.packed(bias, "padded", static_cast<std::size_t>(kernels::padded(channels)),
                    [channels](const float* given, float* to) { std::copy_n(given, channels, to); });
 }
 
 template <class Kernel>
-void add_own(Internals& in, const Kernel& kernel, const Convolution& how, const Finish& finish,
-             const std::string& packing, const char* name) {
-  Own<Kernel> own{kernel, in.handle(how.source, desc_of(how.source)), {}, {}, {}, {}, {}};
-  own.weights = in.packed(how.weight, packing, kernel.weight_floats(),
-                          [kernel](const float* given, float* to) { kernel.pack(given, to); });
+memory packed_once(Internals& in, const Kernel& kernel, Weight weight, const std::string& packing) {
+  return in.packed(weight, packing, kernel.weight_floats(),
+                   [kernel](const float* given, float* to) { kernel.pack(given, to); });
+}
+
+template <class Kernel>
+void add_own(Internals& in, const Kernel& kernel, const memory& weights, const Convolution& how, const Finish& finish,
+             const char* name) {
+  Own<Kernel> own{kernel, in.handle(how.source, desc_of(how.source)), weights, {}, {}, {}, {}};
   if (how.bias) own.bias = padded_bias(in, how.bias);
   if (finish.residual) own.residual = in.handle(finish.residual, desc_of(finish.residual));
   own.result = in.handle(how.result, desc_of(how.result));
@@ -110,23 +124,70 @@ void add_direct(Internals& in, const Convolution& how) {
        {shape.height, shape.width, shape.kernel_height, shape.kernel_width, shape.stride_height, shape.stride_width,
         shape.pad_top, shape.pad_left, shape.out_height, shape.out_width, shape.dilation_height, shape.dilation_width})
     packing.append(1, ' ').append(std::to_string(part));
-  add_own(in, Direct(shape, Direct::plan(shape, threads), threads), how, finish, packing, "direct");
+  const Direct kernel(shape, Direct::plan(shape, threads), threads);
+  add_own(in, kernel, packed_once(in, kernel, how.weight, packing), how, finish, "direct");
+}
+
+// Weights for one run, from the form that a convolution's gradients have and update.
+struct PackedAnew {
+  Winograd kernel;
+  memory weights, packed;
+  bool gradient;
+
+  void operator()() const {
+    const auto* from = static_cast<const float*>(weights.get_data_handle());
+    auto* to = static_cast<float*>(packed.get_data_handle());
+    gradient ? kernel.pack_gradient(from, to) : kernel.pack_blocks(from, to);
+  }
+};
+
+memory packed_anew(Internals& in, const Winograd& kernel, Weight weight, bool gradient) {
+  using tag = memory::format_tag;
+  const auto dims = dims_of(weight.shape);
+  const memory::desc blocks(dims, memory::data_type::f32, kernels::kBlock == 16 ? tag::OIhw16i16o : tag::OIhw8i8o);
+  const auto desc = row_major({static_cast<memory::dim>(kernel.weight_floats())});
+  PackedAnew pack{kernel, in.packed(weight, row_major(dims), blocks),
+                  in.handle(in.temporary_bytes(desc.get_size()), desc), gradient};
+  const memory made = pack.packed;
+  in.add_own(std::move(pack), true, "kit:pack");
+  return made;
+}
+
+// `gradient`: of the input of a convolution that has this weight.
+void add_winograd(Internals& in, const Convolution& how, bool gradient) {
+  need_blocks(how.source);
+  need_blocks(how.result);
+  const Finish finish = finish_of(how.then);
+  const Shape& source = how.source.shape;
+  const bool packs = gradient || changes(in, how.weight);
+  const kernels::Convolution3x3 shape{
+      number(source[0]), number(source[1]),     number(how.result.shape[1]), number(source[2]),
+      number(source[3]), number(how.before[0]), finish.activation,           packs};
+  const int threads = kernels::most_threads();
+  const auto plan = Winograd::plan(shape, threads);
+  const char* name = plan.tile == 2 ? "winograd F(2x2,3x3)" : "winograd F(4x4,3x3)";
+  const Winograd kernel(shape, plan, threads);
+  add_own(in, kernel, packs ? packed_anew(in, kernel, how.weight, gradient) : packed_once(in, kernel, how.weight, name),
+          how, finish, name);
 }
 
 }  // namespace
 
 void winograd_convolution(Program& program, const Convolution& how) {
-  need_blocks(how.source);
-  need_blocks(how.result);
-  const Finish finish = finish_of(how.then);
-  const Shape& source = how.source.shape;
-  const kernels::Convolution3x3 shape{number(source[0]), number(source[1]), number(how.weight.shape[0]),
-                                      number(source[2]), number(source[3]), number(how.before[0]),
-                                      finish.activation};
-  const int threads = kernels::most_threads();
-  const auto plan = Winograd::plan(shape, threads);
-  const char* name = plan.tile == 2 ? "winograd F(2x2,3x3)" : "winograd F(4x4,3x3)";
-  add_own(program.internals(), Winograd(shape, plan, threads), how, finish, name, name);
+  add_winograd(program.internals(), how, false);
+}
+
+void winograd_backward_data(Program& program, const ConvolutionBackwardData& how) {
+  const Extent padding = 2 - how.before[0];
+  add_winograd(program.internals(),
+               {.source = how.gradient,
+                .weight = how.weight,
+                .result = how.result,
+                .stride = how.stride,
+                .dilation = how.dilation,
+                .before = {padding, padding},
+                .after = {padding, padding}},
+               true);
 }
 
 void direct_convolution(Program& program, const Convolution& how) {

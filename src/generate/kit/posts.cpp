@@ -35,6 +35,8 @@ dnnl::algorithm algorithm_of(const Function& function) {
       return algorithm::eltwise_sqrt;
     case Kind::abs:
       return algorithm::eltwise_abs;
+    case Kind::square:
+      return algorithm::eltwise_square;
     case Kind::linear:
       return algorithm::eltwise_linear;
   }

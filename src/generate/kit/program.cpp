@@ -9,11 +9,27 @@
 #include "kit/internals.hpp"
 
 namespace kit {
+namespace {
 
-Program::Program(std::int64_t arena_bytes, int inputs, const std::vector<Extent>& outputs)
+const char* instructions() {
+  const auto isa = dnnl_get_effective_cpu_isa();
+  if (isa >= dnnl_cpu_isa_avx512_core && (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core) return "AVX-512";
+  if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2) return "AVX2";
+  return "SSE4.1";
+}
+
+}  // namespace
+
+std::string library() {
+  const auto* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch) + " with " + instructions();
+}
+
+Program::Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, const std::vector<Extent>& outputs)
     : internals_(std::make_unique<Internals>()) {
   internals_->arena_bytes = static_cast<std::size_t>(arena_bytes);
-  internals_->readers.resize(static_cast<std::size_t>(inputs));
+  internals_->readers.resize(inputs.size());
   for (const Extent elements : outputs) {
     internals_->output_offsets.push_back(internals_->output_bytes);
     internals_->output_bytes += (static_cast<std::size_t>(elements) * sizeof(float) + 63) / 64 * 64;
@@ -21,6 +37,10 @@ Program::Program(std::int64_t arena_bytes, int inputs, const std::vector<Extent>
 }
 
 Program::~Program() = default;
+
+Loading& Program::loading() const {
+  return *internals_;
+}
 
 void Program::step(const char* name) {
   internals_->step = name;
@@ -68,10 +88,12 @@ void Program::set_input(int number, const float* data) {
     handle.set_data_handle(start + offset);
 }
 
-void Program::run() {
+void Program::start() {
   const dnnl_stream_t stream = internals_->stream.get();
   for (const Call& call : internals_->calls) execute(call, stream);
 }
+
+void Program::wait() {}
 
 const float* Program::output(int number) const {
   return reinterpret_cast<const float*>(internals_->outputs.get() +

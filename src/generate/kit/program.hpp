@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A static program: calls of oneDNN, made once at start with their memory in place and executed in order. Stages
+// A static program: calls of a library, made once at start with their memory in place and executed in order. Stages
 // (stages/*.cpp) add the calls by the functions of operations.hpp; a run allocates and looks up nothing.
 #pragma once
 
@@ -14,13 +14,14 @@
 namespace kit {
 
 struct Internals;
+struct Loading;
 
 // Bytes that a program holds, and what a run consists of.
 struct Facts {
   std::int64_t arena_bytes = 0, weight_bytes = 0, scratch_bytes = 0, output_bytes = 0;
   int calls = 0;              // in a run
   int moves = 0;              // of these: reorders and copies, which compute nothing
-  int reference_kernels = 0;  // of these: kernels that oneDNN calls `ref`, its slow ones
+  int reference_kernels = 0;  // of these: the library's slow ones, which oneDNN calls `ref`
 };
 
 // SGD as PyTorch defines it.
@@ -29,17 +30,27 @@ struct Sgd {
   bool nesterov = false;
 };
 
+// The library that programs call, its version and what it runs on: "oneDNN 3.2.0 with AVX-512".
+std::string library();
+// Threads for the calling thread's programs; 0: as many as the system says. Gives how many there are.
+int use_threads(int threads);
+
 class Program {
  public:
-  // `outputs`: elements of each result.
-  Program(std::int64_t arena_bytes, int inputs, const std::vector<Extent>& outputs);
+  // `inputs`, `outputs`: elements of each.
+  Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, const std::vector<Extent>& outputs);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  // Of a program on a GPU, before anything else: convolutions and products round their operands to 10 bits of mantissa.
+  void allow_tf32();
   // For stages, until finish(). A weight by its name in the file of weights or of constants; asking twice is no matter.
   Weight weight(const char* name, Shape shape);
   Weight constant(const char* name, Shape shape);
+  // Lists of integers likewise.
+  Rows rows(const char* name, Extent count);
+  Rows constant_rows(const char* name, Extent count);
   // In a training step: a parameter that is trained, a buffer that the step changes.
   Weight parameter(const char* name, Shape shape);
   Weight buffer(const char* name, Shape shape);
@@ -67,8 +78,10 @@ class Program {
   void load(const char* weights, const char* constants);
   // Contiguous float32, which must live until the run has ended.
   void set_input(int number, const float* data);
-  void run();
-  // Of a training step, `phase` 0, 1 and 2 in this order.
+  // A run; on a GPU it is done, and the results are there, only when wait() returns.
+  void start();
+  void wait();
+  // Of a training step, `phase` 0, 1 and 2 in this order; done when it returns.
   void run_phase(int phase);
   void set_labels(const std::int64_t* labels);
   void set_dropout(bool on);
@@ -87,6 +100,7 @@ class Program {
   std::string profile(int rounds);
 
   Internals& internals() { return *internals_; }
+  Loading& loading() const;
 
  private:
   std::unique_ptr<Internals> internals_;

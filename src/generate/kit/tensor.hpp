@@ -68,4 +68,10 @@ struct Weight {
   constexpr Weight as(Shape other) const { return {number, other}; }
 };
 
+// A list of integers of the weights file.
+struct Rows {
+  int number = -1;
+  Extent count = 0;
+};
+
 }  // namespace kit

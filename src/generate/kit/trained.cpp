@@ -80,15 +80,6 @@ void Program::count(const char* name) {
 void Program::set_labels(const std::int64_t* labels) {
   internals_->training.labels = labels;
 }
-void Program::set_dropout(bool on) {
-  internals_->training.dropout = on;
-}
-void Program::set_optimiser(const Sgd& sgd) {
-  internals_->training.sgd = sgd;
-}
-void Program::drop_momentum() {
-  for (auto& one : internals_->weights) one.has_momentum = false;
-}
 
 bool Program::read(const char* name, void* data) const {
   Internals& in = *internals_;

@@ -17,6 +17,7 @@ struct ConvolutionBackwardData {
   Extent groups = 1;
 };
 void convolution_backward_data(Program& program, const ConvolutionBackwardData& how);
+void winograd_backward_data(Program& program, const ConvolutionBackwardData& how);  // 3x3 with stride 1
 
 // Of weight [shape] and bias: into `of_weight` and `of_bias`, row-major; or, where `weight` and `bias` are parameters,
 // straight into their update.
@@ -72,6 +73,7 @@ struct Dropout {
   double p = 0;
 };
 void dropout(Program& program, const Dropout& how);
+void dropout_again(Program& program, const Dropout& how);  // by the mask that dropout() wrote in this step
 struct DropoutBackward {
   Tensor gradient, mask;
   float scale = 1;
@@ -105,5 +107,12 @@ struct Descend {
   Tensor gradient;
 };
 void descend(Program& program, const Descend& how);
+// The same by the gradient left [rows, shared] * right [shared, columns], which never lies in memory; the parameter is
+// a matrix.
+struct DescendProduct {
+  Weight parameter;
+  Tensor left, right;
+};
+void descend_product(Program& program, const DescendProduct& how);
 
 }  // namespace kit

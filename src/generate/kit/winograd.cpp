@@ -25,6 +25,10 @@ std::ptrdiff_t panel_step(const Convolution3x3& shape, const WinogradPlan& plan)
 }
 constexpr std::ptrdiff_t kSumsStep = spread(kChunk * kGroup * kBlock);
 
+// Half a block, in which weights are transformed.
+typedef float HalfVector __attribute__((vector_size(KIT_BLOCK / 2 * sizeof(float)), aligned(4), may_alias));
+typedef double Wide __attribute__((vector_size(KIT_BLOCK / 2 * sizeof(double))));
+
 int points(int tile) {
   return (tile + 2) * (tile + 2);
 }
@@ -213,35 +217,37 @@ struct Winograd::Kernel {
     });
   }
 
-  static void pack(const Convolution3x3& shape, const float* weights, float* packed) {
+  // Half a block of output channels, of one input channel: `taps` to `to`, whose points lie `step` floats apart.
+  static void transform_weights(const float* taps, float* to, std::ptrdiff_t step) {
+    Wide half[3][kSize];
+    for (int y = 0; y < 3; ++y) {
+      Wide row[3];
+      for (int x = 0; x < 3; ++x)
+        row[x] = __builtin_convertvector(*reinterpret_cast<const HalfVector*>(taps + (y * 3 + x) * kBlock), Wide);
+      Points::weights(row, half[y]);
+    }
+    for (int x = 0; x < kSize; ++x) {
+      const Wide column[3] = {half[0][x], half[1][x], half[2][x]};
+      Wide u[kSize];
+      Points::weights(column, u);
+      for (int y = 0; y < kSize; ++y)
+        *reinterpret_cast<HalfVector*>(to + (y * kSize + x) * step) = __builtin_convertvector(u[y], HalfVector);
+    }
+  }
+
+  template <class TapsOf>
+  static void pack(const Convolution3x3& shape, const TapsOf& taps_of, float* packed) {
     const int in = padded(shape.in_channels), out_blocks = blocks_of(shape.out_channels);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int block = 0; block < out_blocks; ++block)
       for (int i = 0; i < in; ++i) {
         const int group = block / kGroup, blocks = std::min(kGroup, out_blocks - group * kGroup);
+        const std::ptrdiff_t channel = std::ptrdiff_t{blocks} * kBlock;
         float* to = packed + std::ptrdiff_t{group} * kGroup * kBlock * in * kPoints + (block % kGroup) * kBlock;
-        double u[kBlock][kSize][kSize] = {};
-        for (int lane = 0; lane < kBlock; ++lane)
-          if (const int o = block * kBlock + lane; o < shape.out_channels && i < shape.in_channels)
-            transform_weights(weights + (std::ptrdiff_t{o} * shape.in_channels + i) * 9, u[lane]);
-        for (int point = 0; point < kPoints; ++point)
-          for (int lane = 0; lane < kBlock; ++lane)
-            to[(std::ptrdiff_t{point} * in + i) * blocks * kBlock + lane] =
-                float(u[lane][point / kSize][point % kSize]);
+        float taps[9 * kBlock];
+        taps_of(block, i, taps);
+        for (const int half : {0, kBlock / 2}) transform_weights(taps + half, to + i * channel + half, in * channel);
       }
-  }
-  static void transform_weights(const float* g, double (&u)[kSize][kSize]) {
-    double half[3][kSize];
-    for (int y = 0; y < 3; ++y) {
-      const double row[3] = {g[y * 3], g[y * 3 + 1], g[y * 3 + 2]};
-      Points::weights(row, half[y]);
-    }
-    for (int x = 0; x < kSize; ++x) {
-      const double column[3] = {half[0][x], half[1][x], half[2][x]};
-      double transformed[kSize];
-      Points::weights(column, transformed);
-      for (int y = 0; y < kSize; ++y) u[y][x] = transformed[y];
-    }
   }
 };
 
@@ -273,11 +279,49 @@ std::size_t Winograd::scratch_floats() const {
   return points(plan_.tile) * (threads_ * std::size_t(kSumsStep) + panels * panel_step(shape_, plan_));
 }
 
-void Winograd::pack(const float* weights, float* packed) const {
+// `taps_of(block, i, taps)` writes those of input channel i for a block of output channels: [9][kBlock].
+template <class TapsOf>
+void Winograd::pack_taps(const TapsOf& taps_of, float* packed) const {
   if (plan_.tile == 2)
-    Kernel<2>::pack(shape_, weights, packed);
+    Kernel<2>::pack(shape_, taps_of, packed);
   else
-    Kernel<4>::pack(shape_, weights, packed);
+    Kernel<4>::pack(shape_, taps_of, packed);
+}
+
+void Winograd::pack(const float* weights, float* packed) const {
+  const int in = shape_.in_channels, out = shape_.out_channels;
+  pack_taps(
+      [=](int block, int i, float* taps) {
+        for (int lane = 0; lane < kBlock; ++lane) {
+          const int o = block * kBlock + lane;
+          const bool there = o < out && i < in;
+          for (int tap = 0; tap < 9; ++tap)
+            taps[tap * kBlock + lane] = there ? weights[(std::ptrdiff_t{o} * in + i) * 9 + tap] : 0.0F;
+        }
+      },
+      packed);
+}
+
+void Winograd::pack_blocks(const float* weights, float* packed) const {
+  const int in_blocks = blocks_of(shape_.in_channels);
+  pack_taps(
+      [=](int block, int i, float* taps) {
+        const float* from = weights + (std::ptrdiff_t{block} * in_blocks + i / kBlock) * 9 * kBlock * kBlock;
+        for (int tap = 0; tap < 9; ++tap) store(taps + tap * kBlock, load(from + (tap * kBlock + i % kBlock) * kBlock));
+      },
+      packed);
+}
+
+void Winograd::pack_gradient(const float* weights, float* packed) const {
+  const int out_blocks = blocks_of(shape_.out_channels);
+  pack_taps(
+      [=](int block, int i, float* taps) {
+        const float* from = weights + (std::ptrdiff_t{i / kBlock} * out_blocks + block) * 9 * kBlock * kBlock;
+        for (int tap = 0; tap < 9; ++tap)
+          for (int lane = 0; lane < kBlock; ++lane)
+            taps[tap * kBlock + lane] = from[((8 - tap) * kBlock + lane) * kBlock + i % kBlock];
+      },
+      packed);
 }
 
 void Winograd::run(const float* source, const float* packed, const float* bias, const float* residual,

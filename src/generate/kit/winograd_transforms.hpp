@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one-dimensional transforms of F(m,3) on vectors of channels: input B^T d, weights G g, output A^T m, after
-// Cook and Toom with the points 0, +-p, (+-q,) infinity. Applied to rows, then to columns, they give F(m x m, 3x3).
+// The one-dimensional transforms of F(m,3) on vectors of channels: input B^T d, weights G g (in float64), output A^T m,
+// after Cook and Toom with the points 0, +-p, (+-q,) infinity. Applied to rows, then to columns, they give
+// F(m x m, 3x3).
 #pragma once
 
 #include "vector.hpp"
@@ -25,10 +26,11 @@ struct Transform<2> {
     y[0] = v[0] + v[1] + v[2];
     y[1] = v[1] - v[2] + v[3];
   }
-  static void weights(const double (&g)[3], double (&u)[4]) {
+  template <typename Number>
+  static KIT_INLINE void weights(const Number (&g)[3], Number (&u)[4]) {
     u[0] = g[0];
-    u[1] = (g[0] + g[1] + g[2]) / 2;
-    u[2] = (g[0] - g[1] + g[2]) / 2;
+    u[1] = 0.5 * (g[0] + g[1] + g[2]);
+    u[2] = 0.5 * (g[0] - g[1] + g[2]);
     u[3] = g[2];
   }
 };
@@ -61,14 +63,16 @@ struct Transform<4> {
     y[2] = p2 * plus_p + q2 * plus_q;
     y[3] = p3 * minus_p + q3 * minus_q + v[5];
   }
-  static void weights(const double (&g)[3], double (&u)[6]) {
-    const auto at = [&g](double x, double norm) { return (g[0] + x * g[1] + x * x * g[2]) / norm; };
-    const double norm_p = 2 * p * p * (p * p - q * q), norm_q = 2 * q * q * (q * q - p * p);
-    u[0] = g[0] / (p * p * q * q);
-    u[1] = at(p, norm_p);
-    u[2] = at(-p, norm_p);
-    u[3] = at(q, norm_q);
-    u[4] = at(-q, norm_q);
+  template <typename Number>
+  static KIT_INLINE void weights(const Number (&g)[3], Number (&u)[6]) {
+    constexpr double norm_p = 1 / (2 * p * p * (p * p - q * q)), norm_q = 1 / (2 * q * q * (q * q - p * p));
+    const Number even_p = norm_p * g[0] + p * p * norm_p * g[2], odd_p = p * norm_p * g[1];
+    const Number even_q = norm_q * g[0] + q * q * norm_q * g[2], odd_q = q * norm_q * g[1];
+    u[0] = g[0] * (1 / (p * p * q * q));
+    u[1] = even_p + odd_p;
+    u[2] = even_p - odd_p;
+    u[3] = even_q + odd_q;
+    u[4] = even_q - odd_q;
     u[5] = g[2];
   }
 };

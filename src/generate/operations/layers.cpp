@@ -56,6 +56,11 @@ void matmul(Emitter& e) {
          {{"left", e.tensor(left)}, {"right", e.tensor(right)}, {"result", e.result()}, {"then", e.posts()}});
 }
 
+// The compiler makes products of all others.
+void einsum(Emitter& e) {
+  throw Unsupported("the equation '" + e.node().text("equation") + "', which is no product of two tensors' matrices");
+}
+
 // A batch norm that no pass has turned into anything else; without running statistics it takes the batch's own.
 void batch_norm(Emitter& e) {
   if (!e.has("running_mean"))
@@ -146,6 +151,7 @@ void attention(Emitter& e) {
 void add_layers(Operations& table) {
   for (const char* name : {"conv1d", "conv2d", "conv3d"}) table[name] = convolution;
   for (const char* name : {"matmul", "mm", "bmm"}) table[name] = matmul;
+  table["einsum"] = einsum;
   table["linear"] = linear;
   table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
   table["layer_norm"] = layer_norm;

@@ -207,6 +207,15 @@ void roll(Emitter& e) {
   }
 }
 
+// Rows of a table by a list of numbers.
+void index(Emitter& e) {
+  const auto& lists = e.node().tensors("indices");
+  if (lists.size() != 1 || lists.front() < 0)
+    throw Unsupported("a lookup by several lists, or not in the first dimension");
+  need_plain(e);
+  e.call("look_up", {{"source", e.tensor(e.self())}, {"rows", e.rows(lists.front())}, {"result", e.result()}});
+}
+
 void zero(Emitter& e) {
   e.call("fill", {{"result", e.result()}});
 }
@@ -244,6 +253,7 @@ void add_moves(Operations& table) {
   table["slice_backward"] = slice_backward;
   table["select_backward"] = select_backward;
   for (const char* name : {"zero", "zeros_like"}) table[name] = zero;
+  table["index"] = index;
   table["permute"] = permute;
   table["transpose"] = transpose;
   table["t"] = matrix_transpose;

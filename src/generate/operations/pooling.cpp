@@ -86,6 +86,10 @@ void mean(Emitter& e) {
 void largest(Emitter& e) {
   reduce(e, "largest");
 }
+void norm(Emitter& e) {
+  if (e.node().number("ord") != 2) throw Unsupported("a norm that is not Euclidean");
+  reduce(e, "euclidean_norm");
+}
 
 }  // namespace
 
@@ -102,6 +106,7 @@ void add_poolings(Operations& table) {
   table["mean"] = mean;
   table["sum"] = sum;
   table["amax"] = largest;
+  table["linalg_vector_norm"] = norm;
 }
 
 }  // namespace strata::generate

@@ -25,7 +25,7 @@ const graph::Shape& shape(const Emitter& e, std::string_view argument) {
 }
 
 void convolution_backward_data(Emitter& e) {
-  e.call("convolution_backward_data",
+  e.call(e.step().kernel == compiler::Kernel::winograd ? "winograd_backward_data" : "convolution_backward_data",
          joined({{"gradient", tensor(e, "gradient")}, {"weight", weight(e, "weight")}, {"result", e.result()}},
                 convolution_window(e, shape(e, "weight"))));
 }
@@ -163,6 +163,12 @@ void dropout(Emitter& e) {
                      {"mask", e.result(1)},
                      {"p", double_literal(e.node().number("p"))}});
 }
+void dropout_again(Emitter& e) {
+  e.call("dropout_again", {{"source", tensor(e, "source")},
+                           {"result", e.result()},
+                           {"mask", tensor(e, "mask")},
+                           {"p", double_literal(e.node().number("p"))}});
+}
 void dropout_backward(Emitter& e) {
   e.call("dropout_backward", {{"gradient", tensor(e, "gradient")},
                               {"mask", tensor(e, "mask")},
@@ -208,6 +214,10 @@ void nll_loss_backward(Emitter& e) {
 void descend(Emitter& e) {
   e.call("descend", {{"parameter", weight(e, "parameter")}, {"gradient", tensor(e, "gradient")}});
 }
+void descend_product(Emitter& e) {
+  e.call("descend_product",
+         {{"parameter", weight(e, "parameter")}, {"left", tensor(e, "left")}, {"right", tensor(e, "right")}});
+}
 void count(Emitter& e) {
   e.line(fmt::format("p.count({});", string_literal(e.file_name(e.node().tensor("buffer")))));
 }
@@ -229,6 +239,7 @@ void add_training(Operations& table) {
   table["strata.avg_pool_backward"] = avg_pool_backward;
   table["strata.adaptive_avg_pool_backward"] = adaptive_avg_pool_backward;
   table["strata.dropout_train"] = dropout;
+  table["strata.dropout_again"] = dropout_again;
   table["strata.dropout_backward"] = dropout_backward;
   table["strata.log_softmax"] = log_softmax;
   table["strata.log_softmax_backward"] = log_softmax_backward;
@@ -236,6 +247,7 @@ void add_training(Operations& table) {
   table["strata.nll_loss"] = nll_loss;
   table["strata.nll_loss_backward"] = nll_loss_backward;
   table["strata.sgd"] = descend;
+  table["strata.sgd_of_product"] = descend_product;
   table["strata.count"] = count;
 }
 

@@ -2,32 +2,14 @@
 // The C interface of model.h on the program that the stages build.
 #include "model.hpp"
 
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
-
 #include <memory>
-
-namespace {
-
-const char* instructions() {
-  const auto isa = dnnl_get_effective_cpu_isa();
-  if (isa >= dnnl_cpu_isa_avx512_core && (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core) return "AVX-512";
-  if ((isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2) return "AVX2";
-  return "SSE4.1";
-}
-
-}  // namespace
 
 const char* model_name(void) {
   return network::name;
 }
 
 const char* model_library(void) {
-  static const std::string text = [] {
-    const auto* version = dnnl_version();
-    return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-           std::to_string(version->patch) + " with " + instructions();
-  }();
+  static const std::string text = kit::library();
   return text.c_str();
 }
 
@@ -53,9 +35,9 @@ const ModelTensor* model_output_tensor(int number) {
 
 Model* model_create(int threads) {
   return guarded<Model*>(nullptr, [&] {
-    if (threads > 0) omp_set_num_threads(threads);
+    const int used = kit::use_threads(threads);
     auto model = std::make_unique<Model>();
-    model->threads = omp_get_max_threads();
+    model->threads = used;
     network::build(model->program);
     model->program.finish();
     return model.release();
@@ -73,15 +55,29 @@ int model_load(Model* model, const char* weights, const char* constants) {
   });
 }
 
-void model_set_input(Model* model, int number, const float* data) {
-  model->program.set_input(number, data);
+int model_set_input(Model* model, int number, const float* data) {
+  return guarded(-1, [&] {
+    model->program.set_input(number, data);
+    return 0;
+  });
+}
+
+int model_start(Model* model) {
+  return guarded(-1, [&] {
+    model->program.start();
+    return 0;
+  });
+}
+
+int model_wait(Model* model) {
+  return guarded(-1, [&] {
+    model->program.wait();
+    return 0;
+  });
 }
 
 int model_run(Model* model) {
-  return guarded(-1, [&] {
-    model->program.run();
-    return 0;
-  });
+  return model_start(model) == 0 ? model_wait(model) : -1;
 }
 
 const float* model_output(const Model* model, int number) {

@@ -46,10 +46,14 @@ void model_destroy(Model* model);
 /* Puts the weights of a safetensors file in, by PyTorch's names; at first, and again at any time. `constants`: the file
    of what is no weight of the network, or NULL where there is none. 0, or -1 on failure. */
 int model_load(Model* model, const char* weights, const char* constants);
-/* Of the tensor as declared; must live until the run has ended. */
-void model_set_input(Model* model, int number, const float* data);
+/* Of the tensor as declared; must live until the run has ended. 0, or -1 on failure. */
+int model_set_input(Model* model, int number, const float* data);
 int model_run(Model* model); /* 0, or -1 on failure */
-/* Of the last run, valid until the next. */
+/* The two halves of model_run. A program on a GPU computes meanwhile, so that inputs of the next run can be set between
+   them, which go to the device at once; one on a processor is done when the first half returns. */
+int model_start(Model* model);
+int model_wait(Model* model);
+/* Of the last run that was waited for, valid until the next. */
 const float* model_output(const Model* model, int number);
 ModelFacts model_facts(const Model* model);
 /* A line for each call: least microseconds of `rounds` runs, layer, kernel. Valid until the next call of it. */

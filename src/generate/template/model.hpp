@@ -46,14 +46,15 @@ inline const ModelTensor* tensor_at(const std::vector<ModelTensor>& tensors, int
                                                                   : nullptr;
 }
 
-inline std::vector<kit::Extent> output_elements() {
+template <std::size_t count>
+std::vector<kit::Extent> elements_of(const network::Port (&ports)[count]) {
   std::vector<kit::Extent> all;
-  for (const auto& port : network::outputs) all.push_back(port.shape.elements());
+  for (const auto& port : ports) all.push_back(port.shape.elements());
   return all;
 }
 
 struct Model {
-  kit::Program program{network::arena_bytes, static_cast<int>(std::size(network::inputs)), output_elements()};
+  kit::Program program{network::arena_bytes, elements_of(network::inputs), elements_of(network::outputs)};
   int threads = 0;
   std::string profile;
 };

@@ -46,6 +46,6 @@ inline void set_stored_inputs(Model* network, const kit::SafeTensors& file) {
     const auto& input = tensor_of(file, std::string("input/") + model_input(i)->name);
     if (input.bytes != static_cast<std::size_t>(model_input(i)->elements) * sizeof(float))
       throw std::runtime_error(file.path() + ": the input does not fit the network");
-    model_set_input(network, i, reinterpret_cast<const float*>(input.data));
+    need(model_set_input(network, i, reinterpret_cast<const float*>(input.data)) == 0);
   }
 }

@@ -7,16 +7,16 @@
 namespace strata::graph {
 namespace {
 
-// The number of windows along an axis, as PyTorch counts: with ceil_mode a last window may reach over the end, but not
-// begin there.
+// The number of windows along an axis, as PyTorch counts: with ceil_mode a last window, which may be the only one, may
+// reach over the end, but not begin there.
 std::int64_t windows(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                      std::int64_t dilation, bool ceil) {
   need(kernel > 0 && stride > 0 && dilation > 0, "kernel {}, stride {} and dilation {} must be positive", kernel,
        stride, dilation);
   need(padding >= 0 && padding <= kernel / 2, "padding {} is more than half the kernel {}", padding, kernel);
-  const auto room = extent + 2 * padding - times(dilation, kernel - 1) - 1;
+  const auto room = extent + 2 * padding - times(dilation, kernel - 1) - 1 + (ceil ? stride - 1 : 0);
   need(room >= 0, "a window of {} does not fit into {}", kernel, extent);
-  auto count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+  auto count = room / stride + 1;
   if (ceil && (count - 1) * stride >= extent + padding) --count;
   return count;
 }

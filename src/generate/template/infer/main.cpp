@@ -96,7 +96,7 @@ int classify(const std::string& photograph, const std::string& weights, int thre
                               static_cast<int>(input.extents[3]));
   for (std::int64_t n = 0; n < input.extents[0]; ++n)
     std::copy(one.begin(), one.end(), pixels.begin() + n * static_cast<std::int64_t>(one.size()));
-  model_set_input(network.get(), 0, pixels.data());
+  need(model_set_input(network.get(), 0, pixels.data()) == 0);
   need(model_run(network.get()) == 0);
   const auto scores_of_all = model_output(network.get(), 0);
   const std::int64_t classes = model_output_tensor(0)->elements / input.extents[0];

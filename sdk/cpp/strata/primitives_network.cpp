@@ -1,46 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network.hpp"
+#include "strata/primitives_network.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "strata/bundle.hpp"
 
-namespace strata::onednn {
+namespace strata::primitives {
 
 Failure failure_of(const Error& error) {
   return {error.exit == Exit::environment ? "unsupported" : "failed", error.what, error.hint};
 }
 
-void refuse_nan(const SafeTensors& weights) {
-  for (const auto& name : weights.names()) {
-    const auto& tensor = *weights.find(name);
-    if (tensor.dtype != "F32") continue;
-    for (std::size_t at = 0; at + sizeof(float) <= tensor.bytes; at += sizeof(float)) {
-      float value = 0;
-      std::memcpy(&value, tensor.data + at, sizeof value);
-      if (std::isnan(value))
-        throw Failure("unsupported", fmt::format("the weight '{}' holds NaN, which oneDNN's activations drop", name),
-                      "give weights without NaN, or use another level");
-    }
-  }
-}
-
 namespace {
 
-primitives::Runner made(const graph::Graph& graph, Layouts layouts) {
-  auto runner = primitives::Runner::make(graph, std::make_unique<Library>(layouts));
+Runner made(const graph::Graph& graph, const MakeLibrary& library) {
+  auto runner = Runner::make(graph, library());
   if (!runner) throw failure_of(runner.error());
   return *std::move(runner);
 }
 
 }  // namespace
 
-Network::Network(const graph::Graph& graph, Layouts layouts, const std::vector<Declared>& outputs)
-    : runner_(made(graph, layouts)) {
+Network::Network(const graph::Graph& graph, const MakeLibrary& library, const std::vector<Declared>& outputs)
+    : runner_(made(graph, library)) {
   for (const auto& wanted : outputs) {
     const auto& own = runner_.graph().outputs;
     const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.name == wanted.name; });
@@ -71,4 +55,4 @@ void Network::outputs(std::vector<HostTensor>& results) const {
   }
 }
 
-}  // namespace strata::onednn
+}  // namespace strata::primitives

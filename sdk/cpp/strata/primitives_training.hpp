@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case of mode train: training steps, their state, and the forward pass in eval mode, which is a network of its own
-// that gets the trained weights when the mode changes.
+// A case of mode train on a library of primitives: training steps, their state, and the forward pass in eval mode,
+// which is a network of its own that gets the trained weights when the mode changes.
 #pragma once
 
 #include <map>
@@ -10,27 +10,28 @@
 #include <string>
 #include <vector>
 
-#include "network.hpp"
 #include "primitives/trainer.hpp"
+#include "strata/primitives_network.hpp"
 #include "strata/unread.hpp"
 
-namespace strata::onednn {
+namespace strata::primitives {
 
 // Functions as in strata::Level; all throw Failure.
 class Training {
  public:
-  Training(graph::Graph network, graph::Loss loss, Layouts layouts, std::vector<Declared> outputs);
+  Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs);
 
   void load(const SafeTensors& weights, const SafeTensors& constants);  // `constants` must stay
   State state() const;
   void load_state(const SafeTensors& state);
   void set_mode(bool training, bool dropout);
-  void set_optimiser(const Sgd& sgd);
+  void set_optimiser(const strata::Sgd& sgd);
   void set_rate(double rate) { sgd_.rate = rate; }
 
   // Inputs of the network, and in training mode the labels.
   void set_input(std::span<const HostTensor> inputs);
   void run();
+  void wait() { training_ ? trainer_.wait() : evaluation_->wait(); }
   void run_marked(const PhaseEnded& ended);
   void outputs(std::vector<HostTensor>& results) const;
 
@@ -43,14 +44,14 @@ class Training {
   void evaluate_with_present_weights();
 
   graph::Graph network_;
-  Layouts layouts_;
+  MakeLibrary library_;
   std::vector<Declared> outputs_;
-  primitives::Trainer trainer_;
-  primitives::Sgd sgd_;
+  Trainer trainer_;
+  Sgd sgd_;
   bool training_ = true;
   std::optional<Network> evaluation_;  // once the mode was eval
   const SafeTensors* constants_ = nullptr;
   Unread unread_;
 };
 
-}  // namespace strata::onednn
+}  // namespace strata::primitives

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training.hpp"
+#include "strata/primitives_training.hpp"
 
 #include <set>
 
 #include "strata/bundle.hpp"
 
-namespace strata::onednn {
+namespace strata::primitives {
 namespace {
 
-primitives::Trainer made(const graph::Graph& network, graph::Loss loss, Layouts layouts) {
+Trainer made(const graph::Graph& network, graph::Loss loss, const MakeLibrary& library) {
   auto training = graph::differentiate(network, loss);
   if (!training) throw failure_of(training.error());
-  auto trainer = primitives::Trainer::make(*std::move(training), std::make_unique<Library>(layouts));
+  auto trainer = Trainer::make(*std::move(training), library());
   if (!trainer) throw failure_of(trainer.error());
   return *std::move(trainer);
 }
@@ -22,11 +22,11 @@ HostTensor host_tensor(const graph::Value& value) {
 
 }  // namespace
 
-Training::Training(graph::Graph network, graph::Loss loss, Layouts layouts, std::vector<Declared> outputs)
+Training::Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs)
     : network_(std::move(network)),
-      layouts_(layouts),
+      library_(std::move(library)),
       outputs_(std::move(outputs)),
-      trainer_(made(network_, loss, layouts)) {}
+      trainer_(made(network_, loss, library_)) {}
 
 std::vector<std::string> Training::weights() const {
   std::vector<std::string> names;
@@ -76,7 +76,7 @@ void Training::set_mode(bool training, bool dropout) {
 }
 
 void Training::evaluate_with_present_weights() {
-  if (!evaluation_) evaluation_.emplace(graph::evaluation_of(network_), layouts_, outputs_);
+  if (!evaluation_) evaluation_.emplace(graph::evaluation_of(network_), library_, outputs_);
   std::map<std::string, HostTensor> present;
   for (const auto* list : {&graph().parameters, &graph().buffers})
     for (const auto& one : *list) {
@@ -86,7 +86,7 @@ void Training::evaluate_with_present_weights() {
   evaluation_->load([&](const std::string& name) { return present.at(name).view.data; }, *constants_);
 }
 
-void Training::set_optimiser(const Sgd& sgd) {
+void Training::set_optimiser(const strata::Sgd& sgd) {
   sgd_ = {sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov};
   trainer_.drop_momentum();
 }
@@ -120,4 +120,4 @@ void Training::outputs(std::vector<HostTensor>& results) const {
   trainer_.read_loss(writable(results.front()));
 }
 
-}  // namespace strata::onednn
+}  // namespace strata::primitives

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "builder.hpp"
+#include "call.hpp"
+#include "kit_cuda/kernels/descent.hpp"
+#include "kit_cuda/kernels/move.hpp"
+#include "operations.hpp"
+
+namespace strata::cudnn {
+namespace {
+
+// Runs `make` and turns what it throws into an error without its place.
+template <class Make>
+Result<void> guarded(const Make& make) {
+  try {
+    make();
+    return {};
+  } catch (const Unsupported& refused) {
+    return fail(refused.what());
+  }
+}
+
+class SgdUpdate final : public primitives::Update {
+ public:
+  SgdUpdate(const Library& library, Tensor parameter, Tensor gradient, Tensor momentum)
+      : library_(library),
+        parameter_(std::move(parameter)),
+        gradient_(std::move(gradient)),
+        momentum_(std::move(momentum)) {}
+
+  void execute(const primitives::Sgd& sgd) override {
+    const auto rates =
+        kit_cuda::rates_of({sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov}, has_momentum_);
+    kit_cuda::descend(library_.stream(), rates, parameter_.data(), momentum_.data(), gradient_.data(),
+                      parameter_.view.count());
+    has_momentum_ = has_momentum_ || !rates.plain;
+  }
+  bool has_momentum() const override { return has_momentum_; }
+  void drop_momentum() override { has_momentum_ = false; }
+  void read_momentum(std::byte* into) const override { library_.download(momentum_, into); }
+  void write_momentum(const std::byte* data) override {
+    library_.upload(momentum_, data);
+    has_momentum_ = true;
+  }
+
+ private:
+  const Library& library_;
+  Tensor parameter_, gradient_, momentum_;
+  bool has_momentum_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> known_operations() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : operations()) names.emplace_back(name);
+  return names;
+}
+
+Library::Library(Layouts layouts, bool tf32)
+    : layouts_(layouts), stream_(kit_cuda::make_stream()), calls_(make_calls(stream_.get(), tf32)) {}
+
+Result<void> Library::declare(const graph::Graph& graph, int value) {
+  const auto& described = graph.value(value);
+  const bool integers = described.type == graph::Type::int64, is_input = described.origin == graph::Origin::input;
+  if (described.type != graph::Type::float32 && !integers) return {};  // an error only for an operation that reads it
+  return guarded([&] {
+    const bool image = layouts_ == Layouts::channels_last && described.shape.size() > 3 && !integers;
+    Tensor tensor = allocate(image ? channels_last(described.shape) : row_major(described.shape), integers);
+    if (!is_input) {
+      homes_[value] = tensor;
+      held_.buffer_bytes -= static_cast<std::int64_t>(tensor.bytes());
+      held_.weight_bytes += static_cast<std::int64_t>(tensor.bytes());
+    }
+    tensor.constant = !is_input && graph.mode == graph::Mode::infer;
+    tensors_[value] = std::move(tensor);
+  });
+}
+
+Result<void> Library::create(const graph::Graph& graph, const graph::Node& node, primitives::Steps& steps) {
+  return guarded([&] {
+    Builder builder(*this, graph, node, steps);
+    cudnn::operations().find(builder.operation())->second(builder);
+  });
+}
+
+Result<void> Library::publish(const graph::Graph& graph, int value, primitives::Steps& steps) {
+  return guarded([&] {
+    const Tensor& given = tensor(graph, value);
+    if (!is_row_major(given.view)) set_tensor(value, reordered(given, row_major(given.dims()), steps));
+  });
+}
+
+void Library::finish() {
+  held_.buffer_bytes += static_cast<std::int64_t>(calls_->finish());
+}
+
+void Library::bind(int value, const std::byte* data) {
+  if (const auto found = tensors_.find(value); found != tensors_.end()) upload(found->second, data);
+}
+
+void Library::upload(const Tensor& tensor, const std::byte* data) const {
+  const auto bytes = tensor.bytes();
+  if (tensor.integers || is_row_major(tensor.view)) {
+    kit_cuda::copy_to_device(tensor.begin(), data, bytes, stream());
+  } else {
+    const auto staged = kit_cuda::memory(bytes);
+    kit_cuda::copy_to_device(staged.get(), data, bytes, stream());
+    kit_cuda::copy(stream(), {reinterpret_cast<float*>(staged.get()), row_major(tensor.dims())}, tensor.target());
+    kit_cuda::wait_for(stream());  // before the staged bytes go
+  }
+}
+
+void Library::download(const Tensor& tensor, std::byte* into) const {
+  const auto bytes = tensor.bytes();
+  kit_cuda::Memory staged;
+  const std::byte* from = tensor.begin();
+  if (!tensor.integers && !is_row_major(tensor.view)) {
+    staged = kit_cuda::memory(bytes);
+    kit_cuda::copy(stream(), tensor.source(), {reinterpret_cast<float*>(staged.get()), row_major(tensor.dims())});
+    from = staged.get();
+  }
+  kit_cuda::copy_to_host(into, from, bytes, stream());
+  kit_cuda::wait_for(stream());
+}
+
+void Library::read(int value, std::byte* into) const {
+  download(tensors_.at(value), into);
+  check_faults();
+}
+
+Index* Library::fault(Tensor indices, std::function<std::string(std::int64_t)> what) {
+  auto* place = reinterpret_cast<Index*>(hold(sizeof(Index)));
+  kit_cuda::clear(place, sizeof(Index), stream());
+  faults_.push_back({indices, std::move(what), place});
+  return place;
+}
+
+void Library::check_faults() const {
+  for (const auto& [indices, what, place] : faults_) {
+    Index found = 0;
+    std::int64_t index = 0;
+    kit_cuda::copy_to_host(&found, place, sizeof found, stream());
+    kit_cuda::wait_for(stream());
+    if (found == 0) continue;
+    kit_cuda::copy_to_host(&index, indices.int64_data() + found - 1, sizeof index, stream());
+    kit_cuda::clear(place, sizeof found, stream());
+    kit_cuda::wait_for(stream());
+    throw std::out_of_range(what(index));
+  }
+}
+
+const Tensor& Library::tensor(const graph::Graph& graph, int value) const {
+  const auto& described = graph.value(value);
+  if (described.type != graph::Type::float32)
+    throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in float32", described.name,
+                                  name_of(described.type)));
+  return tensors_.at(value);
+}
+
+const Tensor& Library::integers(const graph::Graph& graph, int value) const {
+  const auto& described = graph.value(value);
+  const auto found = tensors_.find(value);
+  if (described.type != graph::Type::int64 || found == tensors_.end())
+    throw Unsupported(fmt::format("the tensor '{}' of type {} as a list of rows; int64, not computed, is needed",
+                                  described.name, name_of(described.type)));
+  return found->second;
+}
+
+std::byte* Library::hold(std::size_t bytes) {
+  return memory_.emplace_back(kit_cuda::memory(bytes)).get();
+}
+
+Tensor Library::allocate(const View& view, bool integers) {
+  Tensor made{nullptr, 0, view, integers, false};
+  made.memory = hold(made.bytes());
+  held_.buffer_bytes += static_cast<std::int64_t>(made.bytes());
+  return made;
+}
+
+Library::Left Library::allocate_bytes(const View& view) {
+  held_.buffer_bytes += view.count();
+  return {reinterpret_cast<std::uint8_t*>(hold(static_cast<std::size_t>(view.count()))), view};
+}
+
+Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Steps& steps) {
+  for (const auto& [from, made] : forms_)
+    if (from.memory == tensor.memory && from.offset == tensor.offset && same_layout(from.view, tensor.view) &&
+        same_layout(made.view, to))
+      return made;
+  Tensor made = allocate(to);
+  made.constant = tensor.constant;
+  primitives::Description what{"reorder", "strata", fmt::format("{} -> {}", layout_name(tensor.view), layout_name(to)),
+                               true, static_cast<std::int64_t>(made.bytes())};
+  (tensor.constant ? steps.at_load : steps.in_run)
+      .push_back(std::make_unique<Call>(std::move(what), [stream = stream(), from = tensor.source(), target = made] {
+        kit_cuda::copy(stream, from, target.target());
+      }));
+  forms_.push_back({tensor, made});
+  return made;
+}
+
+Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::Steps& steps) {
+  return guarded([&] {
+    const Tensor given = tensors_.at(from), target = homes_.at(to);
+    primitives::Description what{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(target.bytes())};
+    steps.in_run.push_back(std::make_unique<Call>(std::move(what), [stream = stream(), given, target] {
+      if (target.integers)
+        kit_cuda::copy_on_device(target.int64_data(), given.int64_data(), target.bytes(), stream);
+      else
+        kit_cuda::copy(stream, given.source(), target.target());
+    }));
+  });
+}
+
+Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&, int parameter, int gradient,
+                                                            primitives::Steps& steps) {
+  std::unique_ptr<primitives::Update> made;
+  auto done = guarded([&] {
+    const Tensor home = homes_.at(parameter);
+    Tensor given = tensors_.at(gradient);
+    if (!same_layout(given.view, home.view)) given = reordered(given, home.view, steps);
+    made = std::make_unique<SgdUpdate>(*this, home, given, allocate(home.view));
+  });
+  if (!done) return tl::unexpected(done.error());
+  return made;
+}
+
+const Library::Left& Library::left(int value) const {
+  const auto found = left_.find(value);
+  if (found == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
+  return found->second;
+}
+
+const kit_cuda::DropoutState* Library::dropout(primitives::Steps& steps) {
+  if (dropout_ != nullptr) return dropout_;
+  set_dropout(true);
+  steps.in_run.push_back(
+      std::make_unique<Call>(primitives::Description{"dropout", "strata", "counts steps", false, 0},
+                             [stream = stream(), state = dropout_] { kit_cuda::count_step(stream, state); }));
+  return dropout_;
+}
+
+void Library::set_dropout(bool on) {
+  kit_cuda::DropoutState state;
+  if (dropout_ == nullptr)
+    dropout_ = reinterpret_cast<kit_cuda::DropoutState*>(hold(sizeof state));
+  else
+    kit_cuda::copy_to_host(&state, dropout_, sizeof state, stream());
+  kit_cuda::wait_for(stream());
+  state.on = on ? 1 : 0;
+  kit_cuda::copy_to_device(dropout_, &state, sizeof state, stream());
+  kit_cuda::wait_for(stream());
+}
+
+}  // namespace strata::cudnn

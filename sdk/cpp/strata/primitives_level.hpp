@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the levels share that run the captured graph on a library of primitives (src/primitives), one call an operation,
+// in inference and training: such a level derives from PrimitivesLevel, and says which library, and what it refuses.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strata/level.hpp"
+#include "strata/primitives_network.hpp"
+#include "strata/primitives_training.hpp"
+
+namespace strata {
+
+class PrimitivesLevel : public Level {
+ public:
+  void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) final;
+  void load_weights(const std::string& set, const SafeTensors& weights) final;
+  Facts facts() const final { return facts_; }
+  void set_input(std::span<const HostTensor> inputs) final {
+    training_ ? training_->set_input(inputs) : network_->set_input(inputs);
+  }
+  void run() final { training_ ? training_->run() : network_->run(); }
+  void wait() final { training_ ? training_->wait() : network_->wait(); }
+  void outputs(std::vector<HostTensor>& results) final {
+    training_ ? training_->outputs(results) : network_->outputs(results);
+  }
+  nlohmann::json report() final { return training_ ? training_->report() : network_->runner().report(); }
+
+  void set_mode(bool training, bool dropout) final { training_->set_mode(training, dropout); }
+  void set_optimiser(const Sgd& sgd) final { training_->set_optimiser(sgd); }
+  void set_rate(double rate) final { training_->set_rate(rate); }
+  State state() const final { return training_->state(); }
+  void load_state(const SafeTensors& state) final;
+  void run_marked(const PhaseEnded& ended) final { training_->run_marked(ended); }
+
+  // Each with all memory of its own: calls are bound to their tensors.
+  std::vector<std::unique_ptr<Client>> clients(int count, int threads) final;
+  std::vector<std::string> readable_weights() const final;
+  HostTensor weight(const std::string& name) const final;
+
+ protected:
+  // The library for a case in the variant that is asked for, and the layout that `settings` are to say.
+  struct Chosen {
+    primitives::MakeLibrary library;
+    std::string layout;
+  };
+  virtual Chosen choose(const Case& wanted) const = 0;
+  // From now on work that this thread starts takes as many threads. Returns how many it has.
+  virtual int use_threads(int threads) const = 0;
+  // Throws a Failure for weights that the library would not compute with as PyTorch does.
+  virtual void check(const SafeTensors&) const {}
+  // What all these levels answer to hello; `operations` of the library.
+  static About primitives_about(std::string id, std::vector<std::string> operations);
+
+ private:
+  std::optional<primitives::Network> network_;    // in mode infer
+  std::optional<primitives::Training> training_;  // in mode train
+  Chosen chosen_;
+  SafeTensors constants_;
+  std::vector<Declared> outputs_;
+  std::filesystem::path folder_;
+  std::string set_;
+  Facts facts_;
+};
+
+}  // namespace strata

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/loading.hpp"
+
+#include <omp.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "kit/safetensors.hpp"
+
+namespace kit {
+namespace {
+
+std::string text_of(const std::vector<long>& shape) {
+  std::string text;
+  for (const long one : shape) text += (text.empty() ? "" : ", ") + std::to_string(one);
+  return "[" + text + "]";
+}
+
+// oneDNN's activations and maximum drop NaN, so that wrong results would look sound.
+void refuse_nan(const float* data, Extent elements, const LoadedWeight& weight, const std::string& path) {
+  int wrong = 0;  // no && of bools, which compilers do not turn into vectors
+#pragma omp parallel for simd reduction(| : wrong)
+  for (Extent i = 0; i < elements; ++i) wrong |= std::isnan(data[i]) ? 1 : 0;
+  if (wrong != 0) throw std::runtime_error("the weight '" + weight.name + "' of " + path + " holds NaN");
+}
+
+const FileTensor& tensor_of(const SafeTensors& file, const std::string& name) {
+  const FileTensor* found = file.find(name);
+  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the weight '" + name + "'");
+  return *found;
+}
+
+void read_rows(LoadedRows& list, const SafeTensors& file) {
+  const FileTensor& found = tensor_of(file, list.name);
+  const auto bytes = list.rows.size() * sizeof(std::int64_t);
+  if (found.type != "I64" || found.bytes != bytes)
+    throw std::runtime_error("the list '" + list.name + "' of " + file.path() + " is " + found.type + " " +
+                             text_of(found.shape) + "; " + std::to_string(list.rows.size()) + " of I64 are needed");
+  std::memcpy(list.rows.data(), found.data, bytes);
+}
+
+void read_weight(LoadedWeight& weight, const SafeTensors& file) {
+  const FileTensor& found = tensor_of(file, weight.name);
+  const std::vector<long> wanted(weight.shape.begin(), weight.shape.end());
+  if (found.type != "F32" || found.shape != wanted)
+    throw std::runtime_error("the weight '" + weight.name + "' of " + file.path() + " is " + found.type + " " +
+                             text_of(found.shape) + "; F32 " + text_of(wanted) + " is needed");
+  weight.data = reinterpret_cast<const float*>(found.data);
+  if (reinterpret_cast<std::uintptr_t>(found.data) % alignof(float) != 0) {
+    weight.made = allocate_unwritten(found.bytes);
+    std::memcpy(weight.made.get(), found.data, found.bytes);
+    weight.data = reinterpret_cast<const float*>(weight.made.get());
+  }
+  refuse_nan(weight.data, weight.shape.elements(), weight, file.path());
+}
+
+// The number of what has this name; it is added if it is new.
+template <class Loaded>
+int number_of(std::vector<Loaded>& all, const char* name, bool is_constant) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& one) { return one.name == name && one.is_constant == is_constant; });
+  const auto number = static_cast<int>(found - all.begin());
+  if (found == all.end()) {
+    all.emplace_back();
+    all.back().name = name;
+    all.back().is_constant = is_constant;
+  }
+  return number;
+}
+
+}  // namespace
+
+void FreeBytes::operator()(std::byte* data) const {
+#ifdef __linux__
+  if (mapped > 0) {
+    munmap(data, mapped);
+    return;
+  }
+#endif
+  std::free(data);
+}
+
+Bytes allocate(std::size_t bytes) {
+#ifdef __linux__
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  if (bytes >= huge_page) {
+    // with as much more as it takes to begin at a whole page
+    const std::size_t whole = (bytes + huge_page - 1) / huge_page * huge_page, more = whole + huge_page;
+    void* given = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (given == MAP_FAILED) throw std::bad_alloc();
+    auto* first = static_cast<std::byte*>(given);
+    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(given) % huge_page) % huge_page;
+    if (before > 0) munmap(first, before);
+    munmap(first + before + whole, more - before - whole);
+    madvise(first + before, whole, MADV_HUGEPAGE);  // advice: where it cannot be taken, pages are small as ever
+    return Bytes(first + before, FreeBytes{whole});
+  }
+#endif
+  auto made = allocate_unwritten(bytes);
+  std::memset(made.get(), 0, bytes);
+  return made;
+}
+
+Bytes allocate_unwritten(std::size_t bytes) {
+  constexpr std::size_t line = 64;
+  void* data = nullptr;
+  if (posix_memalign(&data, line, (bytes + line) / line * line) != 0) throw std::bad_alloc();
+  return Bytes(static_cast<std::byte*>(data));
+}
+
+int use_threads(int threads) {
+  if (threads > 0) omp_set_num_threads(threads);
+  return omp_get_max_threads();
+}
+
+Weight Loading::named(const char* name, Shape shape, bool is_constant) {
+  const int number = number_of(weights, name, is_constant);
+  weights[static_cast<std::size_t>(number)].shape = shape;
+  return {number, shape};
+}
+
+Rows Loading::named_rows(const char* name, Extent count, bool is_constant) {
+  const int number = number_of(lists, name, is_constant);
+  lists[static_cast<std::size_t>(number)].rows.resize(static_cast<std::size_t>(count));
+  return {number, count};
+}
+
+float* Loading::made(int weight) {
+  auto& one = weights.at(static_cast<std::size_t>(weight));
+  one.made = allocate_unwritten(static_cast<std::size_t>(one.shape.elements()) * sizeof(float));
+  one.data = reinterpret_cast<const float*>(one.made.get());
+  return reinterpret_cast<float*>(one.made.get());
+}
+
+void Loading::add_load_step(LoadStep added) {
+  for (const int weight : added.reads) ++weights.at(static_cast<std::size_t>(weight)).uses;
+  load_steps.push_back(std::move(added));
+}
+
+void Loading::load_files(const char* weights_file, const char* constants_file,
+                         const std::function<const float*(int)>& permanent) {
+  const SafeTensors file(weights_file);
+  std::unique_ptr<SafeTensors> second;
+  const auto file_of = [&](const auto& one) -> const SafeTensors& {
+    if (!one.is_constant) return file;
+    if (constants_file == nullptr) throw std::runtime_error("a file of constants is needed, for '" + one.name + "'");
+    if (!second) second = std::make_unique<SafeTensors>(constants_file);
+    return *second;
+  };
+  for (auto& list : lists) read_rows(list, file_of(list));
+  for (std::size_t number = 0; number < weights.size(); ++number) {
+    auto& weight = weights[number];
+    weight.left = weight.uses;
+    if (weight.permanent) {
+      weight.data = permanent(static_cast<int>(number));
+    } else if (!weight.name.empty()) {
+      read_weight(weight, file_of(weight));
+    }
+  }
+  for (auto& [name, count] : training.counts)
+    if (const FileTensor* found = file.find(name); found != nullptr && found->bytes == sizeof count)
+      std::memcpy(&count, found->data, sizeof count);
+  for (const auto& step : load_steps) {
+    step.run();
+    for (const int read : step.reads)
+      if (auto& weight = weights[static_cast<std::size_t>(read)]; --weight.left == 0) weight.made.reset();
+  }
+  for (auto& weight : weights) {
+    weight.made.reset();
+    weight.data = nullptr;
+  }
+}
+
+Weight Program::weight(const char* name, Shape shape) {
+  return loading().named(name, shape, false);
+}
+Weight Program::constant(const char* name, Shape shape) {
+  return loading().named(name, shape, true);
+}
+
+Rows Program::rows(const char* name, Extent count) {
+  return loading().named_rows(name, count, false);
+}
+Rows Program::constant_rows(const char* name, Extent count) {
+  return loading().named_rows(name, count, true);
+}
+
+Weight Program::parameter(const char* name, Shape shape) {
+  const Weight weight = loading().named(name, shape, false);
+  loading().weights[static_cast<std::size_t>(weight.number)].trained = true;
+  return weight;
+}
+Weight Program::buffer(const char* name, Shape shape) {
+  const Weight weight = loading().named(name, shape, false);
+  loading().weights[static_cast<std::size_t>(weight.number)].changed = true;
+  return weight;
+}
+
+void Program::keep(const char* name, Weight weight) {
+  loading().kept[name] = weight;
+}
+Weight Program::kept(const char* name) const {
+  return loading().kept.at(name);
+}
+
+void Program::set_dropout(bool on) {
+  loading().training.dropout = on;
+}
+void Program::set_optimiser(const Sgd& sgd) {
+  loading().training.sgd = sgd;
+}
+void Program::drop_momentum() {
+  for (auto& one : loading().weights) one.has_momentum = false;
+}
+
+}  // namespace kit

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit_cuda/kernels/move.hpp"
+
+namespace kit_cuda {
+
+void copy(Stream stream, Source from, Target to) {
+  const auto places = walk<2>({from.view, to.view});
+  const float* source = from.data;
+  float* target = to.data;
+  if (places.rank <= 1 && places.dense(0) && places.dense(1))
+    return copy_on_device(target, source, static_cast<std::size_t>(places.count) * sizeof(float), stream);
+  for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
+    Index at[2];
+    places.find(i, at);
+    target[at[1]] = source[at[0]];
+  });
+}
+
+void fill(Stream stream, Target to, float value) {
+  const auto places = walk<1>({to.view});
+  float* target = to.data;
+  for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
+    Index at[1];
+    places.find(i, at);
+    target[at[0]] = value;
+  });
+}
+
+void roll(Stream stream, Source from, const Index* shifts, Target to) {
+  const View source = from.view, target = to.view;
+  View back;  // how far behind an element comes from
+  for (int d = 0; d < target.rank; ++d) {
+    const Index extent = std::max<Index>(target.extents[d], 1);
+    back.extents[d] = (extent - shifts[d] % extent) % extent;
+  }
+  const float* data = from.data;
+  float* into = to.data;
+  for_each(stream, target.count(), [=] KIT_DEVICE(Index i) {
+    Index read = 0, written = 0;
+    for (int d = target.rank - 1; d >= 0; --d) {
+      const Index extent = target.extents[d], place = i % extent;
+      i /= extent;
+      written += place * target.strides[d];
+      read += (place + back.extents[d]) % extent * source.strides[d];
+    }
+    into[written] = data[read];
+  });
+}
+
+void look_up(Stream stream, const float* table, Index height, Index length, const std::int64_t* rows, Index count,
+             float* to, Index* fault) {
+  for_each(stream, count * length, [=] KIT_DEVICE(Index i) {
+    const Index row = i / length, place = i - row * length;
+    const Index wanted = rows[row] < 0 ? rows[row] + height : rows[row];
+    const bool there = wanted >= 0 && wanted < height;
+    if (!there) *fault = row + 1;
+    to[i] = there ? table[wanted * length + place] : 0;
+  });
+}
+
+void add_number(Stream stream, const std::int64_t* from, std::int64_t term, std::int64_t* to, Index count) {
+  for_each(stream, count, [=] KIT_DEVICE(Index i) { to[i] = from[i] + term; });
+}
+
+}  // namespace kit_cuda

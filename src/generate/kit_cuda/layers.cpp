@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and products of matrices by the libraries, forward and backward. What a plan of a library does not take
+// along is done by one more kernel.
+#include <algorithm>
+#include <stdexcept>
+
+#include "kit_cuda/kernels/move.hpp"
+#include "kit_cuda/kernels/reduction.hpp"
+#include "kit_cuda/posts.hpp"
+
+namespace kit {
+namespace {
+
+using device::Direction;
+
+template <class How>
+device::Convolution described(Direction direction, const How& how, const Tensor& image, const Tensor& filter,
+                              const Tensor& result) {
+  device::Convolution made{direction, view_of(image), view_of(filter), view_of(result), {}, how.groups, {}};
+  for (int d = 0; d < how.stride.rank; ++d) {
+    made.window.kernel[d] = filter.shape[d + 2];
+    made.window.stride[d] = how.stride[d];
+    made.window.dilation[d] = how.dilation[d];
+    made.window.before[d] = how.before[d];
+  }
+  return made;
+}
+
+// The libraries pad alike on both sides. Where a network does not, zeros are written around a copy of the image.
+template <class How>
+bool pads_alike(const How& how) {
+  return std::equal(how.before.begin(), how.before.end(), how.after.begin(), how.after.end());
+}
+
+struct Padded {
+  Tensor whole;
+  Shape from;  // where the image is in it
+};
+
+template <class How>
+Padded room_around(Internals& in, const Tensor& image, How& how) {
+  Padded made;
+  Shape shape = image.shape;
+  made.from = {0, 0};
+  for (int d = 0; d < how.before.rank; ++d) {
+    shape[d + 2] += how.before[d] + how.after[d];
+    made.from[made.from.rank++] = how.before[d];
+    how.before[d] = how.after[d] = 0;
+  }
+  made.whole = in.temporary(shape, image.layout);
+  return made;
+}
+
+// The image's part of what has room around it.
+template <class T>
+device::Strided<T> inner_part(device::Strided<T> whole, const Padded& room, const Tensor& image) {
+  for (int d = 0; d < whole.view.rank; ++d) {
+    whole.data += room.from[d] * whole.view.strides[d];
+    whole.view.extents[d] = image.shape[d];
+  }
+  return whole;
+}
+
+Tensor with_zeros_around(Internals& in, const Tensor& image, const Padded& room) {
+  in.add(
+      "pad",
+      [&in, image, room](Stream on) {
+        device::fill(on, in.target(room.whole), 0);
+        device::copy(on, in.source(image), inner_part(in.target(room.whole), room, image));
+      },
+      true);
+  return room.whole;
+}
+
+// A plan for the tensors as they lie; nullopt: there may be one for row-major copies of them.
+std::optional<int> plan_as_it_lies(const Internals& in, const device::Convolution& call, Layout layout) {
+  const auto plan = in.libraries->plan(call);
+  if (!plan && layout == Layout::plain)
+    throw std::runtime_error(std::string("cuDNN has no plan for ") + in.step + ": " + in.libraries->refusal());
+  return plan;
+}
+
+Tensor plain_copy(Internals& in, const Tensor& tensor) {
+  const Tensor copy = in.temporary(tensor.shape);
+  in.add_copy(tensor, copy);
+  return copy;
+}
+
+void add_convolution(Internals& in, int plan, const char* kernel, const Tensor& image, const Tensor& filter,
+                     const Tensor& result, const Tensor& bias = {}, const Tensor& summand = {}) {
+  in.add(kernel, [&in, plan, image, filter, result, bias, summand](Stream) {
+    in.libraries->run(plan, device::ConvolutionOperands{in.floats_to(image), in.floats_to(filter), in.floats_to(result),
+                                                        in.floats(bias), in.floats(summand)});
+  });
+}
+
+}  // namespace
+
+void convolution(Program& program, const Convolution& given) {
+  Internals& in = program.internals();
+  Convolution how = given;
+  if (how.result.shape.elements() == 0) return;
+  const Tensor filter = in.packed(how.weight, how.result.layout), bias = how.bias ? program.stored(how.bias) : Tensor{};
+  if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
+  auto call = described(Direction::forward, how, how.source, filter, how.result);
+  const auto fused = fused_of(how.then, how.result);
+  if (fused) {
+    call.then = fused->then;
+    call.then.bias = static_cast<bool>(bias);
+    if (const auto plan = in.libraries->plan(call))
+      return add_convolution(in, *plan, call.then.is_empty() ? "cudnn" : "cudnn fused", how.source, filter, how.result,
+                             bias, fused->summand);
+  }
+  call.then = {};
+  if (const auto plan = plan_as_it_lies(in, call, how.result.layout)) {
+    add_convolution(in, *plan, "cudnn", how.source, filter, how.result);
+  } else {
+    how.source = plain_copy(in, how.source);
+    how.result = in.temporary(given.result.shape);
+    how.bias = {};
+    how.then = {};
+    convolution(program, how);
+    in.add_copy(how.result, given.result);
+  }
+  add_posts(in, given.result, bias, given.then);
+}
+
+void convolution_backward_data(Program& program, const ConvolutionBackwardData& given) {
+  Internals& in = program.internals();
+  ConvolutionBackwardData how = given;
+  if (how.result.shape.elements() == 0) return;
+  const Tensor filter = in.packed(how.weight, how.gradient.layout);
+  Padded room{how.result, {}};
+  if (!pads_alike(how)) room = room_around(in, given.result, how);
+  const auto call = described(Direction::data, how, room.whole, filter, how.gradient);
+  if (const auto plan = plan_as_it_lies(in, call, how.gradient.layout)) {
+    add_convolution(in, *plan, "cudnn data", room.whole, filter, how.gradient);
+  } else {
+    how.gradient = plain_copy(in, how.gradient);
+    how.result = in.temporary(room.whole.shape);
+    convolution_backward_data(program, how);
+    in.add_copy(how.result, room.whole);
+  }
+  if (pads_alike(given)) return;
+  in.add(
+      "unpad",
+      [&in, room, result = given.result](Stream on) {
+        device::copy(on, inner_part(in.source(room.whole), room, result), in.target(result));
+      },
+      true);
+}
+
+void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& given) {
+  Internals& in = program.internals();
+  ConvolutionBackwardWeights how = given;
+  const Tensor of_weight = in.temporary(how.shape, how.gradient.layout);
+  if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
+  const auto call = described(Direction::weights, how, how.source, of_weight, how.gradient);
+  const auto plan = plan_as_it_lies(in, call, how.gradient.layout);
+  if (!plan) {
+    how.source = plain_copy(in, how.source);
+    how.gradient = plain_copy(in, how.gradient);
+    return convolution_backward_weights(program, how);
+  }
+  add_convolution(in, *plan, "cudnn weights", how.source, of_weight, how.gradient);
+  if (how.of_weight) in.add_copy(of_weight, how.of_weight.as(how.shape));
+  if (how.weight) {
+    Tensor gradient = of_weight;
+    if (const auto& home = in.home(how.weight); home.layout != of_weight.layout) {
+      gradient = in.temporary(how.shape, home.layout);
+      in.add_copy(of_weight, gradient);
+    }
+    in.add_descent(how.weight, gradient);
+  }
+  if (!how.bias && !how.of_bias) return;
+  Shape channels{1, how.shape[0]};
+  while (channels.rank < how.gradient.shape.rank) channels[channels.rank++] = 1;
+  const Tensor of_bias = how.of_bias ? how.of_bias.as(channels) : in.temporary(channels);
+  in.add("sum", [&in, gradient = how.gradient, of_bias](Stream on) {
+    device::reduce(on, in.source(gradient), device::Reduction::sum, in.target(of_bias));
+  });
+  if (how.bias) descend(program, {how.bias, of_bias});
+}
+
+namespace {
+
+void exchange_last(device::View& view) {
+  std::swap(view.extents[view.rank - 1], view.extents[view.rank - 2]);
+  std::swap(view.strides[view.rank - 1], view.strides[view.rank - 2]);
+}
+
+void add_product(Internals& in, const device::Product& what, const Tensor& left, const Tensor& right,
+                 const Tensor& result, const Tensor& bias, const Posts& posts) {
+  if (result.shape.elements() == 0) return;
+  auto call = what;
+  const auto fused = fused_of(posts, result);
+  std::optional<int> plan;
+  if (fused && !fused->then.summand) {
+    call.then = fused->then;
+    call.then.bias = static_cast<bool>(bias);
+    plan = in.libraries->plan(call);
+  }
+  const bool whole = plan.has_value();
+  if (!whole) {
+    call.then = {};
+    plan = in.libraries->plan(call);
+  }
+  if (!plan)
+    throw std::runtime_error(std::string("cuBLAS has no plan for ") + in.step + ": " + in.libraries->refusal());
+  in.add(whole && !call.then.is_empty() ? "cublas fused" : "cublas",
+         [&in, plan = *plan, left, right, result, bias](Stream) {
+           in.libraries->run(
+               plan, device::ProductOperands{in.floats(left), in.floats(right), in.floats(bias), in.floats_to(result)});
+         });
+  if (!whole) add_posts(in, result, bias, posts);
+}
+
+}  // namespace
+
+void linear(Program& program, const Linear& how) {
+  Internals& in = program.internals();
+  const Extent inputs = how.weight.shape[1], outputs = how.weight.shape[0];
+  const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
+  const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs}),
+               weight = in.packed(how.weight, Layout::plain), bias = how.bias ? program.stored(how.bias) : Tensor{};
+  Posts then = how.then;
+  for (Post& post : then)
+    if (post.with && post.with.shape.elements() == rows * outputs) post.with = post.with.as({rows, outputs});
+  device::Product product{view_of(source), view_of(weight), view_of(result), {}};
+  exchange_last(product.right);
+  add_product(in, product, source, weight, result, bias, then);
+}
+
+void matrix_product(Program& program, const MatrixProduct& how) {
+  Tensor left = how.left, right = how.right;
+  if (left.shape.rank == 1) left = left.as({1, left.shape[0]});
+  if (right.shape.rank == 1) right = right.as({right.shape[0], 1});
+  device::Product product{view_of(left), view_of(right), {}, {}};
+  if (how.left_transposed) exchange_last(product.left);
+  if (how.transposed) exchange_last(product.right);
+  // with the dimensions of one element that the result may lack
+  const int rank = std::max(product.left.rank, product.right.rank);
+  Shape shape;
+  shape.rank = rank;
+  for (int d = 0; d < rank; ++d) {
+    const int of_left = d - (rank - product.left.rank), of_right = d - (rank - product.right.rank);
+    shape[d] = std::max<Extent>(of_left < 0 ? 1 : product.left.extents[of_left],
+                                of_right < 0 ? 1 : product.right.extents[of_right]);
+  }
+  shape[rank - 2] = product.left.extents[product.left.rank - 2];
+  shape[rank - 1] = product.right.extents[product.right.rank - 1];
+  const Tensor result = how.result.as(shape);
+  product.result = view_of(result);
+  add_product(program.internals(), product, left, right, result, {}, how.then);
+}
+
+}  // namespace kit

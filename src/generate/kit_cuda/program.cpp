@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/program.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "kit_cuda/internals.hpp"
+
+namespace kit {
+
+std::string library() {
+  return device::libraries_name();
+}
+
+Program::Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, const std::vector<Extent>& outputs)
+    : internals_(std::make_unique<Internals>()) {
+  Internals& in = *internals_;
+  in.arena_bytes = static_cast<std::size_t>(arena_bytes);
+  for (const Extent elements : inputs) {
+    in.input_bytes.push_back(static_cast<std::size_t>(elements) * sizeof(float));
+    in.input_offsets.push_back(in.inputs_bytes);
+    in.inputs_bytes += whole_lines(in.input_bytes.back());
+  }
+  for (const Extent elements : outputs) {
+    in.output_offsets.push_back(in.output_bytes);
+    in.output_bytes += whole_lines(static_cast<std::size_t>(elements) * sizeof(float));
+  }
+}
+
+Program::~Program() = default;
+
+void Program::allow_tf32() {
+  internals_->libraries->allow_tf32();
+}
+
+Loading& Program::loading() const {
+  return *internals_;
+}
+
+void Program::step(const char* name) {
+  internals_->step = name;
+  internals_->temporary_now = 0;  // a step's temporaries end with it
+}
+
+void Program::end_phase() {
+  internals_->phase_ends.push_back(internals_->calls.size());
+}
+
+void Program::finish() {
+  internals_->allocate_all();
+}
+
+void Program::set_input(int number, const float* data) {
+  internals_->staged.at(static_cast<std::size_t>(number))->put(data);
+}
+
+void Program::start() {
+  internals_->begin(-1);
+}
+
+void Program::wait() {
+  device::wait_for(internals_->stream);
+}
+
+void Program::run_phase(int phase) {
+  internals_->begin(phase);
+  wait();
+}
+
+const float* Program::output(int number) const {
+  return reinterpret_cast<const float*>(internals_->results.get() +
+                                        internals_->output_offsets.at(static_cast<std::size_t>(number)));
+}
+
+Facts Program::facts() const {
+  const Internals& in = *internals_;
+  Facts facts;
+  facts.arena_bytes = static_cast<std::int64_t>(in.arena_bytes);
+  facts.weight_bytes = static_cast<std::int64_t>(in.weight_bytes);
+  // inputs lie in their place and in two buffers
+  facts.scratch_bytes =
+      static_cast<std::int64_t>(in.temporary_bytes_most + in.libraries->workspace_bytes() + 3 * in.inputs_bytes);
+  facts.output_bytes = static_cast<std::int64_t>(in.output_bytes);
+  facts.calls = static_cast<int>(in.calls.size());
+  facts.moves = static_cast<int>(
+      std::count_if(in.calls.begin(), in.calls.end(), [](const Call& call) { return call.moves_only; }));
+  return facts;
+}
+
+// Each call alone, with what its launch takes: an upper bound of its share of a graph.
+std::string Program::profile(int rounds) {
+  using Clock = std::chrono::steady_clock;
+  Internals& in = *internals_;
+  std::vector<double> least(in.calls.size(), 1e30);
+  for (int round = 0; round < rounds; ++round) {
+    in.send(true);
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      device::wait_for(in.stream);
+      const auto begin = Clock::now();
+      in.calls[i].run(in.stream);
+      device::wait_for(in.stream);
+      least[i] = std::min(least[i], std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    }
+    in.end_step();
+  }
+  std::string text;
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    char time[32];
+    std::snprintf(time, sizeof time, "%10.1f us  ", least[i]);
+    text += time + std::string(in.calls[i].step) + "  " + in.calls[i].kernel + "\n";
+  }
+  return text;
+}
+
+}  // namespace kit

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights on the device, in the layouts that calls want; what training changes: parameters and statistics at home in
+// one layout, momentum beside them, counts; reading and writing them.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "kit_cuda/internals.hpp"
+#include "kit_cuda/kernels/move.hpp"
+
+namespace kit {
+namespace {
+
+// The layout, or the one that is the same order of elements.
+Layout needed(const Shape& shape, Layout layout) {
+  return shape.rank < 3 ? Layout::plain : layout;
+}
+
+std::size_t bytes_of(const Shape& shape) {
+  return static_cast<std::size_t>(std::max<Extent>(shape.elements(), 1)) * sizeof(float);
+}
+
+int add_stored(Internals& in, const StoredWeight& one) {
+  in.stored.push_back(one);
+  in.stored.back().offset = in.weight_bytes;
+  in.weight_bytes += whole_lines(bytes_of(one.shape));
+  return static_cast<int>(in.stored.size()) - 1;
+}
+
+LoadedWeight* changing(Internals& in, const char* name) {
+  for (auto& one : in.weights)
+    if ((one.trained || one.changed) && one.home >= 0 && one.name == name) return &one;
+  return nullptr;
+}
+
+std::int64_t* count_of(Internals& in, const char* name) {
+  const auto found = in.training.counts.find(name);
+  return found == in.training.counts.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+Tensor Internals::packed(Weight weight, Layout layout) {
+  auto& loaded = weights.at(static_cast<std::size_t>(weight.number));
+  const StoredWeight wanted{weight.number, needed(weight.shape, layout), false, 0, weight.shape};
+  const auto as_tensor = [&](int place) {
+    return Tensor{Region::weights, place, weight.shape, stored[static_cast<std::size_t>(place)].layout};
+  };
+  const bool lives = loaded.trained || loaded.changed;
+  if (lives && loaded.home >= 0) {
+    const Tensor own = as_tensor(loaded.home);
+    if (own.layout == wanted.layout) return own;
+    const Tensor copy = temporary(weight.shape, wanted.layout);
+    add_copy(own, copy);
+    return copy;
+  }
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const bool fits = wanted.layout == Layout::plain || same_shape(stored[i].shape, wanted.shape);
+    if (stored[i].weight == wanted.weight && stored[i].layout == wanted.layout && !stored[i].is_momentum && fits)
+      return as_tensor(static_cast<int>(i));
+  }
+  const int place = add_stored(*this, wanted);
+  if (lives) loaded.home = place;
+  if (loaded.trained) {
+    StoredWeight momentum = wanted;
+    momentum.is_momentum = true;
+    loaded.momentum = add_stored(*this, momentum);
+  }
+  add_load_step({{weight.number}, -1, [this, weight, place] {
+                   write_stored(stored[static_cast<std::size_t>(place)],
+                                weights[static_cast<std::size_t>(weight.number)].data);
+                 }});
+  return as_tensor(place);
+}
+
+Tensor Program::stored(Weight weight) {
+  Internals& in = *internals_;
+  const auto& loaded = in.weights.at(static_cast<std::size_t>(weight.number));
+  if (loaded.permanent) return {Region::weights, loaded.stored, weight.shape, loaded.layout};
+  return in.packed(weight, Layout::plain);
+}
+
+Weight Program::computed(Shape shape, Layout layout) {
+  Internals& in = *internals_;
+  const int number = static_cast<int>(in.weights.size());
+  auto& loaded = in.weights.emplace_back();
+  loaded.shape = shape;
+  loaded.layout = layout;
+  loaded.permanent = true;
+  loaded.stored = add_stored(in, {number, layout, false, 0, shape});
+  in.computed.push_back(number);
+  return {number, shape};
+}
+
+void Program::load_steps() {
+  internals_->loading = true;
+}
+
+// What was computed on the device may be asked for on the host: by folding, or to be packed otherwise.
+void Program::run_steps() {
+  Internals& in = *internals_;
+  in.loading = false;
+  for (const int number : in.computed)
+    in.add_load_step({{}, number, [&in, number] {
+                        auto& one = in.weights[static_cast<std::size_t>(number)];
+                        if (one.uses > 0)
+                          in.read_stored(in.stored[static_cast<std::size_t>(one.stored)], in.made(number));
+                      }});
+  in.computed.clear();
+}
+
+void Program::load(const char* weights, const char* constants) {
+  Internals& in = *internals_;
+  in.load_files(weights, constants, [](int) { return nullptr; });
+  device::wait_for(in.stream);
+  in.bounce = {};
+  in.bounce_bytes = 0;
+}
+
+std::byte* Internals::bounce_of(std::size_t bytes) {
+  if (bytes > bounce_bytes) {
+    device::wait_for(stream);
+    bounce = device::memory(bytes);
+    bounce_bytes = bytes;
+  }
+  return bounce.get();
+}
+
+void Internals::write_stored(const StoredWeight& where, const float* data) {
+  const auto bytes = static_cast<std::size_t>(where.shape.elements()) * sizeof(float);
+  auto* place = reinterpret_cast<float*>(weight_memory.get() + where.offset);
+  if (where.layout == Layout::plain) return device::copy_to_device(place, data, bytes, stream);
+  auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
+  device::copy_to_device(plain, data, bytes, stream);
+  device::copy(stream, {plain, view_of(where.shape, Layout::plain)}, {place, view_of(where.shape, where.layout)});
+}
+
+void Internals::read_stored(const StoredWeight& where, float* data) {
+  const auto bytes = static_cast<std::size_t>(where.shape.elements()) * sizeof(float);
+  auto* place = reinterpret_cast<float*>(weight_memory.get() + where.offset);
+  if (where.layout != Layout::plain) {
+    auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
+    device::copy(stream, {place, view_of(where.shape, where.layout)}, {plain, view_of(where.shape, Layout::plain)});
+    place = plain;
+  }
+  device::copy_to_host(data, place, bytes, stream);
+  device::wait_for(stream);
+}
+
+const StoredWeight& Internals::home(Weight weight) {
+  const auto& loaded = weights[static_cast<std::size_t>(weight.number)];
+  if (loaded.home < 0) static_cast<void>(packed(weight, Layout::plain));
+  return stored[static_cast<std::size_t>(loaded.home)];
+}
+
+void Internals::add_descent(Weight weight, const Tensor& gradient) {
+  const auto& loaded = weights[static_cast<std::size_t>(weight.number)];
+  const Tensor own{Region::weights, loaded.home, weight.shape, Layout::plain},
+      velocity{Region::weights, loaded.momentum, weight.shape, Layout::plain};
+  add("sgd", [this, weight, own, velocity, gradient](Stream on) {
+    device::descend(on, rates_of(weight.number), floats_to(own), floats_to(velocity), floats(gradient),
+                    own.shape.elements());
+  });
+}
+
+void descend(Program& program, const Descend& how) {
+  Internals& in = program.internals();
+  const auto& home = in.home(how.parameter);
+  Tensor gradient = how.gradient.as(how.parameter.shape);
+  if (home.layout != Layout::plain) {
+    gradient = in.temporary(home.shape, home.layout);
+    in.add_copy(how.gradient.as(home.shape), gradient);
+  }
+  in.add_descent(how.parameter, gradient);
+}
+
+void Program::count(const char* name) {
+  internals_->training.counts[name];
+}
+
+void Program::set_labels(const std::int64_t* labels) {
+  internals_->training.labels = labels;
+}
+
+bool Program::read(const char* name, void* data) const {
+  Internals& in = *internals_;
+  if (const auto* count = count_of(in, name)) return std::memcpy(data, count, sizeof *count) != nullptr;
+  const auto* one = changing(in, name);
+  if (one != nullptr) in.read_stored(in.stored[static_cast<std::size_t>(one->home)], static_cast<float*>(data));
+  return one != nullptr;
+}
+
+bool Program::write(const char* name, const void* data) {
+  Internals& in = *internals_;
+  if (auto* count = count_of(in, name)) return std::memcpy(count, data, sizeof *count) != nullptr;
+  const auto* one = changing(in, name);
+  if (one != nullptr) {
+    in.write_stored(in.stored[static_cast<std::size_t>(one->home)], static_cast<const float*>(data));
+    device::wait_for(in.stream);
+  }
+  return one != nullptr;
+}
+
+bool Program::read_momentum(const char* name, float* data) const {
+  Internals& in = *internals_;
+  const auto* one = changing(in, name);
+  if (one == nullptr || !one->has_momentum) return false;
+  in.read_stored(in.stored[static_cast<std::size_t>(one->momentum)], data);
+  return true;
+}
+
+bool Program::write_momentum(const char* name, const float* data) {
+  Internals& in = *internals_;
+  auto* one = changing(in, name);
+  if (one == nullptr || one->momentum < 0) return false;
+  in.write_stored(in.stored[static_cast<std::size_t>(one->momentum)], data);
+  device::wait_for(in.stream);
+  one->has_momentum = true;
+  return true;
+}
+
+}  // namespace kit

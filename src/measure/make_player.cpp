@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/make_player.hpp"
+
+#include <fmt/format.h>
+
+#include "export/recipe.hpp"
+#include "level/lines.hpp"
+#include "plan/command.hpp"
+#include "plan/jobs.hpp"
+
+namespace strata::measure {
+
+Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
+                           const std::filesystem::path& logs) {
+  auto job = plan::make_job(level, bundle, setting.place, setting.environment, setting.options, logs);
+  if (!job) return tl::unexpected(job.error());
+  Player player;
+  player.job = std::move(*job);
+  player.row.level = level.id;
+  player.row.variant = level.variant;
+  player.row.reason = "the run ended before this level was measured";
+  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
+                                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
+  if (!setting.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting.options.dynamic;
+  player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
+                     {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
+                     {"changes", level.changes}, {"default", level.default_text}};
+  const auto kept = level::to_maintain(level, plan::places_of(setting.place), bundle.info["model"].value("name", ""));
+  if (!kept) return tl::unexpected(kept.error());
+  if (!kept->empty()) {
+    player.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
+    for (const auto& file : *kept) {
+      player.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
+      player.row.info["lines"]["total"] = player.row.info["lines"]["total"].get<int>() + file.lines;
+    }
+  }
+  if (exporting::ships(level))
+    player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
+  return player;
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/references.hpp"
+
+namespace strata::measure {
+
+Result<void> References::open(const plan::Bundle& bundle, const plan::Bundle* strict) {
+  if (bundle.info["case"].value("mode", "infer") == "train") {
+    auto reference = proof::TrainReference::open(bundle.folder);
+    if (!reference) return tl::unexpected(reference.error());
+    training_ = std::move(*reference);
+    const auto strength = proof::train_power(*training_);
+    power_.weak = strength.weak;
+    power_.reason = strength.reason;
+    return {};
+  }
+  auto reference = proof::Reference::open(bundle.folder);
+  if (!reference) return tl::unexpected(reference.error());
+  outputs_ = std::move(*reference);
+  if (strict) {
+    auto opened = proof::Reference::open(strict->folder);
+    if (!opened) return tl::unexpected(opened.error());
+    strict_ = std::move(*opened);
+  }
+  power_ = proof::power(strict_ ? *strict_ : *outputs_);
+  return {};
+}
+
+Judge References::judge() const {
+  return {outputs_ ? &*outputs_ : nullptr, strict_ ? &*strict_ : nullptr, training_ ? &*training_ : nullptr};
+}
+
+proof::Certificate References::certificate(const Player& player) const {
+  if (training_) return proof::train_certificate(*training_, player.evidence, player.training);
+  if (strict_) return proof::certificate(*strict_, power_, player.evidence, &*outputs_);
+  return proof::certificate(*outputs_, power_, player.evidence);
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the levels of one case are judged against: the references of its mode, and how strong a proof they make.
+#pragma once
+
+#include "measure/player.hpp"
+#include "plan/bundle.hpp"
+#include "proof/certificate.hpp"
+
+namespace strata::measure {
+
+class References {
+ public:
+  // `strict`: the same case in float32, of one in another maths mode; else nullptr. Error: a file that cannot be read.
+  Result<void> open(const plan::Bundle& bundle, const plan::Bundle* strict);
+
+  bool trains() const { return training_.has_value(); }
+  // Of mode infer.
+  const proof::Reference& outputs() const { return *outputs_; }
+  // In float32; only where the case's maths mode is another.
+  const proof::Reference& strict() const { return *strict_; }
+  const proof::Power& power() const { return power_; }
+  Judge judge() const;
+  // What is proven of a level so far.
+  proof::Certificate certificate(const Player& player) const;
+
+ private:
+  std::optional<proof::Reference> outputs_, strict_;
+  std::optional<proof::TrainReference> training_;  // in place of outputs_ in mode train
+  proof::Power power_;
+};
+
+}  // namespace strata::measure

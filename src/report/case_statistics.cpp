@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/case_statistics.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "measure/turns.hpp"
+#include "report/estimate.hpp"
+
+namespace strata::report {
+using Json = nlohmann::json;
+
+CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
+    : run_(run),
+      threads_(one.canonical.value("threads", 1)),
+      sigma_(one.trust.value("process_sigma", stats::assumed_process_sigma(threads_))),
+      minimum_(one.trust.value("minimum_effect", 0.01)),
+      together_(one.trust.value("together", true)) {
+  for (const auto& row : one.rows)
+    if (row.state == "measured") {
+      if (row.name() == one.reference_level) reference_ = measured_.size();
+      measured_.push_back(&row);
+    }
+  blocks_ = measure::medians(measured_, threads_, 0);
+  joint_ = stats::joint_estimates(blocks_).milliseconds;
+  if (run.settings.value("tuned", false)) find_tuned();
+}
+
+std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) const {
+  for (std::size_t i = 0; i < measured_.size(); ++i)
+    if (measured_[i]->name() == name) return i;
+  return std::nullopt;
+}
+
+// A level whose variants were tried is represented by the best of them, every other by its default.
+void CaseStatistics::find_tuned() {
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    const auto* row = measured_[i];
+    const bool chosen = row->info.value("tuned", false);
+    const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) {
+      return other->level == row->level && other->info.value("tuned", false);
+    });
+    if (row->info.value("harness", false) || !(chosen || (!other_chosen && row->variant == "default"))) continue;
+    tuned_.push_back(i);
+    if (reference_ && row->level == measured_[*reference_]->level) tuned_reference_ = i;
+  }
+}
+
+stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t level) const {
+  if (together_) return stats::compare(stats::log_differences(blocks_, reference, level), sigma_);
+  // Never measured side by side: only the restarts' own medians can be compared.
+  const auto per_restart = [&](std::size_t which) {
+    std::vector<double> logs;
+    for (const auto& restart : blocks_) {
+      std::vector<double> values;
+      for (const auto& round : restart)
+        if (std::isfinite(round[which])) values.push_back(std::log(round[which]));
+      if (!values.empty()) logs.push_back(stats::median(values));
+    }
+    return logs;
+  };
+  return stats::compare_unpaired(per_restart(reference), per_restart(level), sigma_);
+}
+
+stats::Interval CaseStatistics::difference_ms(std::size_t reference, std::size_t level) const {
+  return stats::difference_ms(joint_[reference], joint_[level], compare(reference, level));
+}
+
+stats::Direction CaseStatistics::direction(const stats::Comparison& comparison) const {
+  return stats::judge(comparison, minimum_).direction;
+}
+
+double CaseStatistics::smallest_visible(const stats::Comparison& comparison) const {
+  return stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_);
+}
+
+stats::Interval CaseStatistics::start_range(const store::Row& row) const {
+  std::vector<double> values;
+  for (const auto& start : row.start_up)
+    if (!start.value("cold", false)) values.push_back(start.value("again_ms", 0.0));
+  return stats::range_of(values);
+}
+
+// The command and the minutes that would decide what this run could not.
+Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
+  const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
+  if (!restarts || *restarts > 60) return {};
+  const double budget = run_.settings.value("budget_s", 60.0),
+               per_restart = budget / std::max(1, run_.settings.value("restarts", 2));
+  double starts_s = 0;
+  for (const auto* row : measured_) starts_s += start_range(*row).value / 1000 + 1;
+  const double minutes = *restarts * (per_restart + starts_s) / 60;
+  const auto command =
+      run_.command.find(" --restarts") == std::string::npos && run_.command.find(" --budget") == std::string::npos
+          ? fmt::format("{} --restarts {} --budget {:.0f}s", run_.command, *restarts, *restarts * per_restart)
+          : std::string();
+  if (command.empty()) return {};
+  return {{"command", command}, {"minutes", minutes}};
+}
+
+Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) const {
+  if (reference && i == *reference)
+    return {{"value", 1.0},
+            {"low", 1.0},
+            {"high", 1.0},
+            {"verdict", "reference"},
+            {"same_within_percent", nullptr},
+            {"smallest_visible_percent", nullptr},
+            {"resolve", nullptr}};
+  if (!reference) return {};
+  const auto comparison = compare(*reference, i);
+  const auto verdict = stats::judge(comparison, minimum_);
+  Json out = interval(comparison.ratio());
+  out["verdict"] = std::string(stats::to_string(verdict.direction));
+  out["same_within_percent"] = finite(verdict.same_within * 100);
+  out["smallest_visible_percent"] = finite(smallest_visible(comparison) * 100);
+  out["resolve"] = verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
+  return out;
+}
+
+Json CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return {};
+  const auto own = start_range(*measured_[i]), theirs = start_range(*measured_[*reference]);
+  return after_cost(*reference, i, {own.value - theirs.value, own.low - theirs.high, own.high - theirs.low});
+}
+
+// What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is
+// that of the starts from caches.
+std::optional<stats::Interval> CaseStatistics::built_ms(const store::Row& row) const {
+  const auto first = row.info.value("first_ever", Json());
+  const auto again = start_range(row);
+  if (!first.is_object() || !first.value("first_ever_ms", Json()).is_number()) return std::nullopt;
+  const double ever = first["first_ever_ms"].get<double>();
+  return stats::Interval{std::max(0.0, ever - again.value), std::max(0.0, ever - again.high),
+                         std::max(0.0, ever - again.low)};
+}
+
+Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return {};
+  const auto own = built_ms(*measured_[i]), theirs = built_ms(*measured_[*reference]);
+  if (!own || !theirs) return {};
+  return after_cost(*reference, i, {own->value - theirs->value, own->low - theirs->high, own->high - theirs->low});
+}
+
+// Iterations that pay for what level `i` costs more than the reference.
+Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const {
+  const auto comparison = compare(reference, i);
+  const auto found = stats::break_even(extra_ms, difference_ms(reference, i), direction(comparison));
+  return {{"iterations", finite(found.iterations.value)},
+          {"low", finite(found.iterations.low)},
+          {"high", finite(found.iterations.high)},
+          {"never", found.never}};
+}
+
+stats::Comparison CaseStatistics::aa(const store::Row& row) const {
+  const auto first = measure::medians({&row}, threads_, 0), second = measure::medians({&row}, threads_, 1);
+  stats::Blocks both(first.size());
+  for (std::size_t r = 0; r < first.size(); ++r)
+    for (std::size_t k = 0; k < first[r].size(); ++k) both[r].push_back({first[r][k][0], second[r][k][0]});
+  return stats::compare(stats::log_differences(both, 0, 1), sigma_);
+}
+
+}  // namespace strata::report

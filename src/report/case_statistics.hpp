@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the raw samples of a case say about its measured rows: each row's time, rows against each other, what a start
+// costs and after how many iterations it pays. Everything is computed from the blocks anew.
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stats/compare.hpp"
+#include "store/record.hpp"
+
+namespace strata::report {
+
+// Numbers of rows are places in `measured()`. Objects are those of docs/results_schema.md, null where nothing is known.
+class CaseStatistics {
+ public:
+  CaseStatistics(const store::Run& run, const store::Case& one);
+
+  const std::vector<const store::Row*>& measured() const { return measured_; }
+  std::optional<std::size_t> index_of(const std::string& name) const;
+  std::optional<std::size_t> reference() const { return reference_; }
+  // The best row of the reference's level; no row is tuned where the run was not.
+  std::optional<std::size_t> tuned_reference() const { return tuned_reference_; }
+  bool has_tuned() const { return !tuned_.empty(); }
+  bool is_tuned(std::size_t i) const { return std::find(tuned_.begin(), tuned_.end(), i) != tuned_.end(); }
+
+  int threads() const { return threads_; }
+  double sigma() const { return sigma_; }      // the process effect
+  double minimum() const { return minimum_; }  // smaller differences are never claimed
+  bool together() const { return together_; }  // levels took turns
+
+  double estimate_ms(std::size_t i) const { return joint_[i]; }
+  stats::Comparison compare(std::size_t reference, std::size_t level) const;
+  stats::Interval difference_ms(std::size_t reference, std::size_t level) const;
+  stats::Direction direction(const stats::Comparison& comparison) const;
+  double smallest_visible(const stats::Comparison& comparison) const;
+  // A row against itself, of a run with --aa.
+  stats::Comparison aa(const store::Row& row) const;
+  // Starts from caches only; the median of several.
+  stats::Interval start_range(const store::Row& row) const;
+
+  nlohmann::json ratio(std::optional<std::size_t> reference, std::size_t i) const;
+  nlohmann::json break_even(std::optional<std::size_t> reference, std::size_t i) const;
+  nlohmann::json break_even_once(std::optional<std::size_t> reference, std::size_t i) const;
+
+ private:
+  void find_tuned();
+  nlohmann::json resolve(const stats::Comparison& comparison) const;
+  nlohmann::json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
+  std::optional<stats::Interval> built_ms(const store::Row& row) const;
+
+  const store::Run& run_;
+  int threads_;
+  double sigma_, minimum_;
+  bool together_;
+  std::vector<const store::Row*> measured_;
+  std::optional<std::size_t> reference_, tuned_reference_;
+  std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned
+  stats::Blocks blocks_;
+  std::vector<double> joint_;
+};
+
+}  // namespace strata::report

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels for CUDA, compiled as loops in host memory: formulas, strides, rows and edges. Of what only a device
+// shows (launches, sums by several threads) nothing is tested here.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "kit_cuda/kernels/descent.hpp"
+#include "kit_cuda/kernels/dropout.hpp"
+#include "kit_cuda/kernels/elementwise.hpp"
+#include "kit_cuda/kernels/move.hpp"
+#include "kit_cuda/kernels/normalisation.hpp"
+#include "kit_cuda/kernels/pooling.hpp"
+#include "kit_cuda/kernels/reduction.hpp"
+#include "kit_cuda/kernels/softmax.hpp"
+
+namespace kit_cuda {
+namespace {
+
+using Floats = std::vector<float>;
+using Extents = std::vector<Index>;
+
+View plain(const Extents& extents) {
+  return row_major(extents.data(), static_cast<int>(extents.size()));
+}
+View last(const Extents& extents) {
+  return channels_last(extents.data(), static_cast<int>(extents.size()));
+}
+
+Floats random_floats(Index count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  Floats all(static_cast<std::size_t>(count));
+  for (auto& one : all) one = normal(engine);
+  return all;
+}
+
+Floats moved(const Floats& from, const View& as, const View& to) {
+  Floats result(from.size());
+  copy(nullptr, {from.data(), as}, {result.data(), to});
+  return result;
+}
+
+void expect_near(const Floats& got, const Floats& wanted, float within = 1e-5F) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], within) << "element " << i;
+}
+
+// The gradient of sum(weights run(x)) by differences, in float64 sums.
+Floats by_differences(const std::function<Floats(const Floats&)>& run, Floats x, const Floats& weights) {
+  Floats gradient;
+  constexpr float step = 1e-2F;
+  const auto score = [&] {
+    const Floats y = run(x);
+    return std::inner_product(y.begin(), y.end(), weights.begin(), 0.0);
+  };
+  for (auto& one : x) {
+    const float kept = one;
+    one = kept + step;
+    const double above = score();
+    one = kept - step;
+    gradient.push_back(static_cast<float>((above - score()) / (2 * step)));
+    one = kept;
+  }
+  return gradient;
+}
+
+TEST(KernelsForCuda, a_tensor_goes_to_channels_last_and_back) {
+  const Extents dims{2, 3, 4, 5};
+  const Floats x = random_floats(120, 1);
+  const Floats there = moved(x, plain(dims), last(dims));
+  EXPECT_EQ(there[1], x[20]);
+  EXPECT_EQ(moved(there, last(dims), plain(dims)), x);
+}
+
+TEST(KernelsForCuda, a_walk_joins_dimensions_that_lie_one_behind_the_other_in_all_tensors) {
+  const Extents dims{2, 3, 4, 5};
+  EXPECT_EQ(walk<2>({plain(dims), plain(dims)}).rank, 1);
+  EXPECT_EQ(walk<2>({last(dims), last(dims)}).rank, 1);
+  EXPECT_EQ(walk<2>({plain(dims), last(dims)}).rank, 3);
+  EXPECT_EQ(walk<2>({plain({3, 1, 1}), plain(dims)}).rank, 3);
+}
+
+TEST(KernelsForCuda, operands_are_broadcast_and_may_lie_otherwise_than_the_result) {
+  const Extents dims{2, 3, 2, 2};
+  const Floats x = random_floats(24, 2), y = random_floats(3, 3);
+  const Floats there = moved(x, plain(dims), last(dims));
+  Floats z(24);
+  combine(nullptr, {there.data(), last(dims)}, Binary::subtract, {y.data(), plain({3, 1, 1})}, 2,
+          {z.data(), plain(dims)}, {then_add({x.data(), plain(dims)}), then_apply(kit::relu())});
+  for (std::size_t i = 0; i < 24; ++i) EXPECT_FLOAT_EQ(z[i], std::max(0.0F, 2 * x[i] - 2 * y[i / 4 % 3]));
+}
+
+TEST(KernelsForCuda, derivatives_are_those_of_the_functions) {
+  const View view = plain({41});
+  Floats x(41), ones(41, 1.0F);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.23F * static_cast<float>(i) - 4.513F;
+  for (const Function f :
+       {kit::relu(0.1F), kit::clip(-1, 2), kit::hardswish(), kit::hardsigmoid(), kit::silu(), kit::sigmoid(),
+        kit::tangent(), kit::elu(0.7F), kit::gelu(), kit::gelu_tanh(), kit::absolute(), kit::line(3, 1)}) {
+    const auto run = [&](const Floats& at) {
+      Floats y(at.size());
+      apply(nullptr, {at.data(), view}, f, {y.data(), view});
+      return y;
+    };
+    Floats gradient(41), by_result(41);
+    const Floats y = run(x);
+    apply_backward(nullptr, {ones.data(), view}, {x.data(), view}, f, false, {gradient.data(), view});
+    expect_near(gradient, by_differences(run, x, ones), 2e-3F);
+    if (f.kind != Function::Kind::logistic && f.kind != Function::Kind::tanh && f.kind != Function::Kind::elu) continue;
+    apply_backward(nullptr, {ones.data(), view}, {y.data(), view}, f, true, {by_result.data(), view});
+    expect_near(by_result, gradient);
+  }
+}
+
+TEST(KernelsForCuda, NaN_is_handed_on_by_activations_pooling_and_maxima) {
+  const float nan = std::nanf("");
+  const Floats x{1, nan, 2, 3};
+  const View view = plain({1, 1, 2, 2}), one = plain({1, 1, 1, 1});
+  Floats y(4), most(1);
+  for (const Function f : {kit::relu(), kit::clip(0, 6), kit::hardswish(), kit::elu()}) {
+    apply(nullptr, {x.data(), view}, f, {y.data(), view});
+    EXPECT_TRUE(std::isnan(y[1]));
+  }
+  reduce(nullptr, {x.data(), view}, Reduction::largest, {most.data(), one});
+  EXPECT_TRUE(std::isnan(most[0]));
+  most[0] = 0;
+  max_pool<std::uint8_t>(nullptr, {x.data(), view}, {{2, 2}, {2, 2}, {1, 1}, {}}, {most.data(), one}, {});
+  EXPECT_TRUE(std::isnan(most[0]));
+}
+
+struct Statistics {
+  Floats mean = Floats(3), deviation = Floats(3);
+};
+
+Floats normalised(const Floats& x, const View& view, const Floats& scale, const Floats& shift, Statistics& kept) {
+  BatchNorm how{.x = {x.data(), view}, .scale = scale.data(), .shift = shift.data(), .epsilon = 1e-3};
+  Floats y(x.size());
+  how.mean = kept.mean.data();
+  how.deviation = kept.deviation.data();
+  how.y = {y.data(), view};
+  batch_norm(nullptr, how);
+  return y;
+}
+
+TEST(KernelsForCuda, batch_norm_has_the_gradients_of_differences_in_both_layouts) {
+  const Extents dims{2, 3, 2, 2};
+  const Floats x = random_floats(24, 4), g = random_floats(24, 5), scale{0.5F, 2, -1}, shift{1, 0, 3};
+  for (const View& view : {plain(dims), last(dims)}) {
+    Statistics kept;
+    normalised(x, view, scale, shift, kept);
+    Floats of_x(24), of_scale(3), of_shift(3), masked(24);
+    BatchNormBackward how{.gradient = {g.data(), view}, .x = {x.data(), view}};
+    how.mean = kept.mean.data();
+    how.deviation = kept.deviation.data();
+    how.scale = scale.data();
+    how.of_x = {of_x.data(), view};
+    how.masked = {masked.data(), view};
+    how.of_scale = of_scale.data();
+    how.of_shift = of_shift.data();
+    batch_norm_backward(nullptr, how);
+    Statistics other;
+    expect_near(of_x, by_differences([&](const Floats& at) { return normalised(at, view, scale, shift, other); }, x, g),
+                5e-3F);
+    expect_near(of_scale,
+                by_differences([&](const Floats& at) { return normalised(x, view, at, shift, other); }, scale, g),
+                1e-3F);
+    expect_near(of_shift,
+                by_differences([&](const Floats& at) { return normalised(x, view, scale, at, other); }, shift, g),
+                1e-3F);
+    EXPECT_EQ(masked, g);
+  }
+}
+
+TEST(KernelsForCuda, running_statistics_take_the_unbiased_variance_whoever_computed_the_batch_norm) {
+  const Floats x{1, 3, 5, 7}, old_mean{10}, old_variance{2};
+  const View view = plain({4, 1});
+  Floats mean(1), deviation(1), y(4), new_mean(1), new_variance(1);
+  BatchNorm how{.x = {x.data(), view}, .epsilon = 1e-5, .momentum = 0.25};
+  how.old_mean = old_mean.data();
+  how.old_variance = old_variance.data();
+  how.new_mean = new_mean.data();
+  how.new_variance = new_variance.data();
+  how.mean = mean.data();
+  how.deviation = deviation.data();
+  how.y = {y.data(), view};
+  batch_norm(nullptr, how);
+  EXPECT_FLOAT_EQ(new_mean[0], 0.75F * 10 + 0.25F * 4);
+  EXPECT_FLOAT_EQ(new_variance[0], 0.75F * 2 + 0.25F * 20 / 3);
+  new_mean = new_variance = {0};
+  run_statistics(nullptr, {mean.data(), deviation.data(), 1, 4, 1e-5, 0.25, old_mean.data(), old_variance.data(),
+                           new_mean.data(), new_variance.data()});
+  EXPECT_FLOAT_EQ(new_mean[0], 0.75F * 10 + 0.25F * 4);
+  EXPECT_NEAR(new_variance[0], 0.75F * 2 + 0.25F * 20 / 3, 1e-5);
+}
+
+TEST(KernelsForCuda, softmax_and_its_logarithm_have_the_gradients_of_differences_along_any_axis) {
+  const Extents dims{2, 3, 4};
+  const Floats x = random_floats(24, 6), g = random_floats(24, 7);
+  const View view = plain(dims);
+  for (int axis = 0; axis < 3; ++axis)
+    for (const bool logarithm : {false, true}) {
+      const auto run = [&](const Floats& at) {
+        Floats y(24);
+        softmax(nullptr, {at.data(), view}, axis, logarithm, {y.data(), view});
+        return y;
+      };
+      const Floats y = run(x);
+      Floats of_x(24);
+      softmax_backward(nullptr, {g.data(), view}, {y.data(), view}, axis, logarithm, {of_x.data(), view});
+      expect_near(of_x, by_differences(run, x, g), 1e-3F);
+    }
+}
+
+TEST(KernelsForCuda, the_likelihood_is_of_the_labels_and_a_label_that_is_no_class_is_told) {
+  const Floats scores{-1, -2, -3, -4, -5, -6};
+  const View view = plain({2, 3});
+  std::vector<std::int64_t> labels{2, 0};
+  Index fault = 0;
+  float loss = 0, count = 0;
+  likelihood(nullptr, {scores.data(), view}, labels.data(), &loss, &count, &fault);
+  EXPECT_FLOAT_EQ(loss, 3.5F);
+  EXPECT_FLOAT_EQ(count, 2);
+  EXPECT_EQ(fault, 0);
+  Floats to(6);
+  likelihood_backward(nullptr, nullptr, labels.data(), {to.data(), view});
+  EXPECT_EQ(to, (Floats{0, 0, -0.5F, -0.5F, 0, 0}));
+  labels[1] = 3;
+  likelihood(nullptr, {scores.data(), view}, labels.data(), &loss, &count, &fault);
+  EXPECT_EQ(fault, 2);
+}
+
+TEST(KernelsForCuda, sums_means_and_norms_are_over_any_dimensions) {
+  const Floats x = random_floats(24, 8);
+  const View view = last({2, 3, 2, 2});
+  Floats sums(2), mean(3), norm(1);
+  reduce(nullptr, {x.data(), view}, Reduction::sum, {sums.data(), plain({2, 1, 1, 1})});
+  reduce(nullptr, {x.data(), view}, Reduction::mean, {mean.data(), plain({1, 3, 1, 1})});
+  reduce(nullptr, {x.data(), view}, Reduction::norm, {norm.data(), plain({1, 1, 1, 1})});
+  double first = 0, of_channel = 0, squares = 0;
+  for (std::size_t i = 0; i < 24; ++i) {
+    first += i < 12 ? x[i] : 0;
+    of_channel += i % 3 == 1 ? x[i] : 0;
+    squares += static_cast<double>(x[i]) * x[i];
+  }
+  EXPECT_NEAR(sums[0], first, 1e-5);
+  EXPECT_NEAR(mean[1], of_channel / 8, 1e-5);
+  EXPECT_NEAR(norm[0], std::sqrt(squares), 1e-5);
+}
+
+Window window_of(Index kernel, Index stride, Index before, Index dilation = 1) {
+  return {{kernel, kernel}, {stride, stride}, {dilation, dilation}, {before, before}};
+}
+
+TEST(KernelsForCuda, gradients_of_maximum_pooling_go_where_the_maxima_were_by_either_index_and_layout) {
+  const Extents dims{2, 3, 7, 6}, out{2, 3, 4, 3};
+  const Floats x = random_floats(252, 9), g = random_floats(72, 10);
+  const Window window = window_of(3, 2, 1);
+  Floats first;
+  for (const bool channels : {false, true}) {
+    const View from = channels ? last(dims) : plain(dims), to = channels ? last(out) : plain(out);
+    const Floats here = moved(x, plain(dims), from), given = moved(g, plain(out), to);
+    Floats y(72), by_byte(252), by_place(252);
+    std::vector<std::uint8_t> bytes(72);
+    std::vector<std::int64_t> places(72);
+    max_pool<std::uint8_t>(nullptr, {here.data(), from}, window, {y.data(), to}, {bytes.data(), to});
+    max_pool<std::int64_t>(nullptr, {here.data(), from}, window, {y.data(), to}, {places.data(), to});
+    max_pool_backward<std::uint8_t>(nullptr, {given.data(), to}, {bytes.data(), to}, window, {by_byte.data(), from});
+    max_pool_backward<std::int64_t>(nullptr, {given.data(), to}, {places.data(), to}, window, {by_place.data(), from});
+    EXPECT_EQ(by_byte, by_place);
+    const Floats back = moved(by_byte, from, plain(dims));
+    if (first.empty()) first = back;
+    EXPECT_EQ(back, first);
+  }
+  const auto run = [&](const Floats& at) {
+    Floats y(72);
+    max_pool<std::uint8_t>(nullptr, {at.data(), plain(dims)}, window, {y.data(), plain(out)}, {});
+    return y;
+  };
+  // far from a tie the differences are exact; next to one they are between two gradients
+  const Floats wanted = by_differences(run, x, g);
+  int near = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) near += std::abs(first[i] - wanted[i]) < 1e-2F ? 1 : 0;
+  EXPECT_GT(near, 245);
+}
+
+TEST(KernelsForCuda, averages_over_windows_of_any_kind_have_the_gradients_of_differences) {
+  const Extents dims{1, 2, 7, 5};
+  struct Case {
+    Averaging how;
+    Extents out;
+  };
+  std::vector<Case> cases{{{window_of(3, 2, 1)}, {1, 2, 4, 3}},
+                          {{window_of(3, 2, 1), false, false}, {1, 2, 4, 3}},
+                          {{window_of(2, 2, 0), false, true}, {1, 2, 4, 3}},  // ceil_mode: the last one is cut
+                          {{window_of(2, 3, 1), false, true, 3}, {1, 2, 3, 2}},
+                          {{{}, true}, {1, 2, 3, 2}},
+                          {{{}, true}, {1, 2, 9, 7}},
+                          {{{}, true}, {1, 2, 1, 1}}};
+  const Floats x = random_floats(70, 11);
+  for (const auto& [how, out] : cases) {
+    const View to = plain(out);
+    const Floats g = random_floats(to.count(), 12);
+    const auto run = [&, &own = how](const Floats& at) {
+      Floats y(g.size());
+      average_pool(nullptr, {at.data(), plain(dims)}, own, {y.data(), to});
+      return y;
+    };
+    Floats of_x(70);
+    average_pool_backward(nullptr, {g.data(), to}, how, {of_x.data(), plain(dims)});
+    expect_near(of_x, by_differences(run, x, g), 1e-3F);
+  }
+}
+
+TEST(KernelsForCuda, an_average_counts_what_PyTorch_counts) {
+  const Floats x{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const View view = plain({1, 1, 3, 3}), to = plain({1, 1, 2, 2});
+  Floats y(4);
+  average_pool(nullptr, {x.data(), view}, {window_of(2, 2, 0)}, {y.data(), to});
+  EXPECT_EQ(y, (Floats{3, 4.5F, 7.5F, 9}));
+  average_pool(nullptr, {x.data(), view}, {window_of(2, 2, 1)}, {y.data(), to});
+  EXPECT_EQ(y, (Floats{0.25F, 1.25F, 2.75F, 7}));
+}
+
+TEST(KernelsForCuda, rolls_go_round_the_end_and_rows_are_looked_up_from_either_end) {
+  const Floats x{1, 2, 3, 4, 5, 6};
+  Floats y(6), rows(6);
+  const Index shifts[] = {1, -1};
+  roll(nullptr, {x.data(), plain({2, 3})}, shifts, {y.data(), plain({2, 3})});
+  EXPECT_EQ(y, (Floats{5, 6, 4, 2, 3, 1}));
+  std::vector<std::int64_t> wanted{-1, 0};
+  Index fault = 0;
+  look_up(nullptr, x.data(), 2, 3, wanted.data(), 2, rows.data(), &fault);
+  EXPECT_EQ(rows, (Floats{4, 5, 6, 1, 2, 3}));
+  EXPECT_EQ(fault, 0);
+  wanted[1] = 2;
+  look_up(nullptr, x.data(), 2, 3, wanted.data(), 2, rows.data(), &fault);
+  EXPECT_EQ(fault, 2);
+}
+
+TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off) {
+  constexpr Index count = 20000;
+  const View view = plain({count});
+  const Floats x(count, 1.0F);
+  Floats y(count), g(count);
+  std::vector<std::uint8_t> first(count), second(count);
+  DropoutState state;
+  const Dropout how{&state, 7, 0.25};
+  count_step(nullptr, &state);
+  dropout(nullptr, how, {x.data(), view}, {first.data(), view}, {y.data(), view});
+  const double kept = std::accumulate(first.begin(), first.end(), 0.0) / count;
+  EXPECT_NEAR(kept, 0.75, 0.01);
+  dropout_backward(nullptr, &state, {x.data(), view}, {first.data(), view}, 1 / 0.75F, {g.data(), view});
+  EXPECT_EQ(g, y);
+  count_step(nullptr, &state);
+  dropout(nullptr, how, {x.data(), view}, {second.data(), view}, {y.data(), view});
+  EXPECT_NE(first, second);
+  state.on = 0;
+  dropout(nullptr, how, {x.data(), view}, {second.data(), view}, {y.data(), view});
+  EXPECT_EQ(y, x);
+}
+
+TEST(KernelsForCuda, many_parameters_at_once_get_the_update_that_each_gets_alone) {
+  const Sgd sgd{0.1, 0.9, 0.2, 0.01, true};
+  for (const bool first : {true, false}) {
+    const Rates rates = rates_of(sgd, !first);
+    Floats w = random_floats(10000, 13), v(10000, first ? std::nanf("") : 0.5F), g = random_floats(10000, 14);
+    Floats together = w, velocity = v;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const double d = g[i] + 0.01 * w[i], before = first ? 0 : 0.9 * v[i], now = before + (first ? 1 : 0.8) * d;
+      w[i] = static_cast<float>(w[i] - 0.1 * (d + 0.9 * now));
+    }
+    std::vector<Piece> pieces;
+    add_pieces(pieces, together.data(), velocity.data(), g.data(), 10000);
+    EXPECT_EQ(pieces.size(), 2U);
+    Floats alone = together, own = velocity;
+    descend_all(nullptr, &rates, pieces.data(), 2);
+    descend(nullptr, rates, alone.data(), own.data(), g.data(), 10000);
+    EXPECT_EQ(alone, together);
+    EXPECT_EQ(own, velocity);
+    expect_near(alone, w);
+  }
+}
+
+TEST(KernelsForCuda, layer_norm_scales_each_row_to_its_own_mean_and_deviation) {
+  const Floats x = random_floats(12, 15), scale{1, 2, 3, 4}, shift{4, 3, 2, 1};
+  Floats y(12);
+  layer_norm(nullptr, x.data(), 3, 4, scale.data(), shift.data(), 1e-5, y.data());
+  double mean = 0, squares = 0;
+  for (std::size_t i = 4; i < 8; ++i) mean += x[i] / 4.0;
+  for (std::size_t i = 4; i < 8; ++i) squares += (x[i] - mean) * (x[i] - mean) / 4;
+  for (std::size_t i = 4; i < 8; ++i)
+    EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(squares + 1e-5) * scale[i - 4] + shift[i - 4], 1e-5);
+}
+
+}  // namespace
+}  // namespace kit_cuda
