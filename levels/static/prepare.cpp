@@ -64,7 +64,7 @@ strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bun
 
 // Writes the program's code into `folder` and compiles it to `library`.
 strata::Result<void> make(const strata::Result<strata::compiler::Program>& program, const fs::path& bundle,
-                          const fs::path& folder, const fs::path& library, bool tf32) {
+                          const fs::path& folder, const fs::path& library) {
   if (!program) return tl::unexpected(program.error());
   std::error_code error;
   fs::remove_all(folder, error);
@@ -72,7 +72,6 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
   strata::generate::Options options;
   options.sources = STRATA_GENERATE_SOURCES;
   options.weights_and_reference = false;
-  options.tf32 = tf32;
   if (auto done = strata::generate::generate_into(folder, *program, bundle, options); !done) return done;
   strata::say_progress("compiling the program");
   return strata::static_program::compile_program(folder, program->target, library);
@@ -81,16 +80,15 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
   const auto wanted = case_of(bundle);
   const auto target = target_of(wanted);
-  const bool tf32 = wanted.value("maths", "fp32") == "tf32";
   const auto kernels = kernels_of_variant(bundle, cache);
   if (!kernels) return tl::unexpected(kernels.error());
   strata::say_progress("compiling the graph");
   const auto program = strata::generate::program_of(bundle, *kernels, target);
-  if (auto done = make(program, bundle, cache / "program", cache / "network.so", tf32); !done) return done;
+  if (auto done = make(program, bundle, cache / "program", cache / "network.so"); !done) return done;
   if (program->graph.mode == strata::graph::Mode::infer) return {};
   strata::say_progress("compiling the graph in eval mode");
   return make(strata::generate::evaluation_program_of(bundle, target), bundle, cache / "evaluation",
-              cache / "evaluation.so", tf32);
+              cache / "evaluation.so");
 }
 
 }  // namespace

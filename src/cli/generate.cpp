@@ -41,6 +41,16 @@ struct Source {
   compiler::Kernels kernels;  // as measured; empty: by the rules
 };
 
+Result<void> check_maths(const Arguments& a) {
+  std::vector<std::string> known{"fp32"};
+  if (a.target == "cuda") known.emplace_back("tf32");
+  if (a.target != "libtorch" && !a.train) known.emplace_back("bf16");
+  if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
+  return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
+                          fmt::join(known, ", ")),
+              "", Exit::usage);
+}
+
 Result<nlohmann::json> spec_of(const Arguments& a) {
   const auto targets = generate::targets();
   if (std::find(targets.begin(), targets.end(), a.target) == targets.end()) {
@@ -49,10 +59,7 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
                             near ? fmt::format(" (did you mean {}?)", *near) : ""),
                 "", Exit::usage);
   }
-  if (a.options.maths != "fp32" && (a.target != "cuda" || a.options.maths != "tf32"))
-    return fail(fmt::format("--maths {}: --target {} has {}", a.options.maths, a.target,
-                            a.target == "cuda" ? "fp32 and tf32" : "fp32 alone"),
-                "", Exit::usage);
+  if (auto known = check_maths(a); !known) return tl::unexpected(known.error());
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
                 Exit::usage);
@@ -70,7 +77,8 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
   auto options = a.options;
   if (a.train) options.mode = "train";
-  if (a.options.maths == "tf32") options.device = "cuda";  // what eager's runs are off in that mode is known there
+  // what eager's runs are off in the mode is known where they are made
+  if (a.target == "cuda" && a.options.maths != "fp32") options.device = "cuda";
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
@@ -156,7 +164,6 @@ Result<std::string> write_files(const Arguments& a, const Source& source, const 
   generate::Options options;
   options.sources = place.root / "src" / "generate";
   options.onednn = own_onednn(place);
-  options.tf32 = a.options.maths == "tf32";
   if (cuda) propose_cudnn(options, place);
   if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
     return tl::unexpected(done.error());
@@ -216,7 +223,10 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
   verb->add_option("--target", a->target,
                    "the library that the program calls: onednn, cuda (cuDNN and cuBLAS), libtorch");
-  verb->add_option("--maths", o.maths, "of --target cuda: fp32, or tf32, which needs a GPU here to know its errors");
+  verb->add_option("--maths", o.maths,
+                   "fp32; bf16: bfloat16 with sums in float32; tf32: of --target cuda. For cuda all but fp32 need a "
+                   "GPU here, to know "
+                   "what eager's errors are in the mode");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");

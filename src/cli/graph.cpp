@@ -26,7 +26,7 @@ namespace {
 struct Arguments {
   plan::Options options;
   std::optional<int> batch;
-  std::string format = "text", python, dump_after, target = "onednn", budget;
+  std::string format = "text", python, dump_after, target = "onednn", budget, maths = "fp32";
   std::int64_t block = compiler::native_block();
   bool backward = false;
 };
@@ -36,6 +36,12 @@ Result<void> check_dump(const Arguments& a) {
     return fail("--memory-budget: only the program of a training step is made to fit one",
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
   if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
+  if (a.maths != "fp32" && (a.maths != "bf16" || a.backward || a.dump_after.empty()))
+    return fail(fmt::format("--maths {}: {}", a.maths,
+                            a.maths != "bf16" ? "allowed are fp32 and bf16"
+                            : a.backward      ? "a training step is in fp32"
+                                              : "the captured graph is the same in all; the program is not"),
+                a.dump_after.empty() ? "add --dump-after PASS" : "", Exit::usage);
   if (a.dump_after.empty()) return {};
   if (a.format == "dot")
     return fail("--dump-after with --format dot: a program is shown as text or json", "", Exit::usage);
@@ -126,7 +132,8 @@ int show_graph(const Arguments& a) {
                                    a.dump_after,
                                    {},
                                    a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
-                                   *parse_memory_budget(a.budget)};
+                                   *parse_memory_budget(a.budget),
+                                   generate::type_of_maths(a.maths)};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   if (a.format == "json")
@@ -163,6 +170,7 @@ void add_graph(CLI::App& app, int& exit_code) {
                    "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
   verb->add_option("--target", a->target,
                    "with --dump-after: what it is made for, onednn (a processor) or cuda (a GPU)");
+  verb->add_option("--maths", a->maths, "with --dump-after: the program's precision, fp32 or bf16");
   verb->add_option("--memory-budget", a->budget,
                    "with --dump-after, of a training step: as in generate; from the pass `recompute` on");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");

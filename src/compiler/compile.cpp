@@ -46,9 +46,14 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
   if (!options.stop_after.empty())
     if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
   if (!program) return program;
+  const bool trains = program->graph.mode == graph::Mode::train;
+  if (options.type != graph::Type::float32 && (options.type != graph::Type::bfloat16 || trains))
+    return fail(fmt::format("{} in {}", trains ? "a training step" : "a program", graph::name_of(options.type)),
+                "training is in float32, inference in float32 or bfloat16", Exit::usage);
   program->wanted = options.kernels;
   program->target = options.target;
   program->budget = options.budget;
+  program->type = options.type;
   std::string last = "lower";
   for (const auto& pass : passes()) {
     if (options.stop_after == last) break;

@@ -20,10 +20,11 @@ struct Options {
   Kernels kernels = {};     // those to prefer, as measured; the rules of kernels.hpp decide for other steps
   Target target = Target::cpu;
   std::optional<MemoryBudget> budget = {};  // of a training step
+  graph::Type type = graph::Type::float32;  // float32, or bfloat16 for inference
 };
 
 // The program is verified, and has offsets wherever it stops. Errors: an unknown pass (all are listed); what lower()
-// and the passes say, with the node and its place in the model.
+// and the passes say, with the node and its place in the model; another type than Options allows.
 Result<Program> compile(graph::Graph graph, const Options& options = {});
 // A training step (training.hpp).
 Result<Program> compile(graph::TrainingGraph training, const Options& options = {});

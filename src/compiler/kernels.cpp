@@ -110,6 +110,7 @@ bool can_run(const Program& program, const Step& step, Kernel kernel) {
   // in training weights lie as the library's gradients of them do; Winograd's alone are packed from there in every step
   if (program.graph.mode == graph::Mode::train && kernel != Kernel::winograd) return false;
   const int source = source_of(step);
+  if (program.value(source).type != graph::Type::float32) return false;
   if (step.view || step.when != When::run || !is_blocked(program, source) ||
       !is_countable(program.value(source).shape) || !has_given_weights(program, step) || !fuses_posts(program, step))
     return false;

@@ -58,6 +58,27 @@ bool is_convolution(const Step& step) {
 bool is_linear(const Step& step) {
   return among(step, {"linear"});
 }
+
+bool is_average_pool(const Step& step) {
+  return among(step, {"avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+                      "adaptive_avg_pool3d", "strata.avg_pool_backward", "strata.adaptive_avg_pool_backward"});
+}
+
+bool windows_are_alike(const Program& program, const Step& pool) {
+  const auto& node = pool.node;
+  const auto name = node.operation();
+  if (name.find("adaptive") == std::string::npos) {
+    if (node.find("divisor_override") != nullptr && !node.is_null("divisor_override")) return false;
+    return !node.flag("count_include_pad") || !node.flag("ceil_mode");
+  }
+  const auto *large = &program.value(operands_of(pool).front()).shape,
+             *small = &program.value(node.outputs.front()).shape;
+  if (name.starts_with("strata.")) std::swap(large, small);
+  for (std::size_t d = 2; d < small->size(); ++d)
+    if ((*small)[d] <= 0 || (*large)[d] % (*small)[d] != 0) return false;
+  return true;
+}
+
 bool is_input_gradient(const Step& step) {
   return among(step, {"strata.convolution_backward_data"});
 }

@@ -22,6 +22,10 @@ bool takes_post(const Step& step, const Post& post);
 // Convolutions and linear layers: where the result is accumulated, so that a sum may be their first post.
 bool is_convolution(const Step& step);
 bool is_linear(const Step& step);
+// Means over windows of images, or their gradients; and whether a library's call describes the windows: all of one
+// size, divided by the places inside the image, or by all of them if none lies beyond the padding.
+bool is_average_pool(const Step& step);
+bool windows_are_alike(const Program& program, const Step& pool);
 // The gradient of a convolution's input: a convolution of the result's gradient with the weight's taps in reverse.
 bool is_input_gradient(const Step& step);
 

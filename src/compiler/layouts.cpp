@@ -25,6 +25,7 @@ class Rules {
     if (step_.view) return has_layouts(first()) || has_layouts(out) ? view() : plain;
     if (name == "permute") return permute();
     if (!has_layouts(first())) return plain;
+    if (name == "strata.cast") return anything();
     if (name == "conv2d") return convolution();
     if (name == "mean") return mean();
     if (name == "cat") return joined();
@@ -35,9 +36,7 @@ class Rules {
     if (name == "max_pool2d" || name == "strata.max_pool_train" || name == "strata.max_pool_backward" ||
         name == "strata.dropout_train" || name == "strata.dropout_backward")
       return alike(true);
-    if ((name == "avg_pool2d" || name == "strata.avg_pool_backward") && has_librarys_average()) return alike(true);
-    if (name == "adaptive_avg_pool2d" && even_windows(first().shape, out.shape)) return alike(true);
-    if (name == "strata.adaptive_avg_pool_backward" && even_windows(out.shape, first().shape)) return alike(true);
+    if (is_average_pool(step_) && windows_are_alike(p_, step_)) return alike(true);
     if (is_elementwise(step_)) return elementwise();
     return plain;
   }
@@ -52,6 +51,14 @@ class Rules {
     Options found;
     for (const auto layout : all_layouts)
       if (blocks || layout != Layout::blocked) found.push_back({layout, layout});
+    return found;
+  }
+
+  // A conversion moves all elements, to wherever they shall lie.
+  static Options anything() {
+    Options found;
+    for (const auto in : all_layouts)
+      for (const auto out : all_layouts) found.push_back({in, out});
     return found;
   }
 
@@ -85,16 +92,6 @@ class Rules {
     auto found = blocks_of(in, out);
     if (reads_plain(in)) found.front().plain_argument = "source";
     return found;
-  }
-
-  static bool even_windows(const graph::Shape& in, const graph::Shape& out) {
-    return out[2] > 0 && out[3] > 0 && in[2] % out[2] == 0 && in[3] % out[3] == 0;
-  }
-
-  // The library divides by the places of a window inside the image, or by all of them if none lies beyond the padding.
-  bool has_librarys_average() const {
-    if (node_.find("divisor_override") != nullptr && !node_.is_null("divisor_override")) return false;
-    return !node_.flag("count_include_pad") || !node_.flag("ceil_mode");
   }
 
   // Over both axes of an image: a global average pooling, with or without the axes of one pixel left.

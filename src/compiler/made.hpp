@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps that passes make, and how they make them. Operations, with their arguments as a node's:
 //   strata.copy(self)                      the same elements in a storage of its own
+//   strata.cast(self)                      the same elements, rounded to the type of the result; in any layout
 //   strata.reorder(self)                   the same elements in the layout of the result's place
 //   strata.scale_weight(weight, gamma, var, eps), strata.shift_bias(bias, mean, gamma, var, beta, eps), both at load
 //   strata.scale_shift(self, scale, shift) self * scale[c] + shift[c], c along dimension 1

@@ -17,6 +17,8 @@ std::span<const Pass> passes() {
        "along the product that is its gradient.",
        fuse_gradients},
       {"remove_dead", "Steps whose results nobody needs are taken out.", remove_dead},
+      {"lower_precision", "What the library computes in bfloat16 reads and writes that, where the program asks for it.",
+       lower_precision},
       {"propagate_layouts", "Every value gets the layout with which the fewest bytes are reordered.",
        propagate_layouts},
       {"choose_kernels", "Convolutions that a kernel of strata's own computes faster than the library are given to it.",

@@ -17,8 +17,12 @@ std::string_view name_of(Kernel kernel) {
   return std::array{"library", "winograd", "direct"}[static_cast<std::size_t>(kernel)];
 }
 
+bool is_computed_with(graph::Type type) {
+  return type == graph::Type::float32 || type == graph::Type::bfloat16;
+}
+
 bool has_layouts(const graph::Value& value) {
-  return value.shape.size() == 4 && value.type == graph::Type::float32;
+  return value.shape.size() == 4 && is_computed_with(value.type);
 }
 
 std::optional<std::int64_t> bytes_in(const graph::Value& value, Layout layout, std::int64_t block) {

@@ -86,8 +86,9 @@ struct Program {
   std::vector<Step> steps;  // in the order in which they run; those of `load` first
   std::vector<Place> places;  // by value
   Target target = Target::cpu;
-  std::int64_t block = 16;  // channels in a block of Layout::blocked: 16 for AVX-512, else 8
-  Kernels wanted;           // go before the rules of kernels.hpp, for steps that they can run
+  graph::Type type = graph::Type::float32;  // of what the library's layers read and write; or bfloat16, in inference
+  std::int64_t block = 16;                  // channels in a block of Layout::blocked: 16 for AVX-512, else 8
+  Kernels wanted;                           // go before the rules of kernels.hpp, for steps that they can run
   std::optional<MemoryBudget> budget;
   std::int64_t arena_bytes = 0;
   std::int64_t least_arena_bytes = 0;  // the largest sum of what must be kept at any one step: no plan can be smaller
@@ -99,7 +100,9 @@ struct Program {
   bool same_storage(int a, int b) const { return place(a).storage == place(b).storage; }
 };
 
-// A float32 tensor of four dimensions: only these may lie in another layout than plain.
+// float32 or bfloat16.
+bool is_computed_with(graph::Type type);
+// A float32 or bfloat16 tensor of four dimensions: only these may lie in another layout than plain.
 bool has_layouts(const graph::Value& value);
 // Bytes with padding; nullopt: more than 64 bits can count, or the value cannot lie so.
 std::optional<std::int64_t> bytes_in(const graph::Value& value, Layout layout, std::int64_t block);

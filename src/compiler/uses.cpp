@@ -58,7 +58,7 @@ Result<void> settle(Program& program) {
     if (!bytes)
       return fail(
           fmt::format("value '{}' {} cannot lie {}: its bytes are more than 64 bits can count, or it is no "
-                      "float32 tensor of four dimensions",
+                      "float32 or bfloat16 tensor of four dimensions",
                       value.name, graph::to_string(value.shape), name_of(place.layout)));
     place = Place{Place::In::none, place.layout, *bytes, static_cast<int>(v), -1};
   }

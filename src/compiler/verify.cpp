@@ -113,6 +113,7 @@ class Verifier {
            "{} reads '{}', which was written in the order of another layout", where(step), name(bound));
     }
     if (step.view) return view(step, operands.front());
+    types(step, operands);
     need(can_run(p_, step, step.kernel), "{} is given to the kernel {}, which cannot compute it", where(step),
          name_of(step.kernel));
     std::set<int> written;
@@ -138,6 +139,20 @@ class Verifier {
       for (const auto& one : *list)
         if (one.name == name) return storage(one.value);
     throw Breach{fmt::format("an update of '{}', which is no weight", name)};
+  }
+
+  // What a run computes is read and written in one type, but for conversions.
+  void types(const Step& step, const std::vector<int>& operands) const {
+    if (step.when == When::load || step.node.operation() == "strata.cast") return;
+    const auto wanted = p_.value(step.node.outputs.front()).type;
+    for (const auto* list : {&operands, &step.node.outputs})
+      for (const int value : *list) {
+        const auto type = p_.value(value).type;
+        need(type == wanted || !is_computed_with(type) || !is_computed_with(wanted) ||
+                 p_.place(value).in == Place::In::weights,
+             "{} takes '{}' in {} to a result in {}", where(step), name(value), graph::name_of(type),
+             graph::name_of(wanted));
+      }
   }
 
   // A post is read in the layout of the result; weights and what has no elements lie in any.

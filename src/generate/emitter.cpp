@@ -100,7 +100,8 @@ std::vector<std::string> ValueNames::plan() const {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const auto& place = program_.places[i];
     const auto& value = program_.graph.values[i];
-    if ((place.in != Place::In::arena && place.in != Place::In::caller) || value.type != graph::Type::float32) continue;
+    if ((place.in != Place::In::arena && place.in != Place::In::caller) || !compiler::is_computed_with(value.type))
+      continue;
     if (value.shape == graph::Shape{0}) continue;  // what a step of training changes
     const auto layout =
         place.layout == compiler::Layout::plain ? "" : ", " + layout_literal(place.layout, program_.block);
@@ -115,6 +116,7 @@ std::vector<std::string> ValueNames::plan() const {
     } else {
       continue;
     }
+    if (value.type == graph::Type::bfloat16) where = fmt::format("bfloat16({})", where);
     lines.push_back(
         fmt::format("inline constexpr Tensor {} = {};  // {} bytes", names_[i], where, grouped(place.bytes)));
   }
@@ -145,8 +147,8 @@ std::int64_t Emitter::dimension(std::string_view argument, std::size_t rank) con
 
 std::string Emitter::tensor(int value) const {
   const auto& described = program_.value(value);
-  if (described.type != graph::Type::float32)
-    throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in float32", described.name,
+  if (!compiler::is_computed_with(described.type))
+    throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in floating point", described.name,
                                   graph::name_of(described.type)));
   const std::size_t most = program_.target == compiler::Target::cuda ? 6 : 8;
   if (described.shape.size() > most)
@@ -159,7 +161,7 @@ std::string Emitter::weight(int value) const {
   if (!names_.is_weight(value))
     throw Unsupported(
         fmt::format("'{}' where a weight is needed: it is computed in every run", program_.value(value).name));
-  static_cast<void>(tensor(value));  // float32
+  static_cast<void>(tensor(value));  // of a type and rank that are known
   return names_.weight(value);
 }
 

@@ -68,7 +68,7 @@ class Emitter {
   // A dimension, counted from the front.
   std::int64_t dimension(std::string_view argument, std::size_t rank) const;
 
-  // A value as an operand of a run, or as the result; in its own layout. Throws for one that is not float32.
+  // A value as an operand of a run, or as the result; in its own layout. Throws for one of integers.
   std::string tensor(int value) const;
   std::string result(std::size_t i = 0) const { return tensor(output(i)); }
   // A value as a weight that the program may store as it likes.

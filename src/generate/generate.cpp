@@ -108,7 +108,8 @@ std::string plan_hpp(const Subject& subject) {
       program.arena_bytes, program.least_arena_bytes, parameters_of(program));
   text +=
       "// Each tensor by its name in the captured graph: its place in bytes, its shape. Tensors whose lives do not "
-      "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::input, kit::output, kit::Layout, kit::Tensor;\n\n";
+      "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::bfloat16, kit::input, kit::output, kit::Layout, "
+      "kit::Tensor;\n\n";
   for (const auto& line : subject.names.plan()) text += line + "\n";
   text += "\n}  // namespace v\n\n";
   for (const auto& stage : subject.stages) text += fmt::format("void {}(kit::Program& p);\n", stage.name);
@@ -116,10 +117,15 @@ std::string plan_hpp(const Subject& subject) {
   return text;
 }
 
-std::string program_cpp(const Subject& subject, bool tf32) {
+std::string maths_of(const Json& info) {
+  return info.contains("case") && info["case"].is_object() ? info["case"].value("maths", "fp32") : "fp32";
+}
+
+std::string program_cpp(const Subject& subject) {
   std::string text = head(subject, "The stages in the order in which they run.");
   text += fmt::format("#include \"plan.hpp\"\n\nnamespace {} {{\n\nvoid build(kit::Program& p) {{\n", subject.space);
-  if (tf32) text += "  p.allow_tf32();\n";
+  if (maths_of(subject.info) == "tf32") text += "  p.allow_tf32();\n";
+  if (subject.program.type == graph::Type::bfloat16) text += "  p.need_bfloat16();\n";
   const bool trains = is_training(subject.program);
   auto phase = compiler::Phase::forward;
   for (const auto& stage : subject.stages) {
@@ -312,7 +318,7 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
   Files files;
   if (auto done = add_fixed(files, subject, options); !done) return tl::unexpected(done.error());
   files["plan.hpp"] = plan_hpp(subject);
-  files["program.cpp"] = program_cpp(subject, options.tf32);
+  files["program.cpp"] = program_cpp(subject);
   for (std::size_t i = 0; i < subject.stages.size(); ++i)
     files[fmt::format("stages/{:02}_{}.cpp", i + 1, subject.stages[i].name)] =
         stage_cpp(subject, subject.stages[i], (*statements)[i]);
@@ -328,7 +334,9 @@ Result<void> generate_into(const fs::path& folder, const compiler::Program& prog
   if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
   if (auto done = copy_weights(bundle, folder); !done) return done;
   if (is_training(program)) return write_training_reference(folder / "reference.safetensors", program.graph, bundle);
-  return write_reference(folder / "reference.safetensors", program.graph, bundle);
+  const auto info = read_info(bundle);
+  if (!info) return tl::unexpected(info.error());
+  return write_reference(folder / "reference.safetensors", program.graph, bundle, maths_of(*info));
 }
 
 }  // namespace strata::generate

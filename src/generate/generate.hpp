@@ -19,7 +19,6 @@ struct Options {
   std::filesystem::path onednn;                 // proposed to the folder's CMakeLists.txt; may be empty
   std::filesystem::path cudnn, cudnn_frontend;  // likewise
   bool weights_and_reference = true;            // false: code alone
-  bool tf32 = false;           // of a program for CUDA: convolutions and products may round their operands
   bool steps_by_node = false;  // Program::step gets the names of the graph's nodes in place of the layers'
 };
 
@@ -29,7 +28,8 @@ std::vector<std::string> targets();
 // A file by its path in the folder.
 using Files = std::map<std::string, std::string>;
 
-// All files of text. `bundle`: the folder that the program was captured into (docs/bundle.md). Errors: operations that
+// All files of text. `bundle`: the folder that the program was captured into (docs/bundle.md), in the maths mode of
+// its case. Errors: operations that
 // the target lacks, with their places; a file of strata's own that cannot be read.
 Result<Files> generate(const compiler::Program& program, const std::filesystem::path& bundle, const Options& options);
 

@@ -49,7 +49,7 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
       return tl::unexpected(done.error());
   }
   for (const auto& done : {copy_constants(bundle, folder), copy_weights(bundle, folder),
-                           write_reference(folder / "reference.safetensors", *graph, bundle)})
+                           write_reference(folder / "reference.safetensors", *graph, bundle, "fp32")})
     if (!done) return tl::unexpected(done.error());
   return graph->nodes.size();
 }

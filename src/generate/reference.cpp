@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "common/safetensors.hpp"
 
@@ -15,7 +16,11 @@ namespace strata::generate {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double strict = 8, least_envelope = 8 * 0x1p-24, gradient_floor = 0.01;  // as src/proof has them
+// as src/proof has them
+constexpr double strict = 8, least_envelope = 8 * 0x1p-24, gradient_floor = 0.01;
+double least_envelope_in(std::string_view maths) {
+  return maths == "bf16" ? 0x1p-9 : maths == "tf32" ? 0x1p-11 : least_envelope;
+}
 
 double relative_error(const TensorView& actual, const std::vector<double>& wanted) {
   const auto got = to_doubles(actual);
@@ -32,8 +37,8 @@ tl::unexpected<Error> lacks(const SafeTensors& file, const std::string& name) {
 }
 
 // The largest error of the legitimate runs of input 0.
-double envelope(const SafeTensors& runs, const std::string& output, const std::vector<double>& wanted) {
-  double worst = least_envelope;
+double envelope(const SafeTensors& runs, const std::string& output, const std::vector<double>& wanted, double least) {
+  double worst = least;
   for (const auto& name : runs.names()) {
     const auto slash = name.find('/');
     if (slash == std::string::npos || name.substr(slash) != "/0/" + output) continue;
@@ -73,12 +78,14 @@ class Kept {
 
 }  // namespace
 
-Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle) {
+Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
+                             const std::string& maths) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors");
   if (!inputs) return tl::unexpected(inputs.error());
   const auto reference = SafeTensors::open(bundle / "reference" / "timed.safetensors");
   if (!reference) return tl::unexpected(reference.error());
-  const auto runs = SafeTensors::open(bundle / "reference" / "timed.envelope.safetensors");
+  const auto mode = maths == "fp32" ? "" : "." + maths;
+  const auto runs = SafeTensors::open(bundle / "reference" / fmt::format("timed{}.envelope.safetensors", mode));
   if (!runs) return tl::unexpected(runs.error());
   Tensors tensors;
   if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
@@ -88,7 +95,7 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
     if (found == nullptr) return lacks(*reference, "f64/0/" + one.name);
     const auto wanted = to_doubles(*found);
     kept.add(tensors, "output/" + one.name, wanted, found->shape);
-    kept.add(tensors, "bound/" + one.name, {strict * envelope(*runs, one.name, wanted)}, {});
+    kept.add(tensors, "bound/" + one.name, {strict * envelope(*runs, one.name, wanted, least_envelope_in(maths))}, {});
   }
   return write_safetensors(file, tensors);
 }

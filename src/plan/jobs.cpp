@@ -47,6 +47,9 @@ Result<level::Level> variant_of(const level::Found& found, const std::string& id
     if (variant.name == name) return level::as_variant(level, variant);
     known.push_back(variant.name);
   }
+  if (has({"tf32", "bf16", "amp-bf16"}, name))
+    return fail(fmt::format("--levels {}@{}: {} is a maths mode, of a case and not of one level", id, name, name),
+                fmt::format("use --maths {}, or --maths fp32,{} for both side by side", name, name), Exit::usage);
   const auto near = nearest(name, known);
   return fail(known.empty()
                   ? fmt::format("--levels {}@{}: {} has no variants", id, name, id)

@@ -254,6 +254,7 @@ def workers_of(strata) -> list[str]:
     (["compar", "resnet50"], ["unknown verb", "compare"]),
     (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
     (["compare", MODEL, "--levels", "one@fast"], ["one has no variants"]),
+    (["compare", MODEL, "--levels", "one@bf16"], ["bf16 is a maths mode", "--maths fp32,bf16"]),
     (["compare", MODEL, "--batch", "many"], ["--batch many"]),
     (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
     (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),

@@ -132,7 +132,7 @@ def build_with_kit(folder: Path, built: Path) -> Path:
     flags = dict(line.split(" = ", 1) for line in (built / "build" / "CMakeFiles" / "model.dir" / "flags.make").read_text().splitlines() if " = " in line)
     library = next(line.split("=", 1)[1] for line in (built / "build" / "CMakeCache.txt").read_text().splitlines() if line.startswith("DNNL_LIBRARY:"))
     words = shlex.split(" ".join(flags[f"CXX_{key}"] for key in ("DEFINES", "INCLUDES", "FLAGS")))
-    (folder / "all.cpp").write_text("".join(f'#include "{path.relative_to(folder)}"\n' for path in [*sorted(folder.glob("[mpt]*.cpp")), *sorted((folder / "stages").iterdir())]))
+    (folder / "all.cpp").write_text("".join(f'#include "{path.relative_to(folder)}"\n' for path in [*sorted(folder.glob("[impt]*.cpp")), *sorted((folder / "stages").iterdir())]))
     command = ["c++", f"-I{folder}", *words, f'-DNETWORK_FOLDER="{folder}"', folder / "all.cpp", *(built / "build" / "CMakeFiles" / "model.dir" / "kit").glob("*.o"), library, f"-Wl,-rpath,{Path(library).parent}", "-o", folder / "network"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -167,6 +167,21 @@ def test_a_training_step_under_its_least_memory_budget_trains_to_the_same_bytes(
 def test_a_training_program_refuses_words_that_it_does_not_know(trainer, words):
     done = subprocess.run([trainer / "build" / "network", *words], capture_output=True, text=True)
     assert done.returncode == 2 and "--check | --steps N" in done.stderr
+
+
+def test_a_program_in_bfloat16_is_within_the_errors_of_eager_in_that_mode_or_says_that_the_processor_has_none(place, program, tmp_path):
+    done = place.run("generate", "mnist_convnet", "-o", str(tmp_path / "half"), "--threads", "1", "--maths", "bf16")
+    assert done.returncode == 0, done.stderr
+    network = build_with_kit(tmp_path / "half", program)
+    checked = subprocess.run([network, "--check", "--threads", "1"], capture_output=True, text=True)
+    if "avx512bw" not in Path("/proc/cpuinfo").read_text():
+        assert checked.returncode == 1 and "no bfloat16 on this processor" in checked.stderr
+        return
+    assert checked.returncode == 0 and "equal" in checked.stdout, checked.stdout + checked.stderr
+    off, allowed = (float(number) for number in re.search(r"output: error (\S+) against the float64 reference, allowed (\S+):", checked.stdout).groups())
+    assert 2**-13 < off <= allowed < 0.5  # in float32 it is off by less than 2^-20
+    weights = [int(re.search(r"weights (\d+)", subprocess.run([one, "--check", "--threads", "1"], capture_output=True, text=True).stdout)[1]) for one in (network, program / "build" / "network")]
+    assert weights[0] < 0.6 * weights[1]
 
 
 def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(place, tmp_path):
@@ -216,7 +231,7 @@ def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--maths", "tf32"], "--target onednn has fp32 alone"), (["--target", "cuda", "--maths", "bf16"], "has fp32 and tf32"),
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--maths", "tf32"], "--target onednn has fp32, bf16"), (["--target", "cuda", "--maths", "amp-bf16"], "has fp32, tf32, bf16"), (["--target", "libtorch", "--maths", "bf16"], "has fp32"), (["--train", "--maths", "bf16"], "--target onednn --train has fp32"),
                                                  (["--target", "cuda", "--tune"], "no kernels to choose from"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
                                                  (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["--memory-budget", "1MB"], "add --train"), (["--train", "--memory-budget", "2XB"], "unknown unit 'XB'"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])

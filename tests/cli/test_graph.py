@@ -114,6 +114,14 @@ def test_dumps_the_program_after_a_pass(place):
     assert "after plan_memory: " in planned.stdout and "above the least possible" in planned.stdout and re.search(r"conv2d \+ (add|ad\.\.\.)", planned.stdout)  # cut at the terminal's width
 
 
+def test_dumps_a_program_in_bfloat16(place):
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory", "--maths", "bf16", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    steps = [step for step in json.loads(done.stdout)["steps"] if step["when"] == "run"]
+    types = {(step["operation"], output["dtype"]) for step in steps for output in step["outputs"]}
+    assert ("conv2d", "bfloat16") in types and ("conv2d", "float32") not in types and {("strata.cast", "bfloat16"), ("strata.cast", "float32")} <= types
+
+
 def test_dumps_the_program_of_a_training_step(place):
     done = place.run("graph", RESIDUAL, "--threads", "1", "--mode", "train", "--backward", "--dump-after", "fuse_gradients", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -140,6 +148,9 @@ def test_dumps_a_training_step_that_fits_a_memory_budget(place):
     (("--dump-after", "fold_batchnorm"), "--dump-after: there is no pass 'fold_batchnorm'; passes, in their order: lower, fold_constants, fold_batch_norm, "),
     (("--dump-after", "lower", "--format", "dot"), "--dump-after with --format dot: a program is shown as text or json"),
     (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference, or for a whole training step"),
+    (("--dump-after", "lower", "--maths", "tf32"), "--maths tf32: allowed are fp32 and bf16"),
+    (("--maths", "bf16"), "--maths bf16: the captured graph is the same in all; the program is not"),
+    (("--dump-after", "lower", "--mode", "train", "--backward", "--maths", "bf16"), "--maths bf16: a training step is in fp32"),
     (("--dump-after", "lower", "--block", "12"), "--block 12: allowed are 8 and 16"),
     (("--format", "jsn"), "--format jsn: allowed: text, json, dot (did you mean json?)"),
     (("--mode", "infer,train"), "--mode infer,train: a graph is of one mode"),

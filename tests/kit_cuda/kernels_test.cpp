@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -67,6 +68,31 @@ Floats by_differences(const std::function<Floats(const Floats&)>& run, Floats x,
     one = kept;
   }
   return gradient;
+}
+
+TEST(CudaKernels, conversions_round_to_the_nearest_bfloat16_in_any_layout_and_back_is_exact) {
+  const Extents extents{2, 3, 4};
+  Floats given(24, 0.0F);
+  // 1 + 2^-8 lies in the middle of two neighbours: to the even one, as 1 + 3 2^-8 does
+  const Floats odd{1.00390625F, 1.01171875F, 1.0040F, -3.1415926F, 3e38F, 3.4e38F, 1e-40F};
+  std::copy(odd.begin(), odd.end(), given.begin());
+  given[7] = std::numeric_limits<float>::infinity();
+  given[8] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<Bfloat16> half(24), other(24);
+  convert(nullptr, Source{given.data(), plain(extents)}, Strided<Bfloat16>{half.data(), last(extents)});
+  convert(nullptr, Strided<const Bfloat16>{half.data(), last(extents)},
+          Strided<Bfloat16>{other.data(), plain(extents)});
+  Floats back(24);
+  convert(nullptr, Strided<const Bfloat16>{other.data(), plain(extents)}, Target{back.data(), plain(extents)});
+  const float infinite = std::numeric_limits<float>::infinity();
+  const Floats wanted{1.0F, 1.015625F, 1.0078125F, -3.140625F, 2.9991e38F, infinite, 1e-40F, infinite};
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_TRUE(back[i] == wanted[i] || std::abs(back[i] / wanted[i] - 1) < (i == 6 ? 0.1F : 0x1p-8F)) << i << ": " << back[i];
+  EXPECT_EQ(back[0], 1.0F);
+  EXPECT_EQ(back[1], 1.015625F);
+  EXPECT_EQ(back[2], 1.0078125F);
+  EXPECT_TRUE(std::isnan(back[8]));
+  for (std::size_t i = 9; i < back.size(); ++i) EXPECT_EQ(back[i], 0.0F);
 }
 
 TEST(KernelsForCuda, a_tensor_goes_to_channels_last_and_back) {

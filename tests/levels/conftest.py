@@ -42,6 +42,7 @@ SPECS = {
     **{f"mnist_{maths}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "maths": maths} for maths in ("bf16", "amp-bf16")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"} for name in ("image_operations", "token_operations", "unknown_operation")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "kernel_operations", "block_operations")},
+    **{f"{name}_bf16": {"model": str(ROOT / "tests" / "levels" / f"{file}_networks.py") + f":{name}", "maths": "bf16"} for file, name in (("primitive", "image_operations"), ("static", "residual_operations"), ("static", "block_operations"))},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 

@@ -67,6 +67,28 @@ def test_libtorch_computes_in_the_mode_of_the_case(maths, bundles):
         assert least / 64 < error(worker.prove([0, 1]), load_file(bundle / "reference" / "timed.safetensors")) <= 8 * most
 
 
+@pytest.mark.parametrize("name", ["image_operations_bf16", "residual_operations_bf16", "block_operations_bf16"])
+@pytest.mark.parametrize("level", ["static", "static_in_host_memory"])
+def test_static_computes_in_bfloat16_and_every_output_alone_is_as_near_to_float64_as_eagers(level, name, bundles, artefacts):
+    if not (BUILT / "level_static").exists():
+        pytest.skip((BUILT / "level_static.missing").read_text())
+    bundle = bundles(name)
+    with Worker(level, bundle, artefacts(level, name), threads=2) as worker:
+        assert worker.load()["settings"]["maths"] == "bf16"
+        for weights in ("generic1", "timed"):
+            worker.ask("weights", weights=weights)
+            truth, runs = load_file(bundle / "reference" / f"{weights}.safetensors"), load_file(bundle / "reference" / f"{weights}.bf16.envelope.safetensors")
+            for key, value in worker.prove([0, 1]).items():
+                output = key.split("/", 1)[1]
+                errors = [error({run.split("/", 1)[1]: one}, truth) for run, one in runs.items() if run.split("/", 2)[2] == output]
+                least = 0 if level == "static_in_host_memory" else min(errors) / 64  # on a GPU what has no layer is in float32
+                assert value.dtype == "float32" and least < error({key: value}, truth) <= 8 * max(2**-9, *errors), (weights, key)
+        facts = worker.ask("report")["facts"]
+    with Worker(level, bundles(name.removesuffix("_bf16")), artefacts(level, name.removesuffix("_bf16")), threads=2) as worker:
+        worker.load()
+        assert facts["weight_bytes"] < 0.7 * worker.ask("report")["facts"]["weight_bytes"]
+
+
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     """One comparison in two modes: eager, a copy that stays in float32, and one that always computes in bf16."""

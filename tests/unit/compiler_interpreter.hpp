@@ -63,11 +63,11 @@ inline double activated(const std::string& name, double x, double alpha, double 
 
 class Interpreter {
  public:
-  explicit Interpreter(const Program& program) : p_(program), arena_(floats(program.arena_bytes), nan()) {
+  explicit Interpreter(const Program& program) : p_(program), arena_(slots(program.arena_bytes), nan()) {
     for (std::size_t v = 0; v < p_.places.size(); ++v) {
       const auto& place = p_.places[v];
       if (place.storage == static_cast<int>(v) && place.in != Place::In::arena)
-        own_[place.storage].assign(floats(place.bytes), nan());
+        own_[place.storage].assign(slots(place.bytes), nan());
     }
   }
 
@@ -103,12 +103,14 @@ class Interpreter {
 
  private:
   static float nan() { return std::numeric_limits<float>::quiet_NaN(); }
-  static std::size_t floats(std::int64_t bytes) { return static_cast<std::size_t>(bytes / 4); }
+  // A float of the interpreter's for every two bytes of the program's: bfloat16 has one, float32 two, the second idle.
+  static constexpr std::int64_t slot = 2;
+  static std::size_t slots(std::int64_t bytes) { return static_cast<std::size_t>(bytes / slot); }
 
   const float* data(int value) const { return const_cast<Interpreter*>(this)->data(value); }
   float* data(int value) {
     const auto& place = p_.place(p_.place(value).storage);
-    return place.in == Place::In::arena ? arena_.data() + place.offset / 4 : own_.at(p_.place(value).storage).data();
+    return place.in == Place::In::arena ? arena_.data() + place.offset / slot : own_.at(p_.place(value).storage).data();
   }
 
   Dense shaped(int value) const {
@@ -118,6 +120,9 @@ class Interpreter {
 
   // Where element `flat` (row-major) of a value lies.
   std::size_t position(int value, std::int64_t flat) const {
+    return element(value, flat) * slots(graph::bytes_of(p_.value(value).type));
+  }
+  std::size_t element(int value, std::int64_t flat) const {
     const auto layout = p_.place(value).layout;
     if (layout == Layout::plain) return static_cast<std::size_t>(flat);
     const auto& s = p_.value(value).shape;
@@ -138,7 +143,7 @@ class Interpreter {
 
   void write(int value, const Dense& dense) {
     float* to = data(value);
-    std::fill(to, to + p_.place(value).bytes / 4, 0.0F);
+    std::fill(to, to + p_.place(value).bytes / slot, 0.0F);
     for (std::size_t i = 0; i < dense.data.size(); ++i)
       to[position(value, static_cast<std::int64_t>(i))] = static_cast<float>(dense.data[i]);
   }
@@ -148,7 +153,7 @@ class Interpreter {
     for (const int output : step.node.outputs) {
       const bool over = std::any_of(operands.begin(), operands.end(),
                                     [&](int v) { return p_.same_storage(v, output) && may_write_over(p_, step, v); });
-      if (!over) std::fill(data(output), data(output) + p_.place(output).bytes / 4, nan());
+      if (!over) std::fill(data(output), data(output) + p_.place(output).bytes / slot, nan());
     }
     auto results = compute(step);
     for (const auto& post : step.posts) apply(post, results.front());
@@ -180,7 +185,7 @@ class Interpreter {
     if (name == "permute") return {permuted(step)};
     if (name == "max_pool2d" || name == "avg_pool2d") return {pooled(step)};
     if (name == "adaptive_avg_pool2d" || name == "mean") return {averaged(step)};
-    if (name == "strata.copy" || name == "strata.reorder") return {read(step, "self")};
+    if (name == "strata.copy" || name == "strata.reorder" || name == "strata.cast") return {read(step, "self")};
     if (name == "strata.scale_weight" || name == "strata.shift_bias") return {folded(step)};
     if (name == "strata.scale_shift") return {scaled(step)};
     if (name == "hardtanh" || name == "relu6")

@@ -199,7 +199,7 @@ TEST(CompilerPasses, an_unknown_pass_is_refused_with_all_names) {
   EXPECT_THAT(got.error().what,
               HasSubstr("fold_constants, fold_batch_norm, fuse_activations, fuse_residual_sums, fuse_gradients, "
                         "remove_dead, "
-                        "propagate_layouts, choose_kernels, recompute, in_place, plan_memory"));
+                        "lower_precision, propagate_layouts, choose_kernels, recompute, in_place, plan_memory"));
   EXPECT_EQ(got.error().hint, "did you mean fold_batch_norm?");
   EXPECT_EQ(got.error().exit, Exit::usage);
   EXPECT_FALSE(compile(*graph_of(b.document()), {.block = 4}));

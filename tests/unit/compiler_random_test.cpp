@@ -32,6 +32,7 @@ std::string fault(const json& document, unsigned seed) {
   auto program = lower(*graph, seed % 2 == 0 ? 8 : 16);
   if (!program) return "lower: " + program.error().what;
   program->target = seed % 3 == 0 ? Target::cuda : Target::cpu;
+  program->type = seed % 5 == 0 ? graph::Type::bfloat16 : graph::Type::float32;
   if (const auto right = verify(*program); !right) return "lower: " + right.error().what;
   const auto wanted = results_of(*program, seed);
   for (const auto& [name, values] : wanted)

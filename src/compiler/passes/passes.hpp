@@ -14,6 +14,7 @@ Result<void> fuse_activations(Program& program);
 Result<void> fuse_residual_sums(Program& program);
 Result<void> fuse_gradients(Program& program);
 Result<void> remove_dead(Program& program);
+Result<void> lower_precision(Program& program);
 Result<void> propagate_layouts(Program& program);
 Result<void> choose_kernels(Program& program);
 Result<void> recompute(Program& program);

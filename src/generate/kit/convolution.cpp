@@ -15,7 +15,7 @@ void trained_product(Program& program, const Tensor& source, const Tensor& resul
   const Extent rows = source.shape[0], outputs = weight.shape[0];
   for (Post& post : then)
     if (post.with && post.with.shape.elements() == rows * outputs)
-      post.with = {post.with.region, post.with.at, {rows, outputs}, Layout::plain};
+      post.with = {post.with.region, post.with.at, {rows, outputs}, Layout::plain, post.with.type};
   if (bias) then.insert(then.begin(), plus(program.stored(bias).as({1, outputs})));
   matrix_product(program, {.left = source,
                            .right = program.stored(weight).as({outputs, weight.shape[1]}),
@@ -44,8 +44,8 @@ void convolution(Program& program, const Convolution& how) {
   const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();
   const dnnl::convolution_forward::primitive_desc pd(
       in.engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, desc_of(how.source),
-      any(dims), bias, desc_of(how.result), dims_of(how.stride), counted_from_zero(how.dilation), dims_of(how.before),
-      dims_of(how.after), posted.attributes);
+      any(dims, how.source.type), bias, desc_of(how.result), dims_of(how.stride), counted_from_zero(how.dilation),
+      dims_of(how.before), dims_of(how.after), posted.attributes);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.source, pd.src_desc()));
   arguments.emplace_back(DNNL_ARG_WEIGHTS, in.packed(how.weight, row_major(dims), pd.weights_desc()));
@@ -67,7 +67,7 @@ void linear(Program& program, const Linear& how) {
   const Posted posted(in, then, result);
   const auto bias = how.bias ? row_major({outputs}) : memory::desc();
   const dnnl::inner_product_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc_of(source),
-                                                       any({outputs, inputs}), bias, desc_of(result),
+                                                       any({outputs, inputs}, source.type), bias, desc_of(result),
                                                        posted.attributes);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC, in.handle(source, pd.src_desc()));
@@ -99,9 +99,9 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   for (const auto one : dims) shape[shape.rank++] = one;
   const Tensor result = how.result.as(shape);
   const Posted posted(in, how.then, result);
-  const memory::desc of_right(right, memory::data_type::f32, strides);
-  const memory::desc of_left(left, memory::data_type::f32, left_strides);
-  const dnnl::matmul::primitive_desc pd(in.engine, of_left, of_right, row_major(dims), posted.attributes);
+  const memory::desc of_right(right, data_type_of(how.right.type), strides);
+  const memory::desc of_left(left, data_type_of(how.left.type), left_strides);
+  const dnnl::matmul::primitive_desc pd(in.engine, of_left, of_right, desc_of(result), posted.attributes);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.left, pd.src_desc()));
   arguments.emplace_back(DNNL_ARG_WEIGHTS, in.handle(how.right, of_right));

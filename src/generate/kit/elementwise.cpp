@@ -104,27 +104,30 @@ void combine(Program& program, algorithm how, const Combine& given) {
   const int rank = given.result.shape.rank;
   Tensor left = of_rank(given.left, rank), right = of_rank(given.right, rank);
   if (given.factor != 1) {
-    const Tensor scaled = in.temporary(right.shape, right.layout);
+    const Tensor scaled = in.temporary(right.shape, right.layout, right.type);
     apply(program, {right, line(given.factor, 0), scaled});
     right = scaled;
   }
   const bool commutes = how == algorithm::binary_add || how == algorithm::binary_mul;
   if (!same_shape(left.shape, given.result.shape) && commutes) std::swap(left, right);
   if (!same_shape(left.shape, given.result.shape)) {
-    const Tensor whole = in.temporary(given.result.shape);
+    const Tensor whole = in.temporary(given.result.shape, Layout::plain, left.type);
     expand(program, {left, whole});
     left = whole;
   }
   for (Tensor* one : {&left, &right})
     if (one->layout != given.result.layout) {
-      const Tensor same = in.temporary(one->shape, given.result.layout);
+      const Tensor same = in.temporary(one->shape, given.result.layout, one->type);
       reorder(program, {*one, same});
       *one = same;
     }
   const Posted posted(in, given.then, given.result);
   const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(given.result),
                                         posted.attributes);
-  if (given.then.empty() && is_reference(pd.impl_info_str())) return add_broadcast(in, how, left, right, given.result);
+  const bool is_float32 =
+      left.type == Type::float32 && right.type == Type::float32 && given.result.type == Type::float32;
+  if (given.then.empty() && is_float32 && is_reference(pd.impl_info_str()))
+    return add_broadcast(in, how, left, right, given.result);
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(left, pd.src0_desc()));
   arguments.emplace_back(DNNL_ARG_SRC_1, in.handle(right, pd.src1_desc()));

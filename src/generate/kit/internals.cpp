@@ -17,23 +17,27 @@ memory::dims row_major_strides(const memory::dims& dims) {
   return strides;
 }
 
-memory::desc row_major(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, row_major_strides(dims)};
+memory::data_type data_type_of(Type type) {
+  return type == Type::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
-memory::desc any(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, memory::format_tag::any};
+memory::desc row_major(const memory::dims& dims, Type type) {
+  return {dims, data_type_of(type), row_major_strides(dims)};
+}
+
+memory::desc any(const memory::dims& dims, Type type) {
+  return {dims, data_type_of(type), memory::format_tag::any};
 }
 
 memory::desc desc_of(const Tensor& tensor) {
   using tag = memory::format_tag;
   const auto dims = dims_of(tensor.shape);
-  if (tensor.layout == Layout::plain) return row_major(dims);
+  if (tensor.layout == Layout::plain) return row_major(dims, tensor.type);
   if (dims.size() < 3 || dims.size() > 5) throw std::logic_error("a layout of images for a tensor that is none");
   constexpr tag tags[3][3] = {{tag::acb, tag::aBc8b, tag::aBc16b},
                               {tag::acdb, tag::aBcd8b, tag::aBcd16b},
                               {tag::acdeb, tag::aBcde8b, tag::aBcde16b}};
-  return {dims, memory::data_type::f32, tags[dims.size() - 3][static_cast<int>(tensor.layout) - 1]};
+  return {dims, data_type_of(tensor.type), tags[dims.size() - 3][static_cast<int>(tensor.layout) - 1]};
 }
 
 memory::dims counted_from_zero(const Shape& dilation) {
@@ -85,8 +89,8 @@ Tensor Internals::temporary_bytes(std::size_t bytes) {
   return tensor;
 }
 
-Tensor Internals::temporary(Shape shape, Layout layout) {
-  Tensor tensor{Region::scratch, 0, shape, layout};
+Tensor Internals::temporary(Shape shape, Layout layout, Type type) {
+  Tensor tensor{Region::scratch, 0, shape, layout, type};
   tensor.at = temporary_bytes(desc_of(tensor).get_size()).at;
   return tensor;
 }

@@ -60,7 +60,7 @@ struct Internals : Loading {
   // Memory that all calls share, one after the other.
   memory scratchpad(const memory::desc& desc);
   // Memory of the current step alone.
-  Tensor temporary(Shape shape, Layout layout = Layout::plain);
+  Tensor temporary(Shape shape, Layout layout = Layout::plain, Type type = Type::float32);
   Tensor temporary_bytes(std::size_t bytes);  // without a shape, for handle()
   void add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
            std::vector<std::pair<int, memory>> arguments, bool moves_only = false);
@@ -110,12 +110,13 @@ void Internals::add_own(Context context, bool moves_only, const char* kernel) {
   add_call(call);
 }
 
-// Row-major float32; a scalar is {1}, since oneDNN knows no tensor without dimensions.
+// Row-major; a scalar is {1}, since oneDNN knows no tensor without dimensions.
 memory::dims dims_of(const Shape& shape);
 memory::dims row_major_strides(const memory::dims& dims);
-memory::desc row_major(const memory::dims& dims);
+memory::data_type data_type_of(Type type);
+memory::desc row_major(const memory::dims& dims, Type type = Type::float32);
 memory::desc desc_of(const Tensor& tensor);
-memory::desc any(const memory::dims& dims);
+memory::desc any(const memory::dims& dims, Type type = Type::float32);
 memory::dims counted_from_zero(const Shape& dilation);  // as oneDNN has it
 // A convolution's weight with a dimension for its groups, if there are several.
 memory::dims grouped(const Shape& weight, Extent groups);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations that compute nothing: layouts, orders, parts, broadcasts, concatenation.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
@@ -23,17 +25,26 @@ std::pair<memory::desc, std::size_t> box(const Tensor& tensor, const Shape& from
   Extent first = 0;
   for (int i = 0; i < from.rank; ++i) first += from[i] * strides[static_cast<std::size_t>(i)];
   for (int i = 0; i < step.rank; ++i) strides[static_cast<std::size_t>(i)] *= step[i];
-  return {memory::desc(dims_of(length), memory::data_type::f32, strides),
-          static_cast<std::size_t>(first) * sizeof(float)};
+  const auto type = data_type_of(tensor.type);
+  return {memory::desc(dims_of(length), type, strides), static_cast<std::size_t>(first) * memory::data_type_size(type)};
+}
+
+// The nearest bfloat16, of two the even one: the upper half of a float32 that is no NaN.
+std::uint16_t rounded(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
 }
 
 // Writes a row-major tensor from one whose strides may be 0.
 struct Written {
   memory source, result;
   std::vector<Extent> dims, strides;
-  void operator()() const {
-    const auto* from = static_cast<const float*>(source.get_data_handle());
-    auto* to = static_cast<float*>(result.get_data_handle());
+  Type type;
+  void operator()() const { type == Type::bfloat16 ? write<std::uint16_t>() : write<float>(); }
+  template <class Element>
+  void write() const {
+    const auto* from = static_cast<const Element*>(source.get_data_handle());
+    auto* to = static_cast<Element*>(result.get_data_handle());
     const Extent inner = dims.back(), step = strides.back();
     Extent rows = 1;
     for (std::size_t d = 0; d + 1 < dims.size(); ++d) rows *= dims[d];
@@ -56,9 +67,12 @@ struct LookedUp {
   memory source, result;
   Rows rows;
   Extent extent, length;
-  void operator()() const {
-    const auto* from = static_cast<const float*>(source.get_data_handle());
-    auto* to = static_cast<float*>(result.get_data_handle());
+  Type type;
+  void operator()() const { type == Type::bfloat16 ? write<std::uint16_t>() : write<float>(); }
+  template <class Element>
+  void write() const {
+    const auto* from = static_cast<const Element*>(source.get_data_handle());
+    auto* to = static_cast<Element*>(result.get_data_handle());
     for (Extent row : in->lists[static_cast<std::size_t>(rows.number)].rows) {
       if (row < -extent || row >= extent)
         throw std::runtime_error(std::string(step) + " looks up row " + std::to_string(row) + " in a table of " +
@@ -72,7 +86,13 @@ struct Filled {
   memory result;
   Extent elements;
   float value;
-  void operator()() const { std::fill_n(static_cast<float*>(result.get_data_handle()), elements, value); }
+  Type type;
+  void operator()() const {
+    if (type == Type::bfloat16)
+      std::fill_n(static_cast<std::uint16_t*>(result.get_data_handle()), elements, rounded(value));
+    else
+      std::fill_n(static_cast<float*>(result.get_data_handle()), elements, value);
+  }
 };
 
 }  // namespace
@@ -92,7 +112,7 @@ void permute(Program& program, const Permute& how) {
     new_dims.push_back(dims.at(static_cast<std::size_t>(i)));
     new_strides.push_back(strides[static_cast<std::size_t>(i)]);
   }
-  const memory::desc view(new_dims, memory::data_type::f32, new_strides);
+  const memory::desc view(new_dims, data_type_of(how.source.type), new_strides);
   in.add_reorder(in.handle(how.source, view), in.handle(how.result, desc_of(how.result)));
 }
 
@@ -114,9 +134,9 @@ void expand(Program& program, const Expand& how) {
   auto strides = row_major_strides(own);
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (own[i] != dims[i]) strides[i] = 0;
-  in.add_own(
-      Written{in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)), dims, strides},
-      true, "kit:expand");
+  in.add_own(Written{in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)), dims,
+                     strides, how.source.type},
+             true, "kit:expand");
 }
 
 void concatenate(Program& program, const Concatenate& how) {
@@ -137,17 +157,18 @@ void look_up(Program& program, const LookUp& how) {
   need_plain(how.source);
   need_plain(how.result);
   Internals& in = program.internals();
-  in.add_own(
-      LookedUp{&in, in.step, in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)),
-               how.rows, how.source.shape[0], how.result.shape.elements() / std::max<Extent>(how.rows.count, 1)},
-      true, "kit:look_up");
+  in.add_own(LookedUp{&in, in.step, in.handle(how.source, desc_of(how.source)),
+                      in.handle(how.result, desc_of(how.result)), how.rows, how.source.shape[0],
+                      how.result.shape.elements() / std::max<Extent>(how.rows.count, 1), how.source.type},
+             true, "kit:look_up");
 }
 
 void fill(Program& program, const Fill& how) {
   Internals& in = program.internals();
   need_plain(how.result);
-  in.add_own(Filled{in.handle(how.result, desc_of(how.result)), how.result.shape.elements(), how.value}, true,
-             "kit:fill");
+  in.add_own(
+      Filled{in.handle(how.result, desc_of(how.result)), how.result.shape.elements(), how.value, how.result.type}, true,
+      "kit:fill");
 }
 
 }  // namespace kit

@@ -72,14 +72,15 @@ void layer_norm(Program& program, const LayerNorm& how) {
   Internals& in = program.internals();
   using flag = dnnl::normalization_flags;
   const Extent rows = how.over == 0 ? 0 : how.source.shape.elements() / how.over;
-  const auto desc = row_major({rows, how.over}), of_weight = row_major({how.over});
+  const auto desc = row_major({rows, how.over}, how.source.type), result = row_major({rows, how.over}, how.result.type),
+             of_weight = row_major({how.over});
   auto flags = flag::none;
   if (how.scale) flags |= flag::use_scale;
   if (how.shift) flags |= flag::use_shift;
-  const dnnl::layer_normalization_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc, desc,
-                                                             how.epsilon, flags, plain_attributes());
+  const dnnl::layer_normalization_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc,
+                                                             result, how.epsilon, flags, plain_attributes());
   std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, in.handle(how.source, desc)},
-                                                {DNNL_ARG_DST, in.handle(how.result, desc)}};
+                                                {DNNL_ARG_DST, in.handle(how.result, result)}};
   if (how.scale) arguments.emplace_back(DNNL_ARG_SCALE, in.packed(how.scale, of_weight, of_weight));
   if (how.shift) arguments.emplace_back(DNNL_ARG_SHIFT, in.packed(how.shift, of_weight, of_weight));
   in.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
@@ -90,7 +91,9 @@ void attention(Program& program, const Attention& how) {
   const int rank = how.query.shape.rank;
   Shape shape = how.query.shape;
   shape[rank - 1] = how.key.shape[rank - 2];
-  const Tensor scaled = in.temporary(how.query.shape), scores = in.temporary(shape);
+  const Type type = how.query.type;
+  const Tensor scaled = in.temporary(how.query.shape, Layout::plain, type), scores = in.temporary(shape),
+               shares = type == Type::float32 ? scores : in.temporary(shape, Layout::plain, type);
   apply(program, {how.query, line(how.scale, 0), scaled});
   matrix_product(program, {.left = scaled, .right = how.key, .result = scores, .transposed = true});
   if (how.causal)
@@ -98,8 +101,8 @@ void attention(Program& program, const Attention& how) {
                       shape[rank - 2], shape[rank - 1]},
                false, "kit:causal");
   if (how.mask) add(program, {scores, how.mask, scores});
-  softmax(program, {scores, scores, rank - 1});
-  matrix_product(program, {.left = scores, .right = how.value, .result = how.result});
+  softmax(program, {scores, shares, rank - 1});
+  matrix_product(program, {.left = shares, .right = how.value, .result = how.result});
 }
 
 }  // namespace kit

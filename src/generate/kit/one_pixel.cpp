@@ -54,7 +54,7 @@ bool gives_one_pixel(const Tensor& image, const Shape& weight, const Tensor& res
 }
 
 Tensor as_rows(const Tensor& image) {
-  return {image.region, image.at, {image.shape[0], image.shape[1]}, Layout::plain};
+  return {image.region, image.at, {image.shape[0], image.shape[1]}, Layout::plain, image.type};
 }
 
 Tensor rows_of_pixels(Program& program, const Tensor& image) {

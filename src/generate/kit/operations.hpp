@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stage of a program is made of: each function adds one operation, with its tensors, to the program. Layouts of
-// activations are as given; weights are stored as the library likes them best. All tensors are float32.
+// activations are as given; weights are stored as the library likes them best. Tensors are float32. Convolutions,
+// products, activations, arithmetic, poolings with windows of one size, means, softmax, layer norms, attention and what
+// only moves elements also read and write bfloat16.
 #pragma once
 
 #include <vector>
@@ -161,7 +163,7 @@ struct Concatenate {
 };
 void concatenate(Program& program, const Concatenate& how);
 
-// From one layout to another.
+// From one layout, or type, to another.
 struct Reorder {
   Tensor source, result;
 };

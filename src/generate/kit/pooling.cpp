@@ -100,7 +100,7 @@ void mean_of_places(Program& program, const Reduce& how) {
   whole.result = how.result.as(ones);
   whole.result.layout = how.source.layout;
   if (desc_of(whole.result).get_size() == desc_of(how.result).get_size()) return average_pool(program, whole);
-  whole.result = program.internals().temporary(ones, how.source.layout);
+  whole.result = program.internals().temporary(ones, how.source.layout, how.source.type);
   average_pool(program, whole);
   reorder(program, {whole.result, how.result.as(ones)});
 }

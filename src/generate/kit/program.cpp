@@ -38,6 +38,12 @@ Program::Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, co
 
 Program::~Program() = default;
 
+void Program::need_bfloat16() {
+  if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) != dnnl_cpu_isa_avx512_core)
+    throw std::runtime_error(std::string("no bfloat16 on this processor: oneDNN needs AVX-512, and found ") +
+                             instructions());
+}
+
 Loading& Program::loading() const {
   return *internals_;
 }

@@ -45,6 +45,8 @@ class Program {
 
   // Of a program on a GPU, before anything else: convolutions and products round their operands to 10 bits of mantissa.
   void allow_tf32();
+  // Before anything else: the program has tensors in bfloat16. Throws where what it runs on cannot calculate with them.
+  void need_bfloat16();
   // For stages, until finish(). A weight by its name in the file of weights or of constants; asking twice is no matter.
   Weight weight(const char* name, Shape shape);
   Weight constant(const char* name, Shape shape);

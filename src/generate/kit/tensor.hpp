@@ -38,16 +38,20 @@ enum class Layout : std::uint8_t { plain, channels_last, blocked8, blocked16 };
 // The arena, the caller's inputs, the results, the weights, memory that one step uses alone.
 enum class Region : std::uint8_t { none, arena, input, output, weights, scratch };
 
-// float32. `at`: bytes from the start of the arena or the scratch; number of the input, output or weight.
+// What an element is. The libraries add up in float32 whatever they read.
+enum class Type : std::uint8_t { float32, bfloat16 };
+
+// `at`: bytes from the start of the arena or the scratch; number of the input, output or weight.
 struct Tensor {
   Region region = Region::none;
   std::int64_t at = 0;
   Shape shape;
   Layout layout = Layout::plain;
+  Type type = Type::float32;
 
   constexpr explicit operator bool() const { return region != Region::none; }
   // The same row-major bytes as another shape.
-  constexpr Tensor as(Shape other) const { return {region, at, other, layout}; }
+  constexpr Tensor as(Shape other) const { return {region, at, other, layout, type}; }
 };
 
 constexpr Tensor arena(std::int64_t at, Shape shape, Layout layout = Layout::plain) {
@@ -58,6 +62,11 @@ constexpr Tensor input(std::int64_t number, Shape shape) {
 }
 constexpr Tensor output(std::int64_t number, Shape shape, Layout layout = Layout::plain) {
   return {Region::output, number, shape, layout};
+}
+
+constexpr Tensor bfloat16(Tensor tensor) {
+  tensor.type = Type::bfloat16;
+  return tensor;
 }
 
 // A tensor of the weights file, or one that is computed from such whenever weights are loaded.

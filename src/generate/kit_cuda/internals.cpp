@@ -9,6 +9,11 @@
 
 namespace kit {
 
+std::size_t bytes_of(const Shape& shape, Type type) {
+  return static_cast<std::size_t>(shape.elements()) *
+         (type == Type::bfloat16 ? sizeof(device::Bfloat16) : sizeof(float));
+}
+
 std::size_t whole_lines(std::size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
@@ -82,10 +87,11 @@ Tensor Internals::temporary_bytes(std::size_t bytes) {
   return made;
 }
 
-Tensor Internals::temporary(Shape shape, Layout layout) {
-  Tensor made = temporary_bytes(static_cast<std::size_t>(shape.elements()) * sizeof(float));
+Tensor Internals::temporary(Shape shape, Layout layout, Type type) {
+  Tensor made = temporary_bytes(bytes_of(shape, type));
   made.shape = shape;
   made.layout = layout;
+  made.type = type;
   return made;
 }
 
@@ -101,9 +107,33 @@ void Internals::add(std::string kernel, std::function<void(Stream)> run, bool mo
   calls.push_back({std::move(run), step, std::move(kernel), moves_only});
 }
 
+namespace {
+
+template <class T>
+device::Strided<T> strided(std::byte* data, const Part& part) {
+  return {reinterpret_cast<T*>(data) + part.first, part.view};
+}
+
+template <class From>
+void copy_from(Stream on, device::Strided<const From> source, std::byte* to, Type type, const Part& result) {
+  if (type == Type::bfloat16)
+    device::convert(on, source, strided<device::Bfloat16>(to, result));
+  else
+    device::convert(on, source, strided<float>(to, result));
+}
+
+}  // namespace
+
+void Internals::copy(Stream on, const Tensor& from, const Part& source, const Tensor& to, const Part& result) const {
+  if (from.type == Type::bfloat16)
+    copy_from(on, strided<const device::Bfloat16>(address(from), source), address(to), to.type, result);
+  else
+    copy_from(on, strided<const float>(address(from), source), address(to), to.type, result);
+}
+
 void Internals::add_copy(const Tensor& from, const Tensor& to) {
   add(
-      "copy", [this, from, to](Stream on) { device::copy(on, source(from), target(to)); }, true);
+      "copy", [this, from, to](Stream on) { copy(on, from, {view_of(from)}, to, {view_of(to)}); }, true);
 }
 
 void Internals::allocate_all() {

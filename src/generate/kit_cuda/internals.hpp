@@ -37,6 +37,13 @@ struct StoredWeight {
   bool is_momentum = false;
   std::size_t offset = 0;
   Shape shape;
+  Type type = Type::float32;
+};
+
+// What a part of a tensor begins with, in elements, and how it lies.
+struct Part {
+  device::View view;
+  Extent first = 0;
 };
 
 struct Internals : Loading {
@@ -50,20 +57,21 @@ struct Internals : Loading {
   const float* floats(const Tensor& tensor) const;
   float* floats_to(const Tensor& tensor) const;
 
-  // The weight in this layout, as an operand; made, or found among those that are. One that training changes lies where
-  // its first reader wants it, and is copied for others in every run.
-  Tensor packed(Weight weight, Layout layout);
+  // The weight in this layout and type, as an operand; made, or found among those that are. One that training changes
+  // lies where its first reader wants it, and is copied for others in every run.
+  Tensor packed(Weight weight, Layout layout, Type type = Type::float32);
   // The place that training changes. A parameter that no forward step has asked for lies row-major.
   const StoredWeight& home(Weight weight);
   // A parameter's update by a gradient that lies as its home does, as a call.
   void add_descent(Weight weight, const Tensor& gradient);
   // Memory of the current step alone.
-  Tensor temporary(Shape shape, Layout layout = Layout::plain);
+  Tensor temporary(Shape shape, Layout layout = Layout::plain, Type type = Type::float32);
   Tensor temporary_bytes(std::size_t bytes);
   // Bytes that kernels read and nobody changes: where they will be in `table_memory`.
   std::size_t table(const void* data, std::size_t bytes);
   void add(std::string kernel, std::function<void(Stream)> run, bool moves_only = false);
-  // To another place or layout, of the same shape.
+  // To another place, layout or type, of the same shape; at once, or as a call.
+  void copy(Stream on, const Tensor& from, const Part& source, const Tensor& to, const Part& result) const;
   void add_copy(const Tensor& from, const Tensor& to);
 
   void allocate_all();
@@ -116,6 +124,7 @@ struct Internals : Loading {
 device::View view_of(const Shape& shape, Layout layout);
 device::View view_of(const Tensor& tensor);
 bool same_shape(const Shape& a, const Shape& b);
+std::size_t bytes_of(const Shape& shape, Type type);
 std::size_t whole_lines(std::size_t bytes);  // so that what follows is aligned
 
 }  // namespace kit

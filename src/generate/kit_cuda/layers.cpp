@@ -16,7 +16,8 @@ using device::Direction;
 template <class How>
 device::Convolution described(Direction direction, const How& how, const Tensor& image, const Tensor& filter,
                               const Tensor& result) {
-  device::Convolution made{direction, view_of(image), view_of(filter), view_of(result), {}, how.groups, {}};
+  device::Convolution made{
+      direction, view_of(image), view_of(filter), view_of(result), {}, how.groups, {}, image.type == Type::bfloat16};
   for (int d = 0; d < how.stride.rank; ++d) {
     made.window.kernel[d] = filter.shape[d + 2];
     made.window.stride[d] = how.stride[d];
@@ -47,26 +48,26 @@ Padded room_around(Internals& in, const Tensor& image, How& how) {
     made.from[made.from.rank++] = how.before[d];
     how.before[d] = how.after[d] = 0;
   }
-  made.whole = in.temporary(shape, image.layout);
+  made.whole = in.temporary(shape, image.layout, image.type);
   return made;
 }
 
 // The image's part of what has room around it.
-template <class T>
-device::Strided<T> inner_part(device::Strided<T> whole, const Padded& room, const Tensor& image) {
-  for (int d = 0; d < whole.view.rank; ++d) {
-    whole.data += room.from[d] * whole.view.strides[d];
-    whole.view.extents[d] = image.shape[d];
+Part inner_part(const Padded& room, const Tensor& image) {
+  Part part{view_of(room.whole)};
+  for (int d = 0; d < part.view.rank; ++d) {
+    part.first += room.from[d] * part.view.strides[d];
+    part.view.extents[d] = image.shape[d];
   }
-  return whole;
+  return part;
 }
 
 Tensor with_zeros_around(Internals& in, const Tensor& image, const Padded& room) {
   in.add(
       "pad",
       [&in, image, room](Stream on) {
-        device::fill(on, in.target(room.whole), 0);
-        device::copy(on, in.source(image), inner_part(in.target(room.whole), room, image));
+        device::clear(in.address(room.whole), bytes_of(room.whole.shape, room.whole.type), on);
+        in.copy(on, image, {view_of(image)}, room.whole, inner_part(room, image));
       },
       true);
   return room.whole;
@@ -81,16 +82,22 @@ std::optional<int> plan_as_it_lies(const Internals& in, const device::Convolutio
 }
 
 Tensor plain_copy(Internals& in, const Tensor& tensor) {
-  const Tensor copy = in.temporary(tensor.shape);
+  const Tensor copy = in.temporary(tensor.shape, Layout::plain, tensor.type);
   in.add_copy(tensor, copy);
   return copy;
+}
+
+// A bias, which may be left out.
+Tensor operand_of(Program& program, Weight weight, Type type) {
+  if (!weight) return {};
+  return type == Type::float32 ? program.stored(weight) : program.internals().packed(weight, Layout::plain, type);
 }
 
 void add_convolution(Internals& in, int plan, const char* kernel, const Tensor& image, const Tensor& filter,
                      const Tensor& result, const Tensor& bias = {}, const Tensor& summand = {}) {
   in.add(kernel, [&in, plan, image, filter, result, bias, summand](Stream) {
-    in.libraries->run(plan, device::ConvolutionOperands{in.floats_to(image), in.floats_to(filter), in.floats_to(result),
-                                                        in.floats(bias), in.floats(summand)});
+    in.libraries->run(plan, device::ConvolutionOperands{in.address(image), in.address(filter), in.address(result),
+                                                        in.address(bias), in.address(summand)});
   });
 }
 
@@ -100,29 +107,29 @@ void convolution(Program& program, const Convolution& given) {
   Internals& in = program.internals();
   Convolution how = given;
   if (how.result.shape.elements() == 0) return;
-  const Tensor filter = in.packed(how.weight, how.result.layout), bias = how.bias ? program.stored(how.bias) : Tensor{};
+  const Tensor filter = in.packed(how.weight, how.result.layout, how.source.type);
   if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
   auto call = described(Direction::forward, how, how.source, filter, how.result);
   const auto fused = fused_of(how.then, how.result);
   if (fused) {
     call.then = fused->then;
-    call.then.bias = static_cast<bool>(bias);
+    call.then.bias = static_cast<bool>(how.bias);
     if (const auto plan = in.libraries->plan(call))
       return add_convolution(in, *plan, call.then.is_empty() ? "cudnn" : "cudnn fused", how.source, filter, how.result,
-                             bias, fused->summand);
+                             operand_of(program, how.bias, how.source.type), fused->summand);
   }
   call.then = {};
   if (const auto plan = plan_as_it_lies(in, call, how.result.layout)) {
     add_convolution(in, *plan, "cudnn", how.source, filter, how.result);
   } else {
     how.source = plain_copy(in, how.source);
-    how.result = in.temporary(given.result.shape);
+    how.result = in.temporary(given.result.shape, Layout::plain, given.result.type);
     how.bias = {};
     how.then = {};
     convolution(program, how);
     in.add_copy(how.result, given.result);
   }
-  add_posts(in, given.result, bias, given.then);
+  add_posts(in, given.result, operand_of(program, given.bias, Type::float32), given.then);
 }
 
 void convolution_backward_data(Program& program, const ConvolutionBackwardData& given) {
@@ -145,7 +152,7 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
   in.add(
       "unpad",
       [&in, room, result = given.result](Stream on) {
-        device::copy(on, inner_part(in.source(room.whole), room, result), in.target(result));
+        in.copy(on, room.whole, inner_part(room, result), result, {view_of(result)});
       },
       true);
 }
@@ -189,10 +196,12 @@ void exchange_last(device::View& view) {
   std::swap(view.strides[view.rank - 1], view.strides[view.rank - 2]);
 }
 
-void add_product(Internals& in, const device::Product& what, const Tensor& left, const Tensor& right,
-                 const Tensor& result, const Tensor& bias, const Posts& posts) {
+void add_product(Program& program, const device::Product& what, const Tensor& left, const Tensor& right,
+                 const Tensor& result, Weight bias, const Posts& posts) {
   if (result.shape.elements() == 0) return;
+  Internals& in = program.internals();
   auto call = what;
+  call.bfloat16 = left.type == Type::bfloat16;
   const auto fused = fused_of(posts, result);
   std::optional<int> plan;
   if (fused && !fused->then.summand) {
@@ -207,12 +216,13 @@ void add_product(Internals& in, const device::Product& what, const Tensor& left,
   }
   if (!plan)
     throw std::runtime_error(std::string("cuBLAS has no plan for ") + in.step + ": " + in.libraries->refusal());
+  const Tensor with = whole ? operand_of(program, bias, left.type) : Tensor{};
   in.add(whole && !call.then.is_empty() ? "cublas fused" : "cublas",
-         [&in, plan = *plan, left, right, result, bias](Stream) {
-           in.libraries->run(
-               plan, device::ProductOperands{in.floats(left), in.floats(right), in.floats(bias), in.floats_to(result)});
+         [&in, plan = *plan, left, right, result, with](Stream) {
+           in.libraries->run(plan, device::ProductOperands{in.address(left), in.address(right), in.address(with),
+                                                           in.address(result)});
          });
-  if (!whole) add_posts(in, result, bias, posts);
+  if (!whole) add_posts(in, result, operand_of(program, bias, Type::float32), posts);
 }
 
 }  // namespace
@@ -222,13 +232,13 @@ void linear(Program& program, const Linear& how) {
   const Extent inputs = how.weight.shape[1], outputs = how.weight.shape[0];
   const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
   const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs}),
-               weight = in.packed(how.weight, Layout::plain), bias = how.bias ? program.stored(how.bias) : Tensor{};
+               weight = in.packed(how.weight, Layout::plain, source.type);
   Posts then = how.then;
   for (Post& post : then)
     if (post.with && post.with.shape.elements() == rows * outputs) post.with = post.with.as({rows, outputs});
   device::Product product{view_of(source), view_of(weight), view_of(result), {}};
   exchange_last(product.right);
-  add_product(in, product, source, weight, result, bias, then);
+  add_product(program, product, source, weight, result, how.bias, then);
 }
 
 void matrix_product(Program& program, const MatrixProduct& how) {
@@ -251,7 +261,7 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   shape[rank - 1] = product.right.extents[product.right.rank - 1];
   const Tensor result = how.result.as(shape);
   product.result = view_of(result);
-  add_product(program.internals(), product, left, right, result, {}, how.then);
+  add_product(program, product, left, right, result, {}, how.then);
 }
 
 }  // namespace kit

@@ -120,8 +120,8 @@ Matrix matrix_of(const View& view) {
 
 struct Layout {
   cublasLtMatrixLayout_t handle = nullptr;
-  Layout(const Matrix& matrix, int batch, Index step) {
-    check(cublasLtMatrixLayoutCreate(&handle, CUDA_R_32F, static_cast<std::uint64_t>(matrix.rows),
+  Layout(const Matrix& matrix, cudaDataType_t type, int batch, Index step) {
+    check(cublasLtMatrixLayoutCreate(&handle, type, static_cast<std::uint64_t>(matrix.rows),
                                      static_cast<std::uint64_t>(matrix.columns), matrix.leading),
           "a matrix");
     check(cublasLtMatrixLayoutSetAttribute(handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
@@ -146,6 +146,7 @@ struct ProductPlan {
   Walk<3> batch;
   Index inner = 1;  // matrices of one call
   Index steps[3] = {};
+  std::size_t element = sizeof(float);
   std::unique_ptr<Layout> left, right, result;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
@@ -172,12 +173,14 @@ std::unique_ptr<ProductPlan> describe(const Product& how, bool tf32) {
   }
   const auto left = matrix_of(how.left), right = matrix_of(how.right);
   const auto count = static_cast<int>(plan->inner);
-  plan->left = std::make_unique<Layout>(left, count, plan->steps[0]);
-  plan->right = std::make_unique<Layout>(right, count, plan->steps[1]);
-  plan->result = std::make_unique<Layout>(matrix_of(how.result), count, plan->steps[2]);
-  check(
-      cublasLtMatmulDescCreate(&plan->operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-      "a product");
+  const auto type = how.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  if (how.bfloat16) plan->element /= 2;
+  plan->left = std::make_unique<Layout>(left, type, count, plan->steps[0]);
+  plan->right = std::make_unique<Layout>(right, type, count, plan->steps[1]);
+  plan->result = std::make_unique<Layout>(matrix_of(how.result), type, count, plan->steps[2]);
+  check(cublasLtMatmulDescCreate(&plan->operation,
+                                 tf32 && !how.bfloat16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a product");
   const auto order = [](const Matrix& matrix) { return matrix.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const auto first = order(right), second = order(left);
   const auto epilogue = epilogue_of(how.then);
@@ -230,7 +233,7 @@ const std::string& Libraries::refusal() const {
 std::optional<int> Libraries::plan(const Convolution& how) {
   Plans& p = *plans_;
   auto graph = std::make_shared<Graph>();
-  graph->set_io_data_type(fe::DataType_t::FLOAT)
+  graph->set_io_data_type(how.bfloat16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   describe(*graph, how);
@@ -241,7 +244,7 @@ std::optional<int> Libraries::plan(const Convolution& how) {
   if (!done(graph->validate()) || !done(graph->build_operation_graph(p.cudnn)) ||
       !done(graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK})))
     return std::nullopt;
-  if (!p.tf32)
+  if (!p.tf32 && !how.bfloat16)
     graph->deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                                    fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION});
   if (!done(graph->check_support()) || !done(graph->build_plans())) return std::nullopt;
@@ -261,9 +264,12 @@ std::optional<int> Libraries::plan(const Product& how) {
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "its preferences");
   const std::uint64_t most_bytes = std::uint64_t{32} << 20;
-  const bool aligned = std::all_of(plan->steps, plan->steps + 3, [](Index step) { return step % 4 == 0; }) &&
-                       plan->batch.count <= plan->inner;
-  const std::uint32_t alignment = aligned ? 16 : sizeof(float);
+  constexpr std::uint32_t line = 16;
+  const auto element = static_cast<Index>(plan->element);
+  const bool aligned =
+      std::all_of(plan->steps, plan->steps + 3, [=](Index step) { return step * element % line == 0; }) &&
+      plan->batch.count <= plan->inner;
+  const auto alignment = aligned ? line : static_cast<std::uint32_t>(element);
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
     check(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value), "its preferences");
   };
@@ -288,8 +294,8 @@ std::optional<int> Libraries::plan(const Product& how) {
 void Libraries::run(int plan, const ConvolutionOperands& on) {
   Plans& p = *plans_;
   std::unordered_map<std::int64_t, void*> operands{{image, on.image}, {filter, on.filter}, {result, on.result}};
-  if (on.bias != nullptr) operands[bias] = const_cast<float*>(on.bias);
-  if (on.summand != nullptr) operands[summand] = const_cast<float*>(on.summand);
+  if (on.bias != nullptr) operands[bias] = const_cast<void*>(on.bias);
+  if (on.summand != nullptr) operands[summand] = const_cast<void*>(on.summand);
   const auto& graph = std::get<std::shared_ptr<Graph>>(p.all.at(static_cast<std::size_t>(plan)));
   if (auto status = graph->execute(p.cudnn, operands, p.workspace.get()); status.is_bad())
     throw std::runtime_error("cuDNN: " + status.get_message());
@@ -303,8 +309,12 @@ void Libraries::run(int plan, const ProductOperands& on) {
   for (Index first = 0; first < product.batch.count; first += product.inner) {
     Index at[3];
     product.batch.find(first, at);
-    check(cublasLtMatmul(p.cublas, product.operation, &one, on.right + at[1], product.right->handle, on.left + at[0],
-                         product.left->handle, &zero, on.result + at[2], product.result->handle, on.result + at[2],
+    const auto place = [&](const void* data, int which) {
+      return static_cast<const std::byte*>(data) + static_cast<std::size_t>(at[which]) * product.element;
+    };
+    auto* result = const_cast<std::byte*>(place(on.result, 2));
+    check(cublasLtMatmul(p.cublas, product.operation, &one, place(on.right, 1), product.right->handle,
+                         place(on.left, 0), product.left->handle, &zero, result, product.result->handle, result,
                          product.result->handle, &product.algorithm, p.workspace.get(), p.workspace_bytes, p.stream),
           "a product");
   }

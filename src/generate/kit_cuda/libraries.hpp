@@ -35,21 +35,23 @@ struct Convolution {
   Window window;  // its kernel is the filter's
   Index groups = 1;
   Epilogue then;
+  bool bfloat16 = false;  // all operands; otherwise float32. Sums are float32
 };
 // The one that the direction computes is written.
 struct ConvolutionOperands {
-  float *image = nullptr, *filter = nullptr, *result = nullptr;
-  const float *bias = nullptr, *summand = nullptr;
+  void *image = nullptr, *filter = nullptr, *result = nullptr;
+  const void *bias = nullptr, *summand = nullptr;
 };
 
 // Matrices in the last two dimensions, in any of the two orders; dimensions before them are broadcast to the result's.
 struct Product {
   View left, right, result;
-  Epilogue then;  // without a sum
+  Epilogue then;          // without a sum
+  bool bfloat16 = false;  // as of a convolution
 };
 struct ProductOperands {
-  const float *left = nullptr, *right = nullptr, *bias = nullptr;
-  float* result = nullptr;
+  const void *left = nullptr, *right = nullptr, *bias = nullptr;
+  void* result = nullptr;
 };
 
 class Libraries {

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "kit_cuda/kernels/bfloat16.hpp"
 #include "kit_cuda/kernels/host.hpp"
 #include "kit_cuda/libraries.hpp"
 
@@ -85,13 +86,19 @@ Index reach(const View& view) {
   return last;
 }
 
-void convolve(const Convolution& how, const ConvolutionOperands& on) {
+// Of a convolution or a product, as what is calculated with.
+struct Floats {
+  float *first, *second, *result;
+  const float *bias, *summand;
+};
+
+void convolve(const Convolution& how, const Floats& on) {
   const Volume v = volume(how);
   if (how.direction == Direction::forward)
     return each_result(v, how.groups, [&](Index n, Index k, Index first, const Index* out, Index at) {
       double sum = 0;
       each_tap(v, n, k, first, out, [&](Index from, Index by) {
-        sum += static_cast<double>(on.image[from]) * static_cast<double>(on.filter[by]);
+        sum += static_cast<double>(on.first[from]) * static_cast<double>(on.second[by]);
       });
       on.result[at] = finished(how.then, sum, on.bias, k, on.summand, at);
     });
@@ -101,17 +108,17 @@ void convolve(const Convolution& how, const ConvolutionOperands& on) {
     const double gradient = static_cast<double>(on.result[at]);
     each_tap(v, n, k, first, out, [&](Index from, Index by) {
       if (of_image)
-        sums[static_cast<std::size_t>(from)] += gradient * static_cast<double>(on.filter[by]);
+        sums[static_cast<std::size_t>(from)] += gradient * static_cast<double>(on.second[by]);
       else
-        sums[static_cast<std::size_t>(by)] += gradient * static_cast<double>(on.image[from]);
+        sums[static_cast<std::size_t>(by)] += gradient * static_cast<double>(on.first[from]);
     });
   });
   // images and filters are dense, so that every place is one of an element
-  float* to = of_image ? on.image : on.filter;
+  float* to = of_image ? on.first : on.second;
   for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(sums[i]);
 }
 
-void multiply(const Product& how, const ProductOperands& on) {
+void multiply(const Product& how, const Floats& on) {
   const auto outer = [](View view) {
     view.rank -= 2;
     return view;
@@ -127,12 +134,46 @@ void multiply(const Product& how, const ProductOperands& on) {
       for (Index c = 0; c < columns; ++c) {
         double sum = 0;
         for (Index i = 0; i < length; ++i)
-          sum += static_cast<double>(on.left[at[0] + r * step(how.left, 2) + i * step(how.left, 1)]) *
-                 static_cast<double>(on.right[at[1] + i * step(how.right, 2) + c * step(how.right, 1)]);
+          sum += static_cast<double>(on.first[at[0] + r * step(how.left, 2) + i * step(how.left, 1)]) *
+                 static_cast<double>(on.second[at[1] + i * step(how.right, 2) + c * step(how.right, 1)]);
         on.result[at[2] + r * step(how.result, 2) + c * step(how.result, 1)] =
             finished(how.then, sum, on.bias, c, nullptr, 0);
       }
   }
+}
+
+// An operand as float32, for as long as it is worked on.
+class Operand {
+ public:
+  Operand(const void* data, Index elements, bool bfloat16) : given_(const_cast<void*>(data)) {
+    if (given_ == nullptr || !bfloat16) return;
+    for (Index i = 0; i < elements; ++i) wide_.push_back(widened(static_cast<const Bfloat16*>(given_)[i]));
+  }
+  float* floats() { return wide_.empty() ? static_cast<float*>(given_) : wide_.data(); }
+  void write_back() const {
+    for (std::size_t i = 0; i < wide_.size(); ++i) round_to(static_cast<Bfloat16*>(given_)[i], wide_[i]);
+  }
+
+ private:
+  void* given_;
+  std::vector<float> wide_;
+};
+
+void run_plan(const Convolution& how, const ConvolutionOperands& on) {
+  const Index results = reach(how.result);
+  Operand image(on.image, reach(how.image), how.bfloat16), filter(on.filter, reach(how.filter), how.bfloat16),
+      result(on.result, results, how.bfloat16), bias(on.bias, how.result.extents[1], how.bfloat16),
+      summand(on.summand, results, how.bfloat16);
+  convolve(how, {image.floats(), filter.floats(), result.floats(), bias.floats(), summand.floats()});
+  (how.direction == Direction::forward ? result : how.direction == Direction::data ? image : filter).write_back();
+}
+
+void run_plan(const Product& how, const ProductOperands& on) {
+  Operand left(on.left, reach(how.left), how.bfloat16), right(on.right, reach(how.right), how.bfloat16),
+      result(on.result, reach(how.result), how.bfloat16),
+      bias(on.bias, how.result.extents[how.result.rank - 1], how.bfloat16);
+  multiply(how, {left.floats(), right.floats(), result.floats(), bias.floats(), nullptr});
+  result.write_back();
 }
 
 }  // namespace
@@ -162,10 +203,10 @@ std::optional<int> Libraries::plan(const Product& how) {
 }
 
 void Libraries::run(int plan, const ConvolutionOperands& on) {
-  perform([how = std::get<Convolution>(plans_->all.at(static_cast<std::size_t>(plan))), on] { convolve(how, on); });
+  perform([how = std::get<Convolution>(plans_->all.at(static_cast<std::size_t>(plan))), on] { run_plan(how, on); });
 }
 void Libraries::run(int plan, const ProductOperands& on) {
-  perform([how = std::get<Product>(plans_->all.at(static_cast<std::size_t>(plan))), on] { multiply(how, on); });
+  perform([how = std::get<Product>(plans_->all.at(static_cast<std::size_t>(plan))), on] { run_plan(how, on); });
 }
 void Libraries::allocate_workspace() {}
 std::size_t Libraries::workspace_bytes() const {

@@ -11,12 +11,6 @@
 namespace kit {
 namespace {
 
-// What a view begins with, in elements, and the view.
-struct Part {
-  device::View view;
-  Extent first = 0;
-};
-
 Part box(const Tensor& tensor, const Shape& from, const Shape& step, const Shape& length) {
   Part part{view_of(tensor)};
   for (int d = 0; d < part.view.rank; ++d) {
@@ -30,11 +24,7 @@ Part box(const Tensor& tensor, const Shape& from, const Shape& step, const Shape
 void add_part(Internals& in, const char* kernel, const Tensor& from, const Part& source, const Tensor& to,
               const Part& result) {
   in.add(
-      kernel,
-      [&in, from, source, to, result](Stream on) {
-        device::copy(on, {in.floats(from) + source.first, source.view}, {in.floats_to(to) + result.first, result.view});
-      },
-      true);
+      kernel, [&in, from, source, to, result](Stream on) { in.copy(on, from, source, to, result); }, true);
 }
 
 }  // namespace

@@ -36,8 +36,27 @@ device::Then then_of(const Internals& in, const Posts& posts, std::size_t first)
   return then;
 }
 
-void add_posts(Internals& in, const Tensor& result, const Tensor& bias, const Posts& posts, std::size_t first) {
+namespace {
+
+Tensor wide_copy(Internals& in, const Tensor& tensor) {
+  const Tensor made = in.temporary(tensor.shape, tensor.layout);
+  in.add_copy(tensor, made);
+  return made;
+}
+
+}  // namespace
+
+void add_posts(Internals& in, const Tensor& result, const Tensor& bias, const Posts& given, std::size_t first) {
   bool adds_bias = static_cast<bool>(bias);
+  if (!adds_bias && first >= given.size()) return;
+  Posts posts = given;
+  if (result.type == Type::bfloat16) {  // in float32, between two conversions
+    for (Post& post : posts)
+      if (post.with && post.with.type == Type::bfloat16) post.with = wide_copy(in, post.with);
+    const Tensor wide = wide_copy(in, result);
+    add_posts(in, wide, bias, posts, first);
+    return in.add_copy(wide, result);
+  }
   while (adds_bias || first < posts.size()) {
     in.add("posts", [&in, result, bias = adds_bias ? bias : Tensor{}, posts, first](Stream on) {
       device::scale_shift(on, in.source(result), nullptr, in.floats(bias), in.target(result),

@@ -35,6 +35,13 @@ void Program::allow_tf32() {
   internals_->libraries->allow_tf32();
 }
 
+void Program::need_bfloat16() {
+  constexpr int ampere = 80;
+  if (const int found = device::compute_capability(); found < ampere)
+    throw std::runtime_error("no bfloat16 on this GPU: compute capability 8.0 or newer is needed, and it has " +
+                             std::to_string(found / 10) + "." + std::to_string(found % 10));
+}
+
 Loading& Program::loading() const {
   return *internals_;
 }

@@ -16,14 +16,10 @@ Layout needed(const Shape& shape, Layout layout) {
   return shape.rank < 3 ? Layout::plain : layout;
 }
 
-std::size_t bytes_of(const Shape& shape) {
-  return static_cast<std::size_t>(std::max<Extent>(shape.elements(), 1)) * sizeof(float);
-}
-
 int add_stored(Internals& in, const StoredWeight& one) {
   in.stored.push_back(one);
   in.stored.back().offset = in.weight_bytes;
-  in.weight_bytes += whole_lines(bytes_of(one.shape));
+  in.weight_bytes += whole_lines(std::max<std::size_t>(bytes_of(one.shape, one.type), 1));
   return static_cast<int>(in.stored.size()) - 1;
 }
 
@@ -40,11 +36,12 @@ std::int64_t* count_of(Internals& in, const char* name) {
 
 }  // namespace
 
-Tensor Internals::packed(Weight weight, Layout layout) {
+Tensor Internals::packed(Weight weight, Layout layout, Type type) {
   auto& loaded = weights.at(static_cast<std::size_t>(weight.number));
-  const StoredWeight wanted{weight.number, needed(weight.shape, layout), false, 0, weight.shape};
+  const StoredWeight wanted{weight.number, needed(weight.shape, layout), false, 0, weight.shape, type};
   const auto as_tensor = [&](int place) {
-    return Tensor{Region::weights, place, weight.shape, stored[static_cast<std::size_t>(place)].layout};
+    const auto& one = stored[static_cast<std::size_t>(place)];
+    return Tensor{Region::weights, place, weight.shape, one.layout, one.type};
   };
   const bool lives = loaded.trained || loaded.changed;
   if (lives && loaded.home >= 0) {
@@ -56,7 +53,8 @@ Tensor Internals::packed(Weight weight, Layout layout) {
   }
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const bool fits = wanted.layout == Layout::plain || same_shape(stored[i].shape, wanted.shape);
-    if (stored[i].weight == wanted.weight && stored[i].layout == wanted.layout && !stored[i].is_momentum && fits)
+    if (stored[i].weight == wanted.weight && stored[i].layout == wanted.layout && stored[i].type == wanted.type &&
+        !stored[i].is_momentum && fits)
       return as_tensor(static_cast<int>(i));
   }
   const int place = add_stored(*this, wanted);
@@ -127,12 +125,18 @@ std::byte* Internals::bounce_of(std::size_t bytes) {
 }
 
 void Internals::write_stored(const StoredWeight& where, const float* data) {
-  const auto bytes = static_cast<std::size_t>(where.shape.elements()) * sizeof(float);
-  auto* place = reinterpret_cast<float*>(weight_memory.get() + where.offset);
-  if (where.layout == Layout::plain) return device::copy_to_device(place, data, bytes, stream);
+  const auto bytes = bytes_of(where.shape, Type::float32);
+  auto* place = weight_memory.get() + where.offset;
+  if (where.layout == Layout::plain && where.type == Type::float32)
+    return device::copy_to_device(place, data, bytes, stream);
   auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
   device::copy_to_device(plain, data, bytes, stream);
-  device::copy(stream, {plain, view_of(where.shape, Layout::plain)}, {place, view_of(where.shape, where.layout)});
+  const device::Source given{plain, view_of(where.shape, Layout::plain)};
+  const auto view = view_of(where.shape, where.layout);
+  if (where.type == Type::bfloat16)
+    device::convert(stream, given, device::Strided<device::Bfloat16>{reinterpret_cast<device::Bfloat16*>(place), view});
+  else
+    device::copy(stream, given, {reinterpret_cast<float*>(place), view});
 }
 
 void Internals::read_stored(const StoredWeight& where, float* data) {

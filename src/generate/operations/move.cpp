@@ -245,7 +245,7 @@ void add_moves(Operations& table) {
   for (const char* name : {"view", "_unsafe_view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze"})
     table[name] = reshape;
   for (const char* name :
-       {"strata.reorder", "strata.copy", "alias", "clone", "contiguous", "detach", "lift_fresh_copy"})
+       {"strata.cast", "strata.reorder", "strata.copy", "alias", "clone", "contiguous", "detach", "lift_fresh_copy"})
     table[name] = reorder;
   for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide;
   for (const char* name : {"expand", "expand_as"}) table[name] = expand;

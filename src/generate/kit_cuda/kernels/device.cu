@@ -24,6 +24,14 @@ std::string device_name(std::string* why) {
   return {};
 }
 
+int compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  check(cudaGetDevice(&device), "the device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "the device");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "the device");
+  return 10 * major + minor;
+}
+
 void* allocate(std::size_t bytes) {
   void* data = nullptr;
   check(cudaMalloc(&data, bytes == 0 ? 1 : bytes), "memory on the device");

@@ -24,6 +24,8 @@ struct DeviceError : std::runtime_error {
 // A name for reports; empty: there is no device, or no driver. `why` (may be null) is then told CUDA's text.
 std::string device_name(std::string* why = nullptr);
 
+int compute_capability();  // of the device at hand: 90 is 9.0
+
 void* allocate(std::size_t bytes);  // aligned to at least 256 bytes
 void* allocate_pinned(std::size_t bytes);
 void release(void* data) noexcept;

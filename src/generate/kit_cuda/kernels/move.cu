@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit_cuda/kernels/move.hpp"
 
+#include <type_traits>
+
 namespace kit_cuda {
 
-void copy(Stream stream, Source from, Target to) {
+template <class From, class To>
+void convert(Stream stream, Strided<const From> from, Strided<To> to) {
   const auto places = walk<2>({from.view, to.view});
-  const float* source = from.data;
-  float* target = to.data;
-  if (places.rank <= 1 && places.dense(0) && places.dense(1))
-    return copy_on_device(target, source, static_cast<std::size_t>(places.count) * sizeof(float), stream);
+  const From* source = from.data;
+  To* target = to.data;
+  if (std::is_same_v<From, To> && places.rank <= 1 && places.dense(0) && places.dense(1))
+    return copy_on_device(target, source, static_cast<std::size_t>(places.count) * sizeof(To), stream);
   for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
     Index at[2];
     places.find(i, at);
-    target[at[1]] = source[at[0]];
+    round_to(target[at[1]], widened(source[at[0]]));
   });
+}
+template void convert(Stream stream, Strided<const float> from, Strided<float> to);
+template void convert(Stream stream, Strided<const float> from, Strided<Bfloat16> to);
+template void convert(Stream stream, Strided<const Bfloat16> from, Strided<float> to);
+template void convert(Stream stream, Strided<const Bfloat16> from, Strided<Bfloat16> to);
+
+void copy(Stream stream, Source from, Target to) {
+  convert(stream, from, to);
 }
 
 void fill(Stream stream, Target to, float value) {

@@ -2,12 +2,16 @@
 // Values put elsewhere: other layouts, parts, broadcasts, rolls, rows of a table. Nothing is computed.
 #pragma once
 
+#include "kit_cuda/kernels/bfloat16.hpp"
 #include "kit_cuda/kernels/view.hpp"
 
 namespace kit_cuda {
 
 // To the same elements in other places: a reorder, a permutation, a part of a tensor, a broadcast written out.
 void copy(Stream stream, Source from, Target to);
+// The same between float and Bfloat16, each of both.
+template <class From, class To>
+void convert(Stream stream, Strided<const From> from, Strided<To> to);
 void fill(Stream stream, Target to, float value);
 // to[i + shift] = from[i] along each dimension, round the end; shifts of either sign.
 void roll(Stream stream, Source from, const Index* shifts, Target to);
