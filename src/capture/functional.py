@@ -20,6 +20,7 @@ DETACHES = {"detach", "detach_"}
 COPIES = {"clone", "lift_fresh_copy"}
 DROPOUTS = {"dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
 CASTS = {"to", "_to_copy", "type_as"}
+DRAWS = {"bernoulli.p", "bernoulli_.float"}  # zeros and ones by one probability: torchvision's and timm's stochastic depth
 PADS = {"pad", "constant_pad_nd"}
 # Only the shape and type of their tensor argument matter.
 LIKE = {"new_zeros", "new_ones", "new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"}
@@ -228,6 +229,8 @@ class _Walk:
             self._same_values(node, given)
         elif written:
             self._in_place(node, given, args, written)
+        elif _draws(node):
+            self._own(node, self._drawn(node, args["p"]))
         elif folded := self._folded(node, args):
             self._own(node, folded[0])
             self._share_views(node, given)
@@ -295,8 +298,17 @@ class _Walk:
         for part in tensors_in(others):
             if part.dtype not in (old.dtype, torch.bool) and len(part.shape) and name != "copy_":
                 raise NotFunctional(f"{node.target} keeps {old.dtype} where its functional form would give another type", node)
+        if _draws(node):
+            return self._drawn(node, others[0])
         functional = _functional_form(node)
         return self._append(node, functional, dict(zip((a.name for a in functional._schema.arguments), args.values())))[0]
+
+    def _drawn(self, node: Node, p: float) -> Value:
+        """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to draw that, and to switch it off, which leaves p, the mean."""
+        drawn = node.meta["val"]
+        ones = torch.ones(_fixed(drawn.shape, node), dtype=drawn.dtype)
+        kept = self._append(node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True})[0]
+        return self._append(node, torch.ops.aten.mul.Scalar, {"self": kept, "other": p})[0]
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
         """The memory of `whole` gets what its slice `part` holds now."""
@@ -415,6 +427,10 @@ def _by_name(node: Node) -> dict[str, Any]:
     if found.get("stride") == [] and "kernel_size" in found:  # pooling's way of saying: the same
         found["stride"] = found["kernel_size"]
     return found
+
+
+def _draws(node: Node) -> bool:
+    return str(node.target).removeprefix("aten.") in DRAWS
 
 
 def _functional_form(node: Node) -> torch._ops.OpOverload:

@@ -33,6 +33,7 @@ class Rules {
     if (name == "strata.train_convolution") return gradient_of_weight(first().shape[1]);
     if (name == "strata.convolution_backward_weights") return gradient_of_weight(out.shape[0]);
     if (name == "strata.batch_norm_train" || name == "strata.batch_norm_backward") return alike_in(best());
+    if (name == "strata.dropout_train" && is_weight(operands_of(step_).front())) return plain;  // of ones
     if (name == "max_pool2d" || name == "strata.max_pool_train" || name == "strata.max_pool_backward" ||
         name == "strata.dropout_train" || name == "strata.dropout_backward")
       return alike(true);

@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
 
 
 class Convolutions(nn.Module):
@@ -114,6 +115,27 @@ class Products(nn.Module):
         return self.last(torch.mm(self.tokens(x).flatten(1) @ self.matrix, self.matrix.t() @ self.matrix))
 
 
+class Tokens(nn.Module):
+    """Layer norms over one axis and two, with parameters and without; attention of a multi-head layer, with a trained mask and a scale; products of batches, broadcast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Linear(5, 8), nn.Linear(8, 5)
+        self.token, self.place = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 6, 8))
+        self.norm, self.bare, self.both = nn.LayerNorm(8, eps=1e-3), nn.LayerNorm(8, elementwise_affine=False), nn.LayerNorm((7, 8))
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.mask, self.mix = nn.Parameter(torch.randn(7, 7)), nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.cat([self.token.expand(x.shape[0], -1, -1), self.embed(x) + self.place], 1)
+        z = self.norm(y)
+        y = y + self.attention(z, z, z, need_weights=False)[0]
+        heads = y.view(y.shape[0], 7, 2, 4).transpose(1, 2)
+        y = y + F.scaled_dot_product_attention(heads, heads * 0.5, heads, attn_mask=self.mask, scale=0.3).transpose(1, 2).reshape(y.shape)
+        y = self.both(y) + self.bare(y) @ self.mix
+        return self.head(F.gelu(y + 0.1 * (y @ y.transpose(1, 2)) @ y)[:, 0])
+
+
 class Frozen(nn.Module):
     """What comes before the first trained parameter needs no gradient; a frozen one behind it hands it through."""
 
@@ -210,7 +232,21 @@ class Dropouts(nn.Module):
         return self.b(F.dropout(torch.tanh(F.dropout(self.a(x), 0.3)), 0.6))
 
 
-NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Frozen": (3, 12, 11),
+class Depths(nn.Module):
+    """Stochastic depth of samples, beside images in blocks, and of the whole batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(3, 16, 3, padding=1), nn.Linear(16, 5)
+        self.of_samples, self.of_batch = StochasticDepth(0.4, "row"), StochasticDepth(0.5, "batch")
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x)
+        y = (y + self.of_samples(torch.tanh(y))).mean((2, 3))
+        return self.fc(y + self.of_batch(y * y))
+
+
+NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Tokens": (6, 5), "Frozen": (3, 12, 11),
             "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4), "Tiles": (3, 27, 25)}
 
 
@@ -226,6 +262,8 @@ def activations(): return network("Activations")
 def arithmetic(): return network("Arithmetic")
 def views(): return network("Views")
 def products(): return network("Products")
+def tokens(): return network("Tokens")
+def depths(): return network("Depths")
 def frozen(): return network("Frozen")
 def dense(): return network("Dense")
 def halves(): return network("Halves")

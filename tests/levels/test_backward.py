@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import backward_networks
@@ -90,6 +91,18 @@ def test_a_dropped_element_has_no_gradient_and_the_others_are_scaled(tmp_path, m
     assert len(masks) == 2 and all(0 < mask.double().mean() < 1 for mask in masks)
     given = iter(masks)
     monkeypatch.setattr(F, "dropout", lambda value, p: value * next(given) / (1 - p))
+    compare(runner, found, autograd(module, x, labels, "cross_entropy"))
+
+
+def test_stochastic_depth_drops_whole_samples_or_the_batch(tmp_path, monkeypatch):
+    module, x, labels = drawn(backward_networks.Depths(), (3, 5, 6), 16)
+    bundle = captured(module, {"arg0": x}, tmp_path / "bundle", labels)
+    runner = Interpreter(differentiated(bundle, "cross_entropy", tmp_path / "training"))
+    found = runner.run({"arg0": x, "labels": labels}, dropout=True)
+    masks = [runner.values[node["outputs"][1]] for node in runner.graph["nodes"] if node["op"] == "aten.native_dropout.default"]
+    assert [tuple(mask.shape) for mask in masks] == [(16, 1, 1, 1), (1, 1)] and 0 < masks[0].double().mean() < 1
+    given = iter(masks)
+    monkeypatch.setattr(sys.modules["torchvision.ops.stochastic_depth"], "stochastic_depth", lambda value, p, mode, training: value * next(given) / (1 - p))
     compare(runner, found, autograd(module, x, labels, "cross_entropy"))
 
 

@@ -44,6 +44,9 @@ for _name, _shape in NETWORKS.items():
     train_bundle.SPECS[_name.lower()] = (f"{ROOT / 'tests' / 'levels' / 'backward_networks.py'}:{_name.lower()}", [("arg0", (BATCH, *_shape), False)], classes_of(_name), "cross_entropy")
 
 
+train_bundle.SPECS["depths"] = (f"{ROOT / 'tests' / 'levels' / 'backward_networks.py'}:depths", [("arg0", (BATCH, 3, 5, 6), False)], 5, "cross_entropy")
+
+
 def make(folder: Path, name: str) -> Path:
     """The bundle `name` of train_bundle.SPECS with its graph."""
     bundle = train_bundle.make(folder, name)
@@ -221,7 +224,17 @@ def test_dropout_acts_as_given_and_can_be_switched(trained):
     assert len(set(losses(worker, [0] * 2))) == 2
 
 
-@pytest.mark.parametrize("name", ["mnist", "resnet18"])
+def test_stochastic_depth_is_switched_like_dropout_and_without_it_steps_are_those_of_eager(trained):
+    test_two_steps_of_every_family_of_operations_are_those_of_eager("depths", trained)
+    worker = trained("depths")
+    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
+    off = losses(worker, [0] * 2)
+    worker.ask("set_mode", mode="train", dropout=True)
+    on = losses(worker, [0] * 64)
+    assert off[0] == off[1] and 8 < len(set(on)) <= 16  # three samples and the batch, each kept or not
+
+
+@pytest.mark.parametrize("name", ["mnist", "resnet18", "depths"])
 def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained):
     worker = trained(name)
     eager = Eager(worker.bundle)

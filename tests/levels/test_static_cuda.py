@@ -54,7 +54,7 @@ def test_a_network_lies_channels_last_and_takes_batch_norm_sum_and_activation_in
     assert {"libraries.cpp", "graph.cu", "device.cu", "elementwise.cu"} <= kit and not any("_host" in name or "winograd" in name for name in kit)
 
 
-@pytest.mark.parametrize("name", ["convolutions", "poolings", "norms", "activations", "products", "fire"])
+@pytest.mark.parametrize("name", ["convolutions", "poolings", "norms", "activations", "products", "tokens", "fire"])
 def test_two_steps_of_families_of_operations_are_those_of_eager(name, trained):  # noqa: F811
     train.test_two_steps_of_every_family_of_operations_are_those_of_eager(name, trained)
 

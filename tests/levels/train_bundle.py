@@ -57,15 +57,14 @@ class Eager:
     def __init__(self, bundle: Path, optimiser: dict = SGD, weights: str = "timed") -> None:
         import torch
         from strata_sdk import models
+        from strata_sdk.torch_training import Dropouts
 
         torch.set_num_threads(1)
         self.bundle = bundle
         self.about = json.loads((bundle / "bundle.json").read_text())
         self.module = models.build_model(self.about["case"]["model"]).module.train()
         self.module.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "weights" / f"{weights}.safetensors").items()})
-        for part in self.module.modules():
-            if isinstance(part, torch.nn.modules.dropout._DropoutNd):
-                part.p = 0.0
+        Dropouts(self.module).switch(False)
         self.inputs = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "inputs.safetensors").items()}
         self.labels = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "labels.safetensors").items()}
         given = {k: v for k, v in optimiser.items() if k not in ("name", "schedule")}

@@ -26,7 +26,8 @@ std::vector<bool> fixed_values(const Program& program) {
 
 // Its result is another one in every run.
 bool is_random(const Step& step) {
-  static const std::set<std::string_view> names{"bernoulli", "dropout", "feature_dropout", "alpha_dropout"};
+  static const std::set<std::string_view> names{
+      "bernoulli", "dropout", "feature_dropout", "alpha_dropout", "strata.dropout_train", "strata.dropout_again"};
   return names.contains(step.node.operation());
 }
 

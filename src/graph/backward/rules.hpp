@@ -24,6 +24,7 @@ const BackwardRule* find_backward(std::string_view operation);  // nullptr: ther
 
 std::span<const BackwardRule> activation_rules();
 std::span<const BackwardRule> arithmetic_rules();
+std::span<const BackwardRule> attention_rules();
 std::span<const BackwardRule> convolution_rules();
 std::span<const BackwardRule> dropout_rules();
 std::span<const BackwardRule> join_rules();
