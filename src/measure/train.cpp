@@ -215,7 +215,11 @@ Try<void> prove_dropout(Player& player, Session& session, const TrainReference& 
     const TensorView* value = loss->find("0/loss");
     losses.push_back(value && value->elements() == 1 ? value_at(*value, 0) : std::nan(""));
   }
-  player.training.dropout = proof::check_dropout(reference.dropout_losses(), losses);
+  const TensorView* loss = reference.expected("timed", "loss");
+  const double rounding =
+      loss == nullptr ? 0 : proof::strict_limit * reference.envelope("timed", "loss") * std::abs(value_at(*loss, 0));
+  player.training.dropout = proof::check_dropout(reference.dropout_losses(), losses, rounding);
+  if (!player.training.dropout) player.training.dropout_note = "eager's losses with dropout differ by rounding alone";
   if (!session.loaded().value("deterministic", true)) {
     player.training.evaluation_note = "the level is not deterministic";
     return {};
@@ -238,8 +242,10 @@ Try<void> prove_dropout(Player& player, Session& session, const TrainReference& 
   return {};
 }
 
-Try<void> restore(Session& session, const TrainReference& reference) {
-  return begin(session, "timed", true, reference.optimiser());
+// The loss of an input in what a level gave; NaN: it is not there.
+double loss_in(const SafeTensors& given, int index) {
+  const TensorView* one = given.find(fmt::format("{}/loss", index));
+  return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
 }
 
 // The losses of the whole ring from the same weights: gradients are compared on input 0 alone.
@@ -251,6 +257,15 @@ Try<void> prove_losses(Player& player, Session& session, const TrainReference& r
   if (!losses) return tl::unexpected(losses.error());
   player.training.losses = proof::check_losses(reference, *losses, player.tolerance());
   return {};
+}
+
+OutputVerdict diverged(int index) {
+  return proof::not_equal(
+      fmt::format(
+          "the loss of input {} is not finite within a block that began with the case's weights: if every level "
+          "ends so, the learning rate is too large (--optimiser sgd:lr=...)",
+          index),
+      "the loss is not finite", "loss");
 }
 
 Failure unequal(const OutputVerdict& verdict, const std::string& when) {
@@ -289,16 +304,24 @@ Try<void> probe_restart(Player& player, Session& session, const TrainReference& 
   if (!step) return tl::unexpected(step.error());
   const auto verdict = proof::check_gradients(reference, "probe1", step->loss, step->after.tensors, player.tolerance());
   if (!verdict.equal_work()) return tl::unexpected(unequal(verdict, "after a restart"));
-  if (auto done = restore(session, reference); !done) return done;
+  return start_training(session, reference);
+}
+
+Try<void> start_training(Session& session, const TrainReference& reference) {
+  if (auto done = begin(session, "timed", true, reference.optimiser()); !done) return done;
   // Switching dropout may have made a compiling level compile again.
   if (auto done = session.warm_up(3, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
   return {};
 }
 
-Try<void> check_last_step(Player& player, Session& session, const TrainReference& reference, int index) {
+namespace {
+
+// The check of the last step; nullopt: its loss is not finite.
+Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& session, const TrainReference& reference,
+                                                   int index) {
   // Masks cannot be drawn twice alike, so the steps that are compared go without.
   if (reference.has_dropout())
-    if (auto done = session.set_mode("train", false); !done) return done;
+    if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
   auto before = session.state();
   if (!before) return tl::unexpected(before.error());
   check_counts(player, session, *before, reference.optimiser());
@@ -306,6 +329,7 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
   if (auto timed = session.measure({1, 0, 0, {index}}); !timed) return tl::unexpected(timed.error());
   const auto timed_loss = session.checked_output();
   if (!timed_loss) return tl::unexpected(timed_loss.error());
+  if (!std::isfinite(loss_in(*timed_loss, index))) return std::nullopt;
   auto after = session.state();
   if (!after) return tl::unexpected(after.error());
   const OwnState weights(session, weights_in(before->tensors));
@@ -315,8 +339,8 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
   proof::UpdateVerdict update;
   // A second gradient, only where the first does not explain the step, shows whether the level repeats itself at all.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (auto done = session.set_optimiser(proof::probe_optimiser()); !done) return done;
-    if (auto done = session.load_state(weights.path(), 0); !done) return done;
+    if (auto done = session.set_optimiser(proof::probe_optimiser()); !done) return tl::unexpected(done.error());
+    if (auto done = session.load_state(weights.path(), 0); !done) return tl::unexpected(done.error());
     auto proven = session.prove({index});
     if (!proven) return tl::unexpected(proven.error());
     loss = std::move(*proven);
@@ -328,11 +352,8 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
                                  reference.optimiser(), lr, spread);
     if (update.verdict.equal_work()) break;
   }
-  const auto value = [&](const SafeTensors& from) {
-    const TensorView* one = from.find(fmt::format("{}/loss", index));
-    return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
-  };
-  const double timed = value(*timed_loss), again = value(*loss), spread = 4 * player.evidence.own_spread;
+  const double timed = loss_in(*timed_loss, index), again = loss_in(*loss, index),
+               spread = 4 * player.evidence.own_spread;
   if (update.verdict.equal_work() && !(std::abs(timed - again) <= (1e-4 + spread) * std::abs(again) + 1e-5)) {
     update.verdict = proof::not_equal(fmt::format("the timed loss of input {} is {:.7g}, and {:.7g} from the same "
                                                   "weights when it is proven: inputs or labels are not those given",
@@ -340,6 +361,20 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
                                       "timed loss follows other data", "loss");
     update.verdict.kind = OutputVerdict::Kind::mistrusted;
   }
+  return update;
+}
+
+}  // namespace
+
+Try<void> check_last_step(Player& player, Session& session, const TrainReference& reference, int index) {
+  auto found = last_step(player, session, reference, index);
+  if (found && !*found) {  // the training diverged after the last block that was looked at
+    ++player.training.begun_again;
+    if (auto done = start_training(session, reference); !done) return done;
+    found = last_step(player, session, reference, index);
+  }
+  if (!found) return tl::unexpected(found.error());
+  const auto update = *found ? **found : proof::UpdateVerdict{diverged(index)};
   player.training.add_update(update);
   if (!update.verdict.equal_work()) return tl::unexpected(unequal(update.verdict, "a step after timing"));
   return {};
@@ -351,8 +386,7 @@ void profile_phases(Player& player, Session& session, const TrainReference& refe
     return;
   }
   const auto give_up = [&](const Failure& why) { player.phases_note = why.what; };
-  if (auto done = restore(session, reference); !done) return give_up(done.error());
-  if (auto done = session.warm_up(3, std::chrono::nanoseconds(0)); !done) return give_up(done.error());
+  if (auto done = start_training(session, reference); !done) return give_up(done.error());
   // About half a second, whatever the step takes.
   const int count = std::clamp(static_cast<int>(0.5e9 / std::max(1.0, player.iteration_ns)), 5, 50);
   std::vector<int> indices;
@@ -368,12 +402,7 @@ OutputVerdict check_loss(const SafeTensors& output, int index) {
   const TensorView* loss = output.find(fmt::format("{}/loss", index));
   if (!loss || loss->elements() != 1)
     return proof::not_equal(fmt::format("the loss of input {} was not given", index), "no loss was given", "loss");
-  if (std::isfinite(value_at(*loss, 0))) return {};
-  return proof::not_equal(
-      fmt::format(
-          "the loss of input {} is {}: if every level ends so, the learning rate is too large (--optimiser sgd:lr=...)",
-          index, value_at(*loss, 0)),
-      "the loss is not finite", "loss");
+  return std::isfinite(value_at(*loss, 0)) ? OutputVerdict{} : diverged(index);
 }
 
 }  // namespace strata::measure

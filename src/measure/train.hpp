@@ -15,14 +15,18 @@ Try<void> prove_training(Player& player, Session& session, const proof::TrainRef
 // equal, or the worker's.
 Try<void> probe_restart(Player& player, Session& session, const proof::TrainReference& reference);
 
+// The timed weights, the case's optimiser and dropout as given, and warm.
+Try<void> start_training(Session& session, const proof::TrainReference& reference);
+
 // After the last timed block, with nothing loaded again: one more timed iteration on input `index` between two states,
-// and the gradient at the first. Failure: it is not the optimiser's step, or the worker's.
+// and the gradient at the first. A training that has diverged begins again first. Failure: it is not the optimiser's
+// step, or the worker's.
 Try<void> check_last_step(Player& player, Session& session, const proof::TrainReference& reference, int index);
 
 // Times of each phase, by themselves; added to player.phases. What the level cannot do leaves the phases empty.
 void profile_phases(Player& player, Session& session, const proof::TrainReference& reference);
 
-// The loss of a timed block must be a finite number.
+// The loss of a timed block must be there; one that is not finite is of a training that has diverged.
 proof::OutputVerdict check_loss(const SafeTensors& output, int index);
 
 }  // namespace strata::measure

@@ -36,6 +36,7 @@ struct Seat {
   Player* player;
   int instance;
   std::unique_ptr<Session> session;
+  bool began = true;  // in mode train: no block yet since the case's weights were loaded
 };
 
 class Restart {
@@ -57,6 +58,7 @@ class Restart {
   std::optional<Failure> seat(Player& player, int instance, const std::vector<int>& cpus);
   BlockPlan block_plan(const Player& player);
   Result<void> play(Seat& seat, int round, int position);
+  void begin_again(Seat& seat);
   void leave(Player& player, const Failure& why);
   void finish_training();
 
@@ -90,7 +92,7 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
   player.add_start((*session)->start_up(), number_);
   std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
   player.iteration_ns = std::max(1.0, stats::median(warm));
-  seats_.push_back({&player, instance, std::move(*session)});
+  seats_.push_back({&player, instance, std::move(*session), true});
   return std::nullopt;
 }
 
@@ -152,6 +154,11 @@ Result<void> Restart::play(Seat& seat, int round, int position) {
       const auto verdict = judge_.training
                                ? check_loss(*output, index.front())
                                : proof::check_outputs(*judge_.outputs, "timed", *output, index, player.tolerance());
+      if (judge_.training && !verdict.equal_work() && !seat.began) {
+        begin_again(seat);
+        return {};
+      }
+      seat.began = false;
       player.evidence.add_block(verdict);
       if (!verdict.equal_work())
         wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
@@ -163,6 +170,18 @@ Result<void> Restart::play(Seat& seat, int round, int position) {
   player.row.blocks.push_back(std::move(*block));
   if (wrong) leave(player, *wrong);
   return {};
+}
+
+// A long training that diverges says nothing of the work, which is proven step by step: it begins again, and the block
+// counts for nothing.
+void Restart::begin_again(Seat& seat) {
+  ++seat.player->training.begun_again;
+  if (auto done = start_training(*seat.session, *judge_.training); !done) {
+    if (!interrupted()) leave(*seat.player, done.error());
+    return;
+  }
+  seat.began = true;
+  seat.session->process().pause();
 }
 
 Result<void> Restart::run(double seconds, double seconds_after) {

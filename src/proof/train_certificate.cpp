@@ -109,13 +109,17 @@ void add_optimiser(Lines& lines, const TrainEvidence& training) {
     lines.fail(counts, Kind::unequal, training.counts_wrong, "another number of steps or rate");
 }
 
-void add_losses(Lines& lines, const Evidence& evidence) {
+void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& training) {
   Line line{"losses while timing are finite", "observed", "not_checked", "", "every block", ""};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
     line.result = "pass";
   }
+  if (training.begun_again > 0)
+    line.detail = fmt::format(
+        "the training diverged {} times and began again from the case's weights: those blocks count for nothing",
+        training.begun_again);
   if (!evidence.block_failure) return lines.add(line);
   line.detail = evidence.block_failure->reason;
   lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason),
@@ -128,7 +132,7 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
       lines,
       {"dropout", "observed", "", fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
        "|z| < 4, scatter within 2", ""},
-      training.dropout, "the level did not get that far");
+      training.dropout, training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
   add_verdict(lines, {"eval mode leaves dropout out", "observed", "", "two runs are the same bytes", "", ""},
               training.evaluation, training.evaluation_note);
 }
@@ -195,7 +199,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_steps(lines, training);
   add_ring(lines, reference, training);
   add_optimiser(lines, training);
-  add_losses(lines, evidence);
+  add_losses(lines, evidence, training);
   add_dropout(lines, reference, training);
   add_read_back(lines, reference.folder(), evidence);
   add_parameters(lines, reference.bundle(), evidence);

@@ -19,13 +19,14 @@ struct TrainEvidence {
   };
   std::vector<Rule> rules;  // the optimiser by differences
   std::optional<OutputVerdict> dropout, evaluation;
-  std::string evaluation_note;
+  std::string dropout_note, evaluation_note;  // why they were not checked
   int updates_checked = 0;  // steps after the last timed block of a restart
   int updates_failed = 0;
   std::optional<OutputVerdict> update_failure;  // the first
   double rate_error = 0;     // relative standard error of the learning rate seen, the worst of the restarts
   int counts_checked = 0;    // answers of `state` whose step and learning rate were those that are due
   std::string counts_wrong;  // the first that was not
+  int begun_again = 0;       // times that the training had diverged while it was timed
 
   void add_update(const UpdateVerdict& update);
 };

@@ -68,8 +68,10 @@ OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair&
 // Losses of one input with dropout as given, against eager's: mean by |z| < 4 (false alarms 1e-4), standard deviation
 // within a factor 2 (ln of the ratio of two variances of 64 has a deviation of 0.25 for normal losses and 0.35 at
 // kurtosis 5, so ln 4 lies 3.9 off: under 1e-4), and consecutive losses that are equal at most a quarter of the pairs
-// more often than eager's.
-OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<double>& level);
+// more often than eager's. Means may also lie as far apart as a loss may be off by `rounding` (absolute); nullopt:
+// eager's own scatter by no more than that, so that they show nothing.
+std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, const std::vector<double>& level,
+                                           double rounding = 0);
 
 // Why a probe step may have failed: what the deviating tensors look like instead. Empty sentence: nothing is known.
 struct StepCause {

@@ -2,6 +2,7 @@
 // Dropout judged by the losses that it scatters (train_checks.hpp).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "proof/train_checks.hpp"
@@ -25,7 +26,8 @@ Moments moments_of(const std::vector<double>& values) {
 
 }  // namespace
 
-OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<double>& level) {
+std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, const std::vector<double>& level,
+                                           double rounding) {
   OutputVerdict out;
   if (eager.size() < 2 || level.size() < 2)
     return not_equal("there are too few losses with dropout to compare", "too few losses with dropout");
@@ -33,7 +35,7 @@ OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<
     if (!std::isfinite(loss))
       return not_equal("a loss with dropout is not finite", "loss with dropout is not finite", "dropout");
   const Moments wanted = moments_of(eager), got = moments_of(level);
-  if (wanted.variance == 0) return out;  // a dropout that changes nothing in eager shows nothing
+  if (std::sqrt(wanted.variance) <= rounding) return std::nullopt;
   if (got.repeats > wanted.repeats + 0.25)
     return not_equal(
         fmt::format("with dropout, {:.0f}% of consecutive losses are equal where eager's are in {:.0f}%: {}",
@@ -41,19 +43,20 @@ OutputVerdict check_dropout(const std::vector<double>& eager, const std::vector<
                     got.variance == 0 ? "dropout is not applied" : "masks are drawn once and kept"),
         got.variance == 0 ? "dropout is not applied" : "dropout masks are reused", "dropout");
   const double factor = std::sqrt(got.variance / wanted.variance);
-  const double z = (got.mean - wanted.mean) / std::sqrt(wanted.variance / static_cast<double>(eager.size()) +
-                                                        got.variance / static_cast<double>(level.size()));
+  const double apart = std::max(0.0, std::abs(got.mean - wanted.mean) - rounding);
+  const double z = apart / std::sqrt(wanted.variance / static_cast<double>(eager.size()) +
+                                     got.variance / static_cast<double>(level.size()));
   if (!(factor < 2 && factor > 0.5))
     return not_equal(fmt::format("with dropout the losses scatter {:.3g} times as much as eager's (allowed: 0.5 to 2): "
                                  "another probability, or fewer layers that drop",
                                  factor),
                      "losses scatter otherwise under dropout", "dropout");
-  if (!(std::abs(z) < 4))
+  if (!(z < 4))
     return not_equal(fmt::format("with dropout the mean loss is {:.5g} where eager's is {:.5g} (z = {:.1f}, allowed "
                                  "4): another probability, or kept values are not scaled",
                                  got.mean, wanted.mean, z),
                      "mean loss under dropout differs", "dropout");
-  out.worst_ratio = std::abs(z) / 4;
+  out.worst_ratio = z / 4;
   return out;
 }
 

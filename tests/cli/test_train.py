@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,25 @@ def test_timed_steps_on_other_data_are_mistrusted_or_unequal(training):
     _, result = training.compare("right", "stale", restarts=4)  # the ring index of the last step is drawn; in one of four restarts it is not 0
     row = rows_of(result)["stale"]
     assert row["state"] in ("mistrusted", "unequal") and "after timing" in row["reason"] and row["end_to_end_ms"] is None
+
+
+def test_a_training_that_diverges_while_it_is_timed_begins_again_and_is_not_accused(training):
+    training.level("right", rank=1)
+    training.level("chaotic", rank=2, train={"diverges_after": 60})
+    done, result = training.compare("right", "chaotic")
+    row = rows_of(result)["chaotic"]
+    line = lines_of(row)["losses while timing are finite"]
+    assert (done.returncode, row["state"]) == (0, "measured"), row["reason"]
+    assert line["result"] == "pass" and re.search(r"diverged \d+ times and began again", line["detail"])
+    assert "diverged" not in lines_of(rows_of(result)["right"])["losses while timing are finite"]["detail"]
+
+
+def test_a_training_that_diverges_within_every_block_is_unequal_and_told_of_the_rate(training):
+    training.level("right", rank=1)
+    training.level("wild", rank=2, train={"diverges_after": 4})  # the proof takes fewer steps from one set of weights
+    _, result = training.compare("right", "wild")
+    row = rows_of(result)["wild"]
+    assert row["state"] == "unequal" and "not finite within a block" in row["reason"] and "learning rate is too large" in row["reason"]
 
 
 def test_dropout_is_proven_by_the_losses_that_it_scatters(training):

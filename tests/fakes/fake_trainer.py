@@ -71,6 +71,8 @@ class Trainer:
         train_net.sgd(self.weights, self.momenta, grads, optimiser, lr, ("bias",) if self.fault("skip_biases", op) else ())
         self.weights |= {name: train_net.as_float32(values) for name, values in statistics.items()}
         self.step += 1
+        if self.told.get("diverges_after", self.step) < self.step:
+            loss, self.weights = float("nan"), {name: [float("nan")] * len(values) for name, values in self.weights.items()}
         return {f"{index}/loss": ("F32", [], struct.pack("<f", 1.0 if self.fault("constant_loss", op) else loss))}
 
     def run(self, op: str, indices: list[int], out: str | None, keep: int | None = None) -> list[str]:

@@ -53,6 +53,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       lr_factor: 0.999              every update is that much smaller
       shift_labels: 1               labels are off by that
       steps_off: 1                  state counts that many steps more
+      diverges_after: n             the loss is NaN from the n-th step after weights were loaded on, and so are the weights
       stale: true                   every index is trained as index 0
       only_in: "measure"            all this in that operation only
 """

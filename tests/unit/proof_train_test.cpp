@@ -302,20 +302,31 @@ TEST(Dropout, equal_distributions_are_not_accused) {
   stats::Random random(1);
   int accused = 0;
   for (int i = 0; i < 5000; ++i)
-    accused += !check_dropout(losses(random, 2.3, 0.1), losses(random, 2.3, 0.1)).equal_work();
+    accused += !check_dropout(losses(random, 2.3, 0.1), losses(random, 2.3, 0.1))->equal_work();
   EXPECT_LE(accused, 4);  // 1e-4 each for mean and scatter
 }
 
 TEST(Dropout, another_mean_scatter_or_no_masks_are_seen) {
   stats::Random random(2);
   const auto eager = losses(random, 2.3, 0.1);
-  EXPECT_THAT(check_dropout(eager, losses(random, 2.5, 0.1)).reason, HasSubstr("mean loss"));
-  EXPECT_THAT(check_dropout(eager, losses(random, 2.3, 0.4)).reason, HasSubstr("scatter"));
-  EXPECT_THAT(check_dropout(eager, std::vector<double>(64, 2.3)).reason, HasSubstr("dropout is not applied"));
+  EXPECT_THAT(check_dropout(eager, losses(random, 2.5, 0.1))->reason, HasSubstr("mean loss"));
+  EXPECT_THAT(check_dropout(eager, losses(random, 2.3, 0.4))->reason, HasSubstr("scatter"));
+  EXPECT_THAT(check_dropout(eager, std::vector<double>(64, 2.3))->reason, HasSubstr("dropout is not applied"));
   auto twice = losses(random, 2.3, 0.1);
   for (std::size_t i = 1; i < twice.size(); i += 2) twice[i] = twice[i - 1];
-  EXPECT_THAT(check_dropout(eager, twice).reason, HasSubstr("masks are drawn once"));
-  EXPECT_EQ(check_dropout(eager, {std::nan(""), 1}).kind, Kind::unequal);
+  EXPECT_THAT(check_dropout(eager, twice)->reason, HasSubstr("masks are drawn once"));
+  EXPECT_EQ(check_dropout(eager, {std::nan(""), 1})->kind, Kind::unequal);
+}
+
+TEST(Dropout, a_scatter_near_rounding_does_not_accuse_and_one_below_it_shows_nothing) {
+  stats::Random random(3);
+  constexpr double rounding = 8e-6;
+  const auto eager = losses(random, 7.2, 1e-5);
+  const auto off = losses(random, 7.2 + 1.2e-5, 1e-5);  // of a level whose loss is off by rounding
+  EXPECT_FALSE(check_dropout(eager, off)->equal_work());
+  EXPECT_TRUE(check_dropout(eager, off, rounding)->equal_work());
+  EXPECT_FALSE(check_dropout(eager, losses(random, 7.2 + 1e-4, 1e-5), rounding)->equal_work());
+  EXPECT_FALSE(check_dropout(losses(random, 7.2, 1e-6), off, rounding).has_value());
 }
 
 TEST(Schedule, steps_and_cosine_are_as_documented) {
