@@ -225,8 +225,7 @@ void add_generate(CLI::App& app, int& exit_code) {
                    "the library that the program calls: onednn, cuda (cuDNN and cuBLAS), libtorch");
   verb->add_option("--maths", o.maths,
                    "fp32; bf16: bfloat16 with sums in float32; tf32: of --target cuda. For cuda all but fp32 need a "
-                   "GPU here, to know "
-                   "what eager's errors are in the mode");
+                   "GPU here, to know what eager's errors are in the mode");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
