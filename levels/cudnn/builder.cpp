@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "call.hpp"
 #include "kit_cuda/kernels/move.hpp"
 
 namespace strata::cudnn {
@@ -88,14 +87,14 @@ void Builder::own(std::function<void(kit_cuda::Stream)> run, const View& from, c
 void Builder::add(std::string kernel, const View& from, const View& to, std::function<void()> run) {
   primitives::Description what{std::string(operation()), std::move(kernel),
                                fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0};
-  steps_.in_run.push_back(std::make_unique<Call>(std::move(what), std::move(run)));
+  steps_.in_run.push_back(std::make_unique<primitives::FunctionCall>(std::move(what), std::move(run)));
 }
 
 void Builder::move(const Tensor& from, const Tensor& to) {
   primitives::Description what{"reorder", "strata",
                                fmt::format("{} -> {}", layout_name(from.view), layout_name(to.view)), true,
                                static_cast<std::int64_t>(to.bytes())};
-  steps_.in_run.push_back(std::make_unique<Call>(
+  steps_.in_run.push_back(std::make_unique<primitives::FunctionCall>(
       std::move(what), [stream = library_.stream(), from, to] { kit_cuda::copy(stream, from.source(), to.target()); }));
 }
 

@@ -47,6 +47,13 @@ class Builder : public primitives::Arguments {
   // A tensor with these values, made now: a mask.
   Tensor constant(const Dims& dims, const std::vector<float>& values);
   Tensor filled(const View& view, float value);
+  Tensor filled_like(const Dims& dims, const Tensor& like, float value) {
+    return filled(view_like(dims, like.view), value);
+  }
+  Tensor temporary_like(const Tensor& like) { return temporary(view_like(like.dims(), like.view)); }
+  // Every tensor is described by strides.
+  static Tensor expanded(const Tensor& tensor, const Dims& dims) { return cudnn::expanded(tensor, dims); }
+  static const Tensor& strided(const Tensor& tensor) { return tensor; }
   // Output `i` is (a view of) this tensor: nothing is computed.
   void is(const Tensor& tensor, std::size_t i = 0) { library_.set_tensor(node_.outputs.at(i), tensor); }
 

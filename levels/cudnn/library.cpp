@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "builder.hpp"
-#include "call.hpp"
 #include "kit_cuda/kernels/descent.hpp"
 #include "kit_cuda/kernels/move.hpp"
 #include "operations.hpp"
@@ -198,9 +197,10 @@ Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Step
   primitives::Description what{"reorder", "strata", fmt::format("{} -> {}", layout_name(tensor.view), layout_name(to)),
                                true, static_cast<std::int64_t>(made.bytes())};
   (tensor.constant ? steps.at_load : steps.in_run)
-      .push_back(std::make_unique<Call>(std::move(what), [stream = stream(), from = tensor.source(), target = made] {
-        kit_cuda::copy(stream, from, target.target());
-      }));
+      .push_back(std::make_unique<primitives::FunctionCall>(std::move(what),
+                                                            [stream = stream(), from = tensor.source(), target = made] {
+                                                              kit_cuda::copy(stream, from, target.target());
+                                                            }));
   forms_.push_back({tensor, made});
   return made;
 }
@@ -209,12 +209,13 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
   return guarded([&] {
     const Tensor given = tensors_.at(from), target = homes_.at(to);
     primitives::Description what{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(target.bytes())};
-    steps.in_run.push_back(std::make_unique<Call>(std::move(what), [stream = stream(), given, target] {
-      if (target.integers)
-        kit_cuda::copy_on_device(target.int64_data(), given.int64_data(), target.bytes(), stream);
-      else
-        kit_cuda::copy(stream, given.source(), target.target());
-    }));
+    steps.in_run.push_back(
+        std::make_unique<primitives::FunctionCall>(std::move(what), [stream = stream(), given, target] {
+          if (target.integers)
+            kit_cuda::copy_on_device(target.int64_data(), given.int64_data(), target.bytes(), stream);
+          else
+            kit_cuda::copy(stream, given.source(), target.target());
+        }));
   });
 }
 
@@ -240,9 +241,9 @@ const Library::Left& Library::left(int value) const {
 const kit_cuda::DropoutState* Library::dropout(primitives::Steps& steps) {
   if (dropout_ != nullptr) return dropout_;
   set_dropout(true);
-  steps.in_run.push_back(
-      std::make_unique<Call>(primitives::Description{"dropout", "strata", "counts steps", false, 0},
-                             [stream = stream(), state = dropout_] { kit_cuda::count_step(stream, state); }));
+  steps.in_run.push_back(std::make_unique<primitives::FunctionCall>(
+      primitives::Description{"dropout", "strata", "counts steps", false, 0},
+      [stream = stream(), state = dropout_] { kit_cuda::count_step(stream, state); }));
   return dropout_;
 }
 

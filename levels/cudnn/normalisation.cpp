@@ -99,18 +99,47 @@ void backward(Builder& b) {
          gradient.view, of_x.view);
 }
 
+// What lies row-major, as data; null where the argument is left out.
+const float* plain_data(Builder& b, const char* argument) {
+  const auto given = b.optional(argument);
+  return given ? b.plain(*given).data() : nullptr;
+}
+
+// Its statistics are kept where a gradient will read them.
 void layer_norm(Builder& b) {
-  const auto over = product(b.integers("normalized_shape"));
   const Tensor x = b.plain(b.tensor("input")), y = b.result(x.view);
-  const Index rows = over == 0 ? 0 : x.view.count() / over;
-  const auto scale = b.optional("weight"), shift = b.optional("bias");
-  const Tensor by = scale ? b.plain(*scale) : Tensor(), plus = shift ? b.plain(*shift) : Tensor();
-  b.own(
-      [=, epsilon = b.number("eps")](Stream stream) {
-        kit_cuda::layer_norm(stream, x.data(), rows, over, by.memory ? by.data() : nullptr,
-                             plus.memory ? plus.data() : nullptr, epsilon, y.data());
-      },
-      x.view, y.view);
+  const auto over = product(b.integers("normalized_shape"));
+  kit_cuda::LayerNorm how{.x = x.data(),
+                          .rows = over == 0 ? 0 : x.view.count() / over,
+                          .length = over,
+                          .scale = plain_data(b, "weight"),
+                          .shift = plain_data(b, "bias"),
+                          .epsilon = b.number("eps"),
+                          .y = y.data()};
+  if (b.outputs() > 1) {
+    how.mean = b.result(row_major(b.shape(1)), 1).data();
+    how.deviation = b.result(row_major(b.shape(2)), 2).data();
+  }
+  b.own([=](Stream stream) { kit_cuda::layer_norm(stream, how); }, x.view, y.view);
+}
+
+void layer_norm_backward(Builder& b) {
+  const auto mask = b.flags("output_mask");
+  const Dims last = b.integers("normalized_shape");
+  const Tensor gradient = b.plain(b.tensor("grad_out")), x = b.plain(b.tensor("input"));
+  const auto over = product(last);
+  kit_cuda::LayerNormBackward how{.gradient = gradient.data(),
+                                  .x = x.data(),
+                                  .rows = over == 0 ? 0 : x.view.count() / over,
+                                  .length = over,
+                                  .mean = plain_data(b, "mean"),
+                                  .deviation = plain_data(b, "rstd"),
+                                  .scale = plain_data(b, "weight")};
+  std::size_t output = 0;
+  if (mask.at(0)) how.of_x = b.result(x.view, output++).data();
+  if (mask.at(1)) how.of_scale = b.result(row_major(last), output++).data();
+  if (mask.at(2)) how.of_shift = b.result(row_major(last), output).data();
+  b.own([=](Stream stream) { kit_cuda::layer_norm_backward(stream, how); }, gradient.view, x.view);
 }
 
 }  // namespace
@@ -119,7 +148,8 @@ void add_normalisations(Operations& table) {
   table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = inference;
   table["_native_batch_norm_legit"] = table["_native_batch_norm_legit_functional"] = forward;
   table["native_batch_norm_backward"] = backward;
-  table["layer_norm"] = layer_norm;
+  table["layer_norm"] = table["native_layer_norm"] = layer_norm;
+  table["native_layer_norm_backward"] = layer_norm_backward;
 }
 
 }  // namespace strata::cudnn

@@ -107,6 +107,12 @@ Tensor part_of(const Tensor& tensor, std::size_t dim, Index begin, Index length,
   return view;
 }
 
+Tensor without(const Tensor& tensor, std::size_t dim) {
+  Tensor view = tensor;
+  if (view.view.rank > 1) view.view = kit_cuda::without(tensor.view, static_cast<int>(dim));
+  return view;
+}
+
 Tensor expanded(const Tensor& tensor, const Dims& dims) {
   Tensor view = tensor;
   view.view = kit_cuda::broadcast(tensor.view, row_major(dims));

@@ -55,6 +55,8 @@ std::optional<View> reshaped(const View& view, const Dims& dims);
 Tensor permuted(const Tensor& tensor, const std::vector<std::size_t>& order);
 // `length` elements of a dimension from `begin` on, in steps.
 Tensor part_of(const Tensor& tensor, std::size_t dim, Index begin, Index length, Index step = 1);
+// One of its dimensions, of extent 1, left out, unless it is the only one.
+Tensor without(const Tensor& tensor, std::size_t dim);
 // Broadcast to `dims`, of at least its rank.
 Tensor expanded(const Tensor& tensor, const Dims& dims);
 

@@ -66,11 +66,17 @@ Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
   return view;
 }
 
-Tensor Builder::part(const Tensor& tensor, const memory::desc& desc, std::int64_t elements) const {
-  Tensor view = tensor;
-  view.desc = desc;
-  view.offset += static_cast<std::size_t>(elements) * memory::data_type_size(tensor.desc.get_data_type());
-  return view;
+Tensor Builder::expanded(const Tensor& tensor, const Dims& dims) {
+  Dims own = tensor.dims();
+  own.insert(own.begin(), dims.size() - own.size(), 1);
+  Tensor x = reshaped(tensor, own);
+  if (own == dims) return x;
+  x = strided(x);
+  Dims strides = x.desc.get_strides();
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (own[i] != dims[i]) strides[i] = 0;
+  x.desc = memory::desc(dims, x.desc.get_data_type(), strides);
+  return written_out(x);
 }
 
 Tensor Builder::written_out(const Tensor& tensor) {
@@ -100,6 +106,10 @@ Tensor Builder::constant(const Dims& dims, const std::vector<float>& values) {
   return made;
 }
 
+Tensor Builder::filled_like(const Dims& dims, const Tensor& /*like*/, float value) {
+  return constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), value));
+}
+
 void Builder::is(const Tensor& tensor, std::size_t i) {
   library_.set_tensor(node_.outputs.at(i), tensor);
 }
@@ -122,8 +132,8 @@ void Builder::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd
 }
 
 void Builder::own(std::string layouts, std::function<void()> run) {
-  add(std::make_unique<Own>(primitives::Description{std::string(operation()), "strata", std::move(layouts), false, 0},
-                            std::move(run)));
+  add(std::make_unique<primitives::FunctionCall>(
+      primitives::Description{std::string(operation()), "strata", std::move(layouts), false, 0}, std::move(run)));
 }
 
 dnnl::primitive_attr Builder::attr() {

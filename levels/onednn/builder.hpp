@@ -43,19 +43,24 @@ class Builder : public primitives::Arguments {
   Tensor strided(const Tensor& tensor);
   // The same elements in row-major order as another shape: a view where the layout allows, else after a reorder.
   Tensor reshaped(const Tensor& tensor, const Dims& dims);
-  // A part of a strided tensor: `desc` read from `elements` on.
-  Tensor part(const Tensor& tensor, const memory::desc& desc, std::int64_t elements) const;
+  // Broadcast to `dims`, of at least its rank, and written out where that repeats elements.
+  Tensor expanded(const Tensor& tensor, const Dims& dims);
   // A tensor whose strides may be 0, written out row-major.
   Tensor written_out(const Tensor& tensor);
 
   // A reorder into a part of another tensor, which is row-major otherwise.
-  void move(const Tensor& from, const Tensor& to) { library_.reorder(from, to, steps_); }
+  void move(const Tensor& from, const Tensor& to) {
+    library_.reorder(from.elsewhere() ? plain(from) : from, to, steps_);
+  }
 
   // Memory for output `i` in this layout; for something in between.
   Tensor result(const memory::desc& desc, std::size_t i = 0);
   Tensor temporary(const memory::desc& desc) { return library_.allocate(desc); }
   // A tensor with these values, made now: a mask, an averaging matrix.
   Tensor constant(const Dims& dims, const std::vector<float>& values);
+  // Row-major, whatever `like` is.
+  Tensor filled_like(const Dims& dims, const Tensor& like, float value);
+  Tensor temporary_like(const Tensor& like) { return temporary(row_major(like.dims())); }
   // Output `i` is (a view of) this tensor: nothing is computed.
   void is(const Tensor& tensor, std::size_t i = 0);
   // Memory for the result of a primitive whose description is `pd`, viewed as the output's shape.

@@ -51,31 +51,52 @@ void Copy::execute() {
   }
 }
 
-Lookup::Lookup(memory table, memory rows, memory to)
-    : table_(std::move(table)), rows_(std::move(rows)), to_(std::move(to)) {
-  const Dims dims = table_.get_desc().get_dims();
+Rows::Rows(const memory& table, memory numbers) : numbers_(std::move(numbers)) {
+  const Dims dims = table.get_desc().get_dims();
   height_ = dims.front();
-  row_bytes_ = static_cast<std::size_t>(product(dims) / std::max<std::int64_t>(height_, 1)) * sizeof(float);
-  count_ = product(rows_.get_desc().get_dims()) / 2;
+  width_ = product(dims) / std::max<std::int64_t>(height_, 1);
+  count_ = product(numbers_.get_desc().get_dims()) / 2;  // as pairs of s32
 }
 
+std::int64_t Rows::first_of(std::int64_t i) const {
+  const auto* numbers = static_cast<const std::byte*>(numbers_.get_data_handle());
+  std::int64_t row = 0;
+  std::memcpy(&row, numbers + static_cast<std::size_t>(i) * sizeof row, sizeof row);
+  if (row < 0) row += height_;
+  if (row < 0 || row >= height_)
+    throw std::out_of_range(fmt::format("a lookup of row {} in a table of {}", row, height_));
+  return row * width_;
+}
+
+Lookup::Lookup(memory table, memory rows, memory to)
+    : table_(std::move(table)), to_(std::move(to)), rows_(table_, std::move(rows)) {}
+
 void Lookup::execute() {
-  const auto* table = static_cast<const std::byte*>(table_.get_data_handle());
-  const auto* rows = static_cast<const std::byte*>(rows_.get_data_handle());
-  auto* to = static_cast<std::byte*>(to_.get_data_handle());
-  for (std::int64_t i = 0; i < count_; ++i) {
-    std::int64_t row = 0;
-    std::memcpy(&row, rows + static_cast<std::size_t>(i) * sizeof row, sizeof row);
-    if (row < 0) row += height_;
-    if (row < 0 || row >= height_)
-      throw std::out_of_range(fmt::format("a lookup of row {} in a table of {}", row, height_));
-    std::memcpy(to + static_cast<std::size_t>(i) * row_bytes_, table + static_cast<std::size_t>(row) * row_bytes_,
-                row_bytes_);
-  }
+  const auto* table = static_cast<const float*>(table_.get_data_handle());
+  auto* to = static_cast<float*>(to_.get_data_handle());
+  for (std::int64_t i = 0; i < rows_.count(); ++i) to = std::copy_n(table + rows_.first_of(i), rows_.width(), to);
 }
 
 primitives::Description Lookup::describe() const {
-  return {"lookup", "strata", "rows of a table", true, count_ * static_cast<std::int64_t>(row_bytes_)};
+  return {"lookup", "strata", "rows of a table", true,
+          rows_.count() * rows_.width() * static_cast<std::int64_t>(sizeof(float))};
+}
+
+AddRows::AddRows(memory from, memory rows, memory table)
+    : from_(std::move(from)), table_(std::move(table)), rows_(table_, std::move(rows)) {}
+
+void AddRows::execute() {
+  const auto* from = static_cast<const float*>(from_.get_data_handle());
+  auto* table = static_cast<float*>(table_.get_data_handle());
+  std::fill_n(table, rows_.elements(), 0.0F);
+  for (std::int64_t i = 0; i < rows_.count(); ++i, from += rows_.width()) {
+    auto* to = table + rows_.first_of(i);
+    for (std::int64_t k = 0; k < rows_.width(); ++k) to[k] += from[k];
+  }
+}
+
+primitives::Description AddRows::describe() const {
+  return {"add_rows", "strata", "rows of a table", false, 0};
 }
 
 }  // namespace strata::onednn

@@ -2,7 +2,6 @@
 // The primitives of this library: a call of oneDNN, and a copy that oneDNN has no call for.
 #pragma once
 
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -28,19 +27,6 @@ class Call final : public primitives::Primitive {
   primitives::Description description_;
 };
 
-// Work of strata's own, where oneDNN has no call.
-class Own final : public primitives::Primitive {
- public:
-  Own(primitives::Description description, std::function<void()> run)
-      : description_(std::move(description)), run_(std::move(run)) {}
-  void execute() override { run_(); }
-  primitives::Description describe() const override { return description_; }
-
- private:
-  primitives::Description description_;
-  std::function<void()> run_;
-};
-
 // Copies 4-byte elements of a strided tensor, strides of 0 among them (a broadcast), to a row-major one.
 class Copy final : public primitives::Primitive {
  public:
@@ -54,8 +40,22 @@ class Copy final : public primitives::Primitive {
   primitives::Description description_;
 };
 
-// Copies rows of a row-major table: output row i is table row rows[i], counted from the end if negative. Throws for a
-// row that is not there.
+// Rows of a row-major table by a list of int64 numbers, counted from the end if negative. Numbers of rows that are not
+// there throw.
+class Rows {
+ public:
+  Rows(const memory& table, memory numbers);
+  std::int64_t count() const { return count_; }
+  std::int64_t width() const { return width_; }               // elements of a row
+  std::int64_t elements() const { return height_ * width_; }  // of the table
+  std::int64_t first_of(std::int64_t i) const;                // where the row begins that number i means
+
+ private:
+  memory numbers_;
+  std::int64_t height_, width_, count_;
+};
+
+// Output row i is the table's row that number i means.
 class Lookup final : public primitives::Primitive {
  public:
   Lookup(memory table, memory rows, memory to);
@@ -63,9 +63,20 @@ class Lookup final : public primitives::Primitive {
   primitives::Description describe() const override;
 
  private:
-  memory table_, rows_, to_;
-  std::int64_t height_, count_;
-  std::size_t row_bytes_;
+  memory table_, to_;
+  Rows rows_;
+};
+
+// The reverse, its gradient: row i is added to the table's row that number i means; the table is zero before.
+class AddRows final : public primitives::Primitive {
+ public:
+  AddRows(memory from, memory rows, memory table);
+  void execute() override;
+  primitives::Description describe() const override;
+
+ private:
+  memory from_, table_;
+  Rows rows_;
 };
 
 }  // namespace strata::onednn

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "call.hpp"
 #include "guarded.hpp"
 #include "library.hpp"
 
@@ -152,7 +151,7 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
     const Tensor source = given.desc == target->home ? given : reordered(given, target->home, steps);
     const auto bytes = target->home.get_size();
     const memory read = handle(source);
-    steps.in_run.push_back(std::make_unique<Own>(
+    steps.in_run.push_back(std::make_unique<primitives::FunctionCall>(
         primitives::Description{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(bytes)},
         [=] { std::memcpy(target->data, read.get_data_handle(), bytes); }));
   });

@@ -61,6 +61,7 @@ class Library final : public primitives::Primitives {
   struct Left {
     Tensor tensor;
     memory::desc from, to;  // layouts of the forward call
+    double epsilon = 0;     // of a norm whose backward node does not have it
   };
   void leave(int value, Left left) { left_.insert_or_assign(value, std::move(left)); }
   const Left& left(int value) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that put values elsewhere: padding, rolls, lookups by rows. Reorders into parts of the result, or copies.
+// Operations that put values elsewhere: rolls, lookups by rows. Reorders into parts of the result, or copies.
 #include <algorithm>
 
 #include "call.hpp"
@@ -7,31 +7,6 @@
 
 namespace strata::onednn {
 namespace {
-
-// `tensor` (row-major) from `begin` on, `length` long, in every dimension.
-Tensor box(Builder& b, const Tensor& tensor, const Dims& begin, const Dims& length) {
-  const Dims strides = tensor.desc.get_strides();
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < begin.size(); ++i) offset += begin[i] * strides[i];
-  return b.part(tensor, memory::desc(length, memory::data_type::f32, strides), offset);
-}
-
-void pad(Builder& b) {
-  if (const auto mode = b.text("mode"); !mode.empty() && mode != "constant")
-    throw Unsupported("padding in the mode " + mode);
-  const Dims widths = b.integers("pad"), dims = b.shape();
-  if (std::any_of(widths.begin(), widths.end(), [](auto width) { return width < 0; }))
-    throw Unsupported("negative padding");
-  const Tensor x = b.tensor("self");
-  Dims begin(dims.size(), 0);
-  for (std::size_t i = 0; i < widths.size() / 2; ++i) begin[dims.size() - 1 - i] = widths[2 * i];
-  const auto value = static_cast<float>(b.has("value") ? b.number("value") : 0);
-  // the frame is written once: no call touches it again
-  const Tensor to = b.constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), value));
-  const Dims inner = x.dims();
-  b.move(x.elsewhere() ? b.plain(x) : x, box(b, to, begin, inner));
-  b.is(to);
-}
 
 void roll(Builder& b) {
   Dims shifts = b.integers("shifts"), over = b.integers("dims");
@@ -46,68 +21,21 @@ void roll(Builder& b) {
   }
   // each rolled dimension falls into two pieces
   for (std::size_t piece = 0; piece < (std::size_t{1} << over.size()); ++piece) {
-    Dims from(dims.size(), 0), at(dims.size(), 0), length = dims;
+    Tensor from = x, at = to;
     for (std::size_t i = 0; i < over.size(); ++i) {
       const auto d = static_cast<std::size_t>(over[i]);
       const bool wraps = (piece >> i & 1) != 0;
-      length[d] = wraps ? shifts[i] : dims[d] - shifts[i];
-      from[d] = wraps ? dims[d] - shifts[i] : 0;
-      at[d] = wraps ? 0 : shifts[i];
+      const auto rest = dims[d] - shifts[i], length = wraps ? shifts[i] : rest;
+      from = part_of(from, d, wraps ? rest : 0, length);
+      at = part_of(at, d, wraps ? 0 : shifts[i], length);
     }
-    if (product(length) > 0) b.move(box(b, x, from, length), box(b, to, at, length));
+    if (product(from.dims()) > 0) b.move(from, at);
   }
   b.is(to);
 }
 
 void zero(Builder& b) {
   b.is(b.constant(b.shape(), std::vector<float>(static_cast<std::size_t>(product(b.shape())), 0.0F)));
-}
-
-// The tensor with a slice of it replaced: both are moved in every run, the slice last.
-void slice_scatter(Builder& b) {
-  const Tensor whole = b.plain(b.tensor("self")), given = b.tensor("src");
-  const Tensor part = given.elsewhere() ? b.plain(given) : given;
-  const Dims dims = whole.dims();
-  const auto dim = b.dimension("dim", dims.size());
-  auto start = b.has("start") ? b.integer("start") : 0;
-  if (start < 0) start += dims[dim];
-  const Tensor to = b.temporary(row_major(dims));
-  Dims strides = to.desc.get_strides();
-  const auto offset = std::clamp<std::int64_t>(start, 0, dims[dim]) * strides[dim];
-  strides[dim] *= b.integer("step");
-  b.move(whole, to);
-  b.move(part, b.part(to, memory::desc(part.dims(), memory::data_type::f32, strides), offset));
-  b.is(to);
-}
-
-// A gradient in its place among zeros, which are written once.
-void part_of_zeros(Builder& b, Tensor part, std::int64_t begin, std::int64_t step) {
-  const Dims dims = b.shape();
-  const Tensor to = b.constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), 0.0F));
-  const auto dim = b.dimension("dim", dims.size());
-  Dims strides = to.desc.get_strides();
-  const auto offset = begin * strides[dim];
-  strides[dim] *= step;
-  part = part.elsewhere() ? b.plain(part) : part;
-  b.move(part, b.part(to, memory::desc(part.dims(), memory::data_type::f32, strides), offset));
-  b.is(to);
-}
-
-void slice_backward(Builder& b) {
-  const Dims dims = b.shape();
-  const auto extent = dims[b.dimension("dim", dims.size())];
-  auto begin = b.integer("start");
-  if (begin < 0) begin += extent;
-  part_of_zeros(b, b.tensor("grad_output"), std::clamp<std::int64_t>(begin, 0, extent), b.integer("step"));
-}
-
-void select_backward(Builder& b) {
-  Dims dims = b.shape();
-  const auto dim = b.dimension("dim", dims.size());
-  auto index = b.integer("index");
-  if (index < 0) index += dims[dim];
-  dims[dim] = 1;
-  part_of_zeros(b, b.reshaped(b.tensor("grad_output"), dims), index, 1);
 }
 
 void one(Builder& b) {
@@ -126,18 +54,21 @@ void embedding(Builder& b) {
   look_up(b, b.tensor("weight"), b.rows("indices"));
 }
 
+void embedding_backward(Builder& b) {
+  const Tensor gradient = b.plain(b.tensor("grad_output")), rows = b.rows("indices");
+  const Tensor to = b.result(row_major(b.shape()));
+  b.add(std::make_unique<AddRows>(b.handle(gradient), b.handle(rows), b.handle(to)));
+}
+
 }  // namespace
 
 void add_moves(Operations& table) {
-  table["pad"] = table["constant_pad_nd"] = pad;
   table["roll"] = roll;
-  table["slice_scatter"] = slice_scatter;
   table["zero"] = table["zeros_like"] = zero;
   table["ones_like"] = one;
-  table["slice_backward"] = slice_backward;
-  table["select_backward"] = select_backward;
   table["index"] = index;
   table["embedding"] = embedding;
+  table["embedding_dense_backward"] = embedding_backward;
 }
 
 }  // namespace strata::onednn

@@ -28,28 +28,42 @@ void batch_norm(Builder& b) {
   b.add(dnnl::batch_normalization_forward(pd), pd, std::move(arguments));
 }
 
+// Rows of what is normalised; with their statistics, where a gradient will read these.
 void layer_norm(Builder& b) {
-  const auto over = product(b.integers("normalized_shape"));
-  const Tensor given = b.tensor("input");
-  const Tensor x = b.plain(b.reshaped(given, {over == 0 ? 0 : product(given.dims()) / over, over}));
+  const bool trains = b.outputs() > 1;
+  const Tensor x = rows_of(b, "input");
+  const auto over = x.dims()[1];
   const auto scale = b.optional("weight"), shift = b.optional("bias");
   auto flags = normalization_flags::none;
   if (scale) flags |= normalization_flags::use_scale;
   if (shift) flags |= normalization_flags::use_shift;
-  const dnnl::layer_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
-                                                             x.desc, static_cast<float>(b.number("eps")), flags,
-                                                             Builder::attr());
+  const auto kind = trains ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const dnnl::layer_normalization_forward::primitive_desc pd(
+      b.engine(), kind, x.desc, x.desc, static_cast<float>(b.number("eps")), flags, Builder::attr());
   std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, b.result_of(pd)}};
   if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(b.reshaped(*scale, {over})));
   if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(b.reshaped(*shift, {over})));
+  if (trains) {
+    const Tensor mean = b.temporary(row_major({x.dims()[0]})), variance = b.temporary(row_major({x.dims()[0]}));
+    arguments.emplace_back(DNNL_ARG_MEAN, mean);
+    arguments.emplace_back(DNNL_ARG_VARIANCE, variance);
+    b.is(b.reshaped(mean, b.shape(1)), 1);
+    b.leave(2, {variance, {}, {}, b.number("eps")});
+  }
   b.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
 }
 
 }  // namespace
 
+Tensor rows_of(Builder& b, std::string_view argument) {
+  const auto over = product(b.integers("normalized_shape"));
+  const Tensor given = b.tensor(argument);
+  return b.plain(b.reshaped(given, {over == 0 ? 0 : product(given.dims()) / over, over}));
+}
+
 void add_normalisations(Operations& table) {
   table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
-  table["layer_norm"] = layer_norm;
+  table["layer_norm"] = table["native_layer_norm"] = layer_norm;
 }
 
 }  // namespace strata::onednn

@@ -83,4 +83,25 @@ Tensor permuted(const Tensor& tensor, const std::vector<std::size_t>& order) {
   return view;
 }
 
+Tensor part_of(const Tensor& tensor, std::size_t dim, std::int64_t begin, std::int64_t length, std::int64_t step) {
+  Tensor view = tensor;
+  Dims dims = tensor.dims(), strides = tensor.desc.get_strides();
+  const auto type = tensor.desc.get_data_type();
+  view.offset += static_cast<std::size_t>(begin * strides[dim]) * memory::data_type_size(type);
+  dims[dim] = length;
+  strides[dim] *= step;
+  view.desc = memory::desc(dims, type, strides);
+  return view;
+}
+
+Tensor without(const Tensor& tensor, std::size_t dim) {
+  Dims dims = tensor.dims(), strides = tensor.desc.get_strides();
+  if (dims.size() == 1) return tensor;
+  Tensor view = tensor;
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(dim));
+  view.desc = memory::desc(dims, tensor.desc.get_data_type(), strides);
+  return view;
+}
+
 }  // namespace strata::onednn

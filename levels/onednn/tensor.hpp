@@ -64,5 +64,9 @@ memory::desc with_rank(const memory::desc& desc, std::size_t rank);
 
 // A view whose dimension i is dimension order[i].
 Tensor permuted(const Tensor& tensor, const std::vector<std::size_t>& order);
+// Of strided tensors: `length` elements of a dimension from `begin` on, in steps; one of its dimensions, of extent 1,
+// left out, unless it is the only one.
+Tensor part_of(const Tensor& tensor, std::size_t dim, std::int64_t begin, std::int64_t length, std::int64_t step = 1);
+Tensor without(const Tensor& tensor, std::size_t dim);
 
 }  // namespace strata::onednn

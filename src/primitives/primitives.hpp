@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/result.hpp"
@@ -32,6 +34,19 @@ class Primitive {
   virtual ~Primitive() = default;
   virtual void execute() = 0;  // throws what the library throws
   virtual Description describe() const = 0;
+};
+
+// Work that is a function: a kernel of strata's own, where the library has no call.
+class FunctionCall final : public Primitive {
+ public:
+  FunctionCall(Description description, std::function<void()> run)
+      : description_(std::move(description)), run_(std::move(run)) {}
+  void execute() override { run_(); }
+  Description describe() const override { return description_; }
+
+ private:
+  Description description_;
+  std::function<void()> run_;
 };
 
 // Calls in order. `at_load`: after weights have been put in; `in_run`: in every run.

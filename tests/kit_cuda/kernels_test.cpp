@@ -87,7 +87,8 @@ TEST(CudaKernels, conversions_round_to_the_nearest_bfloat16_in_any_layout_and_ba
   const float infinite = std::numeric_limits<float>::infinity();
   const Floats wanted{1.0F, 1.015625F, 1.0078125F, -3.140625F, 2.9991e38F, infinite, 1e-40F, infinite};
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    EXPECT_TRUE(back[i] == wanted[i] || std::abs(back[i] / wanted[i] - 1) < (i == 6 ? 0.1F : 0x1p-8F)) << i << ": " << back[i];
+    EXPECT_TRUE(back[i] == wanted[i] || std::abs(back[i] / wanted[i] - 1) < (i == 6 ? 0.1F : 0x1p-8F))
+        << i << ": " << back[i];
   EXPECT_EQ(back[0], 1.0F);
   EXPECT_EQ(back[1], 1.015625F);
   EXPECT_EQ(back[2], 1.0078125F);
@@ -368,6 +369,19 @@ TEST(KernelsForCuda, rolls_go_round_the_end_and_rows_are_looked_up_from_either_e
   EXPECT_EQ(fault, 2);
 }
 
+TEST(KernelsForCuda, rows_that_a_lookup_took_twice_add_up_and_one_that_it_left_is_zero) {
+  const Floats g{1, 2, 3, 4, 5, 6};
+  Floats table(6, 9);
+  std::vector<std::int64_t> rows{2, -1, 0};
+  Index fault = 0;
+  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, &fault);
+  EXPECT_EQ(table, (Floats{5, 6, 0, 0, 4, 6}));
+  EXPECT_EQ(fault, 0);
+  rows[1] = 3;
+  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, &fault);
+  EXPECT_EQ(fault, 2);
+}
+
 TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off) {
   constexpr Index count = 20000;
   const View view = plain({count});
@@ -414,13 +428,57 @@ TEST(KernelsForCuda, many_parameters_at_once_get_the_update_that_each_gets_alone
 
 TEST(KernelsForCuda, layer_norm_scales_each_row_to_its_own_mean_and_deviation) {
   const Floats x = random_floats(12, 15), scale{1, 2, 3, 4}, shift{4, 3, 2, 1};
-  Floats y(12);
-  layer_norm(nullptr, x.data(), 3, 4, scale.data(), shift.data(), 1e-5, y.data());
-  double mean = 0, squares = 0;
-  for (std::size_t i = 4; i < 8; ++i) mean += x[i] / 4.0;
-  for (std::size_t i = 4; i < 8; ++i) squares += (x[i] - mean) * (x[i] - mean) / 4;
+  Floats y(12), mean(3), deviation(3);
+  layer_norm(nullptr, {.x = x.data(),
+                       .rows = 3,
+                       .length = 4,
+                       .scale = scale.data(),
+                       .shift = shift.data(),
+                       .epsilon = 1e-5,
+                       .y = y.data(),
+                       .mean = mean.data(),
+                       .deviation = deviation.data()});
+  double of_row = 0, squares = 0;
+  for (std::size_t i = 4; i < 8; ++i) of_row += x[i] / 4.0;
+  for (std::size_t i = 4; i < 8; ++i) squares += (x[i] - of_row) * (x[i] - of_row) / 4;
   for (std::size_t i = 4; i < 8; ++i)
-    EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(squares + 1e-5) * scale[i - 4] + shift[i - 4], 1e-5);
+    EXPECT_NEAR(y[i], (x[i] - of_row) / std::sqrt(squares + 1e-5) * scale[i - 4] + shift[i - 4], 1e-5);
+  EXPECT_NEAR(mean[1], of_row, 1e-6);
+  EXPECT_NEAR(deviation[1], 1 / std::sqrt(squares + 1e-5), 1e-5);
+}
+
+TEST(KernelsForCuda, layer_norm_has_the_gradients_of_differences) {
+  const Floats x = random_floats(20, 16), g = random_floats(20, 17), scale{0.5F, 2, -1, 1, 3}, shift{1, 0, 3, 2, 1};
+  Floats mean(4), deviation(4);
+  const auto run = [&](const Floats& at, const Floats& by, const Floats& plus, Floats& middle, Floats& inverse) {
+    Floats y(20);
+    layer_norm(nullptr, {.x = at.data(),
+                         .rows = 4,
+                         .length = 5,
+                         .scale = by.data(),
+                         .shift = plus.data(),
+                         .epsilon = 1e-3,
+                         .y = y.data(),
+                         .mean = middle.data(),
+                         .deviation = inverse.data()});
+    return y;
+  };
+  run(x, scale, shift, mean, deviation);
+  Floats of_x(20), of_scale(5), of_shift(5), unused(4);
+  LayerNormBackward how{.gradient = g.data(), .x = x.data(), .rows = 4, .length = 5};
+  how.mean = mean.data();
+  how.deviation = deviation.data();
+  how.scale = scale.data();
+  how.of_x = of_x.data();
+  how.of_scale = of_scale.data();
+  how.of_shift = of_shift.data();
+  layer_norm_backward(nullptr, how);
+  expect_near(of_x, by_differences([&](const Floats& at) { return run(at, scale, shift, unused, unused); }, x, g),
+              5e-3F);
+  expect_near(of_scale, by_differences([&](const Floats& at) { return run(x, at, shift, unused, unused); }, scale, g),
+              1e-3F);
+  expect_near(of_shift, by_differences([&](const Floats& at) { return run(x, scale, at, unused, unused); }, shift, g),
+              1e-3F);
 }
 
 }  // namespace

@@ -116,13 +116,15 @@ class Products(nn.Module):
 
 
 class Tokens(nn.Module):
-    """Layer norms over one axis and two, with parameters and without; attention of a multi-head layer, with a trained mask and a scale; products of batches, broadcast."""
+    """Layer norms over one axis and two, with parameters, without, and with frozen ones; attention of a multi-head layer, with a trained mask and a scale; products of batches, broadcast."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.head = nn.Linear(5, 8), nn.Linear(8, 5)
         self.token, self.place = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 6, 8))
         self.norm, self.bare, self.both = nn.LayerNorm(8, eps=1e-3), nn.LayerNorm(8, elementwise_affine=False), nn.LayerNorm((7, 8))
+        self.held, self.shift = nn.LayerNorm(8).requires_grad_(False), nn.LayerNorm(8)
+        self.shift.weight.requires_grad_(False)
         self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
         self.mask, self.mix = nn.Parameter(torch.randn(7, 7)), nn.Parameter(torch.randn(8, 8))
 
@@ -132,8 +134,31 @@ class Tokens(nn.Module):
         y = y + self.attention(z, z, z, need_weights=False)[0]
         heads = y.view(y.shape[0], 7, 2, 4).transpose(1, 2)
         y = y + F.scaled_dot_product_attention(heads, heads * 0.5, heads, attn_mask=self.mask, scale=0.3).transpose(1, 2).reshape(y.shape)
-        y = self.both(y) + self.bare(y) @ self.mix
+        y = self.both(y) + self.bare(self.shift(self.held(y))) @ self.mix
         return self.head(F.gelu(y + 0.1 * (y @ y.transpose(1, 2)) @ y)[:, 0])
+
+
+class Windows(nn.Module):
+    """What Swin and MaxViT add: padding, rolls, a table whose rows are looked up several times or not at all, biases of which a part is set to zero, unit vectors, bounded and grown scales, einsum, functions of positive values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Linear(5, 8), nn.Linear(8, 5)
+        self.table, self.bias = nn.Parameter(torch.randn(6, 2)), nn.Parameter(torch.randn(8))
+        self.scale, self.words = nn.Parameter(torch.tensor([[[0.5]], [[3.0]]])), nn.Embedding(4, 8)
+        self.register_buffer("places", torch.arange(16) * 5 % 7 % 5)
+        self.register_buffer("named", torch.tensor([2, 0, 2, 1]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = self.bias.clone()
+        bias[2:4].zero_()
+        y = torch.roll(F.pad(self.embed(x) + bias, (0, 0, 1, 0, 0, 1)), (-1, 2), (1, 2))[:, :3, :4]
+        y = y.reshape(y.shape[0], 12, 2, 4).transpose(1, 2)[:, :, 2:6]
+        scores = F.normalize(y, dim=-1) @ F.normalize(torch.tanh(y), dim=-1).transpose(-2, -1) * self.scale.clamp(max=2.5).exp()
+        scores = scores + self.table[self.places].view(4, 4, 2).permute(2, 0, 1)
+        z = torch.einsum("b h i j, b h j d -> b h i d", scores.softmax(-1), y) + torch.einsum("bhid,bhjd->bhij", y, torch.sqrt(y * y + 1))
+        z = z.clamp(-1.5, 2).transpose(1, 2).flatten(2) + self.words(self.named) + F.pad(y.mean(-1).transpose(1, 2), (1, 5), value=0.5)
+        return self.head(z.clamp_min(-1).mean(1))
 
 
 class Frozen(nn.Module):
@@ -246,7 +271,7 @@ class Depths(nn.Module):
         return self.fc(y + self.of_batch(y * y))
 
 
-NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Tokens": (6, 5), "Frozen": (3, 12, 11),
+NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Tokens": (6, 5), "Windows": (3, 4, 5), "Frozen": (3, 12, 11),
             "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4), "Tiles": (3, 27, 25)}
 
 
@@ -262,6 +287,7 @@ def activations(): return network("Activations")
 def arithmetic(): return network("Arithmetic")
 def views(): return network("Views")
 def products(): return network("Products")
+def windows(): return network("Windows")
 def tokens(): return network("Tokens")
 def depths(): return network("Depths")
 def frozen(): return network("Frozen")

@@ -245,13 +245,6 @@ void write_back(Program& program, const Tensor& copy, const Tensor& tensor) {
   if (tensor && tensor.layout != own_layout) reorder(program, {copy, tensor.as(copy.shape)});
 }
 
-memory handle_of(Internals& in, const Tensor& tensor) {
-  return tensor ? in.handle(tensor, desc_of(tensor)) : memory();
-}
-memory by_channel(Program& program, const Weight& weight) {
-  return weight ? handle_of(program.internals(), program.stored(weight)) : memory();
-}
-
 }  // namespace
 
 void batch_norm(Program& program, const BatchNorm& how) {
@@ -274,9 +267,9 @@ void batch_norm(Program& program, const BatchNorm& how) {
                deviation = how.deviation ? how.deviation : in.temporary(channels);
   summand = in_blocks(program, summand, true);
   in.add_own(
-      Forward{image_of(source.shape), handle_of(in, source), by_channel(program, how.scale),
-              by_channel(program, how.shift), by_channel(program, how.running_mean),
-              by_channel(program, how.running_variance), handle_of(in, result), handle_of(in, mean),
+      Forward{image_of(source.shape), handle_of(in, source), stored_handle(program, how.scale),
+              stored_handle(program, how.shift), stored_handle(program, how.running_mean),
+              stored_handle(program, how.running_variance), handle_of(in, result), handle_of(in, mean),
               handle_of(in, deviation), handle_of(in, summand), activation, how.momentum, how.epsilon, how.given},
       false, "kit:batch_norm");
   write_back(program, result, how.result);
@@ -292,7 +285,7 @@ void batch_norm_backward(Program& program, const BatchNormBackward& how) {
   if (how.trains_shift) shift = {&in, how.shift.number};
   in.add_own(Backward{image_of(source.shape), handle_of(in, gradient), handle_of(in, summand), handle_of(in, activated),
                       handle_of(in, source), handle_of(in, how.mean), handle_of(in, how.deviation),
-                      by_channel(program, how.scale), handle_of(in, result), handle_of(in, how.of_scale),
+                      stored_handle(program, how.scale), handle_of(in, result), handle_of(in, how.of_scale),
                       handle_of(in, how.of_shift), handle_of(in, masked), how.low, how.high, scale, shift, how.given},
              false, "kit:batch_norm_backward");
   write_back(program, result, how.result);

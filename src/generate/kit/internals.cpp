@@ -25,6 +25,14 @@ memory::desc row_major(const memory::dims& dims, Type type) {
   return {dims, data_type_of(type), row_major_strides(dims)};
 }
 
+memory handle_of(Internals& in, const Tensor& tensor) {
+  return tensor ? in.handle(tensor, desc_of(tensor)) : memory();
+}
+
+memory stored_handle(Program& program, const Weight& weight) {
+  return weight ? handle_of(program.internals(), program.stored(weight)) : memory();
+}
+
 memory::desc any(const memory::dims& dims, Type type) {
   return {dims, data_type_of(type), memory::format_tag::any};
 }

@@ -116,6 +116,9 @@ memory::dims row_major_strides(const memory::dims& dims);
 memory::data_type data_type_of(Type type);
 memory::desc row_major(const memory::dims& dims, Type type = Type::float32);
 memory::desc desc_of(const Tensor& tensor);
+// Of what may be left out: no memory then.
+memory handle_of(Internals& in, const Tensor& tensor);
+memory stored_handle(Program& program, const Weight& weight);  // row-major
 memory::desc any(const memory::dims& dims, Type type = Type::float32);
 memory::dims counted_from_zero(const Shape& dilation);  // as oneDNN has it
 // A convolution's weight with a dimension for its groups, if there are several.

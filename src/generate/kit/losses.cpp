@@ -155,9 +155,6 @@ void need_alike(const Tensor& a, const Tensor& b) {
   if (a.layout != b.layout || a.shape.elements() != b.shape.elements())
     throw std::logic_error("tensors of an element-wise operation in two layouts");
 }
-memory handle_of(Internals& in, const Tensor& tensor) {
-  return in.handle(tensor, desc_of(tensor));
-}
 float scale_of(const Dropout& how) {
   return how.p == 1 ? 0.0F : static_cast<float>(1 / (1 - how.p));
 }

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "kit/internals.hpp"
-#include "kit/operations.hpp"
+#include "kit/training.hpp"
 
 namespace kit {
 namespace {
@@ -60,24 +60,45 @@ struct Written {
   }
 };
 
-// Rows of `length` elements each.
-struct LookedUp {
+// Rows of a table of `extent` rows, each of `length` elements.
+struct Rows {
   const Internals* in;
   const char* step;
-  memory source, result;
-  Rows rows;
+  kit::Rows numbers;
   Extent extent, length;
+  const std::vector<std::int64_t>& all() const { return in->lists[static_cast<std::size_t>(numbers.number)].rows; }
+  Extent first_of(Extent row) const {
+    if (row < -extent || row >= extent)
+      throw std::runtime_error(std::string(step) + " looks up row " + std::to_string(row) + " in a table of " +
+                               std::to_string(extent));
+    return (row < 0 ? row + extent : row) * length;
+  }
+};
+
+struct LookedUp {
+  Rows rows;
+  memory source, result;
   Type type;
   void operator()() const { type == Type::bfloat16 ? write<std::uint16_t>() : write<float>(); }
   template <class Element>
   void write() const {
     const auto* from = static_cast<const Element*>(source.get_data_handle());
     auto* to = static_cast<Element*>(result.get_data_handle());
-    for (Extent row : in->lists[static_cast<std::size_t>(rows.number)].rows) {
-      if (row < -extent || row >= extent)
-        throw std::runtime_error(std::string(step) + " looks up row " + std::to_string(row) + " in a table of " +
-                                 std::to_string(extent));
-      to = std::copy_n(from + (row < 0 ? row + extent : row) * length, length, to);
+    for (const Extent row : rows.all()) to = std::copy_n(from + rows.first_of(row), rows.length, to);
+  }
+};
+
+struct AddedUp {
+  Rows rows;
+  memory source, table;
+  void operator()() const {
+    const auto* from = static_cast<const float*>(source.get_data_handle());
+    auto* into = static_cast<float*>(table.get_data_handle());
+    std::fill_n(into, rows.extent * rows.length, 0.0F);
+    for (const Extent row : rows.all()) {
+      float* to = into + rows.first_of(row);
+      for (Extent i = 0; i < rows.length; ++i) to[i] += from[i];
+      from += rows.length;
     }
   }
 };
@@ -157,10 +178,23 @@ void look_up(Program& program, const LookUp& how) {
   need_plain(how.source);
   need_plain(how.result);
   Internals& in = program.internals();
-  in.add_own(LookedUp{&in, in.step, in.handle(how.source, desc_of(how.source)),
-                      in.handle(how.result, desc_of(how.result)), how.rows, how.source.shape[0],
-                      how.result.shape.elements() / std::max<Extent>(how.rows.count, 1), how.source.type},
+  const Extent length = how.result.shape.elements() / std::max<Extent>(how.rows.count, 1);
+  in.add_own(LookedUp{{&in, in.step, how.rows, how.source.shape[0], length},
+                      handle_of(in, how.source),
+                      handle_of(in, how.result),
+                      how.source.type},
              true, "kit:look_up");
+}
+
+void add_rows(Program& program, const LookUp& how) {
+  need_plain(how.source);
+  need_plain(how.result);
+  Internals& in = program.internals();
+  const Extent length = how.source.shape.elements() / std::max<Extent>(how.rows.count, 1);
+  in.add_own(
+      AddedUp{
+          {&in, in.step, how.rows, how.result.shape[0], length}, handle_of(in, how.source), handle_of(in, how.result)},
+      false, "kit:add_rows");
 }
 
 void fill(Program& program, const Fill& how) {

@@ -109,11 +109,12 @@ struct BatchNorm {
 };
 void batch_norm(Program& program, const BatchNorm& how);
 
-// (x - mean) / sqrt(variance + epsilon) * scale + shift over the last dimensions, `over` elements of them.
+// (x - mean) / sqrt(variance + epsilon) * scale + shift over the last dimensions, `over` elements of them. Training
+// keeps the mean and 1 / sqrt(variance + epsilon) of each row.
 struct LayerNorm {
   Tensor source;
   Weight scale, shift;  // may be left out
-  Tensor result;
+  Tensor result, mean = {}, deviation = {};
   Extent over = 1;
   float epsilon = 0;
 };

@@ -43,6 +43,20 @@ struct BatchNormBackward {
 };
 void batch_norm_backward(Program& program, const BatchNormBackward& how);
 
+// By the mean and deviation that the forward step keeps. What is left out of the last three is not computed.
+void layer_norm_training(Program& program, const LayerNorm& how);
+struct LayerNormBackward {
+  Tensor gradient, source, mean, deviation;
+  Weight scale;  // may be left out
+  Extent over = 1;
+  Tensor result, of_scale, of_shift;
+};
+void layer_norm_backward(Program& program, const LayerNormBackward& how);
+
+// The sum, in each row of a table, of the source's parts along its first dimension for which `rows` names that row:
+// the gradient of look_up().
+void add_rows(Program& program, const LookUp& how);
+
 // gradient where low < activated < high, else 0.
 struct ClampBackward {
   Tensor gradient, activated;

@@ -27,6 +27,27 @@ void add_part(Internals& in, const char* kernel, const Tensor& from, const Part&
       kernel, [&in, from, source, to, result](Stream on) { in.copy(on, from, source, to, result); }, true);
 }
 
+// Where the numbers of rows of a table of `height` lie, behind a place for a fault; they are checked when they are
+// loaded, so that no kernel meets one.
+std::size_t add_numbers(Internals& in, const Rows& rows, Extent height) {
+  const std::vector<std::int64_t> none(static_cast<std::size_t>(rows.count) + 1);
+  const auto place = in.table(none.data(), none.size() * sizeof(std::int64_t));
+  in.add_load_step({{}, -1, [&in, number = rows.number, height, place, step = std::string(in.step)] {
+                      const auto& all = in.lists[static_cast<std::size_t>(number)].rows;
+                      for (const auto row : all)
+                        if (row < -height || row >= height)
+                          throw std::runtime_error(step + " looks up row " + std::to_string(row) + " in a table of " +
+                                                   std::to_string(height));
+                      device::copy_to_device(in.table_memory.get() + place + sizeof(std::int64_t), all.data(),
+                                             all.size() * sizeof(std::int64_t), in.stream);
+                    }});
+  return place;
+}
+
+std::int64_t* numbers_at(const Internals& in, std::size_t place) {
+  return reinterpret_cast<std::int64_t*>(in.table_memory.get() + place);
+}
+
 }  // namespace
 
 void reorder(Program& program, const Reorder& how) {
@@ -68,25 +89,23 @@ void look_up(Program& program, const LookUp& how) {
   Internals& in = program.internals();
   const auto height = how.source.shape[0], count = how.rows.count;
   const auto length = how.result.shape.elements() / std::max<Extent>(count, 1);
-  // the numbers lie behind the place for a fault, which the check below rules out
-  const std::vector<std::int64_t> none(static_cast<std::size_t>(count) + 1);
-  const auto place = in.table(none.data(), none.size() * sizeof(std::int64_t));
-  in.add_load_step({{}, -1, [&in, number = how.rows.number, height, place, step = std::string(in.step)] {
-                      const auto& rows = in.lists[static_cast<std::size_t>(number)].rows;
-                      for (const auto row : rows)
-                        if (row < -height || row >= height)
-                          throw std::runtime_error(step + " looks up row " + std::to_string(row) + " in a table of " +
-                                                   std::to_string(height));
-                      device::copy_to_device(in.table_memory.get() + place + sizeof(std::int64_t), rows.data(),
-                                             rows.size() * sizeof(std::int64_t), in.stream);
-                    }});
   in.add(
       "look_up",
-      [&in, how, height, length, count, place](Stream on) {
-        auto* fault = reinterpret_cast<std::int64_t*>(in.table_memory.get() + place);
+      [&in, how, height, length, count, place = add_numbers(in, how.rows, height)](Stream on) {
+        auto* fault = numbers_at(in, place);
         device::look_up(on, in.floats(how.source), height, length, fault + 1, count, in.floats_to(how.result), fault);
       },
       true);
+}
+
+void add_rows(Program& program, const LookUp& how) {
+  Internals& in = program.internals();
+  const auto height = how.result.shape[0], count = how.rows.count;
+  const auto length = how.source.shape.elements() / std::max<Extent>(count, 1);
+  in.add("add_rows", [&in, how, height, length, count, place = add_numbers(in, how.rows, height)](Stream on) {
+    auto* fault = numbers_at(in, place);
+    device::add_rows(on, in.floats(how.source), fault + 1, count, in.floats_to(how.result), height, length, fault);
+  });
 }
 
 void fill(Program& program, const Fill& how) {

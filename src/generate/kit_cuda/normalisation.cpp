@@ -46,6 +46,10 @@ void add_given_norm(Program& program, const BatchNorm& how, const Tensor& mean, 
   });
 }
 
+Extent rows_of(const Tensor& source, Extent over) {
+  return over == 0 ? 0 : source.shape.elements() / over;
+}
+
 }  // namespace
 
 void softmax(Program& program, const Softmax& how) {
@@ -92,12 +96,37 @@ void mean_of_places(Program& program, const Reduce& how) {
 
 void layer_norm(Program& program, const LayerNorm& how) {
   Internals& in = program.internals();
-  const Extent rows = how.over == 0 ? 0 : how.source.shape.elements() / how.over;
   const Tensor scale = how.scale ? program.stored(how.scale) : Tensor{},
                shift = how.shift ? program.stored(how.shift) : Tensor{};
-  in.add("layer_norm", [&in, how, rows, scale, shift](Stream on) {
-    device::layer_norm(on, in.floats(how.source), rows, how.over, in.floats(scale), in.floats(shift),
-                       static_cast<double>(how.epsilon), in.floats_to(how.result));
+  in.add("layer_norm", [&in, how, scale, shift](Stream on) {
+    device::layer_norm(on, {.x = in.floats(how.source),
+                            .rows = rows_of(how.source, how.over),
+                            .length = how.over,
+                            .scale = in.floats(scale),
+                            .shift = in.floats(shift),
+                            .epsilon = static_cast<double>(how.epsilon),
+                            .y = in.floats_to(how.result),
+                            .mean = in.floats_to(how.mean),
+                            .deviation = in.floats_to(how.deviation)});
+  });
+}
+void layer_norm_training(Program& program, const LayerNorm& how) {
+  layer_norm(program, how);
+}
+
+void layer_norm_backward(Program& program, const LayerNormBackward& how) {
+  Internals& in = program.internals();
+  in.add("layer_norm_backward", [&in, how, scale = how.scale ? program.stored(how.scale) : Tensor{}](Stream on) {
+    device::layer_norm_backward(on, {.gradient = in.floats(how.gradient),
+                                     .x = in.floats(how.source),
+                                     .rows = rows_of(how.source, how.over),
+                                     .length = how.over,
+                                     .mean = in.floats(how.mean),
+                                     .deviation = in.floats(how.deviation),
+                                     .scale = in.floats(scale),
+                                     .of_x = in.floats_to(how.result),
+                                     .of_scale = in.floats_to(how.of_scale),
+                                     .of_shift = in.floats_to(how.of_shift)});
   });
 }
 

@@ -117,16 +117,52 @@ void shift_bias(Emitter& e) {
                                {"epsilon", double_literal(e.node().number("eps"))}});
 }
 
-void layer_norm(Emitter& e) {
+std::string normalised_elements(const Emitter& e) {
   std::int64_t over = 1;
   for (const auto one : e.node().ints("normalized_shape")) over *= one;
+  return std::to_string(over);
+}
+
+Fields layer_norm_fields(const Emitter& e) {
   need_plain(e, e.self());
-  e.call("layer_norm", {{"source", e.tensor(e.self())},
-                        {"scale", maybe_weight(e, "weight")},
-                        {"shift", maybe_weight(e, "bias")},
-                        {"result", e.result()},
-                        {"over", std::to_string(over)},
-                        {"epsilon", float_literal(e.node().number("eps"))}});
+  return {{"source", e.tensor(e.self())},
+          {"scale", maybe_weight(e, "weight")},
+          {"shift", maybe_weight(e, "bias")},
+          {"result", e.result()},
+          {"mean", ""},
+          {"deviation", ""},
+          {"over", normalised_elements(e)},
+          {"epsilon", float_literal(e.node().number("eps"))}};
+}
+
+void layer_norm(Emitter& e) {
+  e.call("layer_norm", layer_norm_fields(e));
+}
+
+void layer_norm_training(Emitter& e) {
+  auto fields = layer_norm_fields(e);
+  fields[4].second = e.result(1);
+  fields[5].second = e.result(2);
+  e.call("layer_norm_training", fields);
+}
+
+void layer_norm_backward(Emitter& e) {
+  const auto& mask = e.node().find("output_mask")->plain;
+  const int gradient = e.node().tensor("grad_out");
+  need_plain(e, gradient);
+  need_plain(e, e.node().tensor("input"));
+  std::size_t output = 0;
+  const auto wanted = [&](std::size_t i) { return mask.at(i).get<bool>() ? e.result(output++) : std::string(); };
+  const auto result = wanted(0), of_scale = wanted(1), of_shift = wanted(2);
+  e.call("layer_norm_backward", {{"gradient", e.tensor(gradient)},
+                                 {"source", e.tensor(e.node().tensor("input"))},
+                                 {"mean", e.tensor(e.node().tensor("mean"))},
+                                 {"deviation", e.tensor(e.node().tensor("rstd"))},
+                                 {"scale", maybe_weight(e, "weight")},
+                                 {"over", normalised_elements(e)},
+                                 {"result", result},
+                                 {"of_scale", of_scale},
+                                 {"of_shift", of_shift}});
 }
 
 void attention(Emitter& e) {
@@ -155,6 +191,8 @@ void add_layers(Operations& table) {
   table["linear"] = linear;
   table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
   table["layer_norm"] = layer_norm;
+  table["native_layer_norm"] = layer_norm_training;
+  table["native_layer_norm_backward"] = layer_norm_backward;
   table["scaled_dot_product_attention"] = attention;
   table["strata.scale_shift"] = scale_shift;
   table["strata.scale_weight"] = scale_weight;

@@ -207,13 +207,24 @@ void roll(Emitter& e) {
   }
 }
 
+void with_rows(Emitter& e, const char* function, int source, int rows) {
+  need_plain(e);
+  e.call(function, {{"source", e.tensor(source)}, {"rows", e.rows(rows)}, {"result", e.result()}});
+}
+
 // Rows of a table by a list of numbers.
 void index(Emitter& e) {
   const auto& lists = e.node().tensors("indices");
   if (lists.size() != 1 || lists.front() < 0)
     throw Unsupported("a lookup by several lists, or not in the first dimension");
-  need_plain(e);
-  e.call("look_up", {{"source", e.tensor(e.self())}, {"rows", e.rows(lists.front())}, {"result", e.result()}});
+  with_rows(e, "look_up", e.self(), lists.front());
+}
+
+void embedding(Emitter& e) {
+  with_rows(e, "look_up", e.node().tensor("weight"), e.node().tensor("indices"));
+}
+void embedding_backward(Emitter& e) {
+  with_rows(e, "add_rows", e.node().tensor("grad_output"), e.node().tensor("indices"));
 }
 
 void zero(Emitter& e) {
@@ -254,6 +265,8 @@ void add_moves(Operations& table) {
   table["select_backward"] = select_backward;
   for (const char* name : {"zero", "zeros_like"}) table[name] = zero;
   table["index"] = index;
+  table["embedding"] = embedding;
+  table["embedding_dense_backward"] = embedding_backward;
   table["permute"] = permute;
   table["transpose"] = transpose;
   table["t"] = matrix_transpose;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of what works element by element, of softmax, losses, dropout and slices, under ATen's names. Those of
-// convolution, normalisation and pooling are beside their forward operations.
+// Gradients of what works element by element, of softmax, losses, dropout, slices and lookups, under ATen's names.
+// Those of convolution, normalisation and pooling are beside their forward operations.
 #include <algorithm>
 
 #include "graph/operations/rules.hpp"
@@ -47,11 +47,25 @@ std::vector<Described> part(const Call& call) {
   return {{gradient.type, whole}};
 }
 
+// Sums of the rows of grad_output [..., width] by the rows of a table that `indices` [...] names.
+std::vector<Described> embedding(const Call& call) {
+  const auto &gradient = call.in("grad_output"), &indices = call.in("indices");
+  const auto height = call.node().integer("num_weights");
+  Shape wanted = indices.shape;
+  need(!gradient.shape.empty() && height >= 0 && !is_floating(indices.type), "the gradient is {}, the indices {}",
+       to_string(gradient.shape), name_of(indices.type));
+  wanted.push_back(gradient.shape.back());
+  need(gradient.shape == wanted, "the gradient is {}, the indices {}", to_string(gradient.shape),
+       to_string(indices.shape));
+  return {{gradient.type, {height, gradient.shape.back()}}};
+}
+
 }  // namespace
 
 std::span<const Operation> backward_operations() {
   static constexpr Operation all[] = {{"_log_softmax_backward_data", softmax},
                                       {"_softmax_backward_data", softmax},
+                                      {"embedding_dense_backward", embedding},
                                       {"gelu_backward", elementwise},
                                       {"hardsigmoid_backward", elementwise},
                                       {"hardswish_backward", elementwise},

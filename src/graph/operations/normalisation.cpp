@@ -63,6 +63,31 @@ std::vector<Described> layer_norm(const Call& call) {
   return {{input.type, input.shape}};
 }
 
+// The mean and 1 / deviation of each row over the last axes, which have extent 1 in them.
+Described statistics(const Call& call) {
+  const auto& input = call.in("input");
+  Shape rows = input.shape;
+  std::fill(rows.end() - static_cast<std::ptrdiff_t>(call.node().ints("normalized_shape").size()), rows.end(), 1);
+  return {input.type, rows};
+}
+
+std::vector<Described> layer_norm_for_backward(const Call& call) {
+  auto outputs = layer_norm(call);
+  outputs.insert(outputs.end(), 2, statistics(call));
+  return outputs;
+}
+
+// Of input, weight and bias those that output_mask wants.
+std::vector<Described> layer_norm_backward(const Call& call) {
+  const auto input = layer_norm(call).front();
+  const auto& gradient = call.in("grad_out");
+  need(gradient.shape == input.shape, "the gradient is {}, the input {}", to_string(gradient.shape),
+       to_string(input.shape));
+  for (const char* arg : {"mean", "rstd"}) need_shape(call, arg, statistics(call).shape);
+  const Described of_weight{input.type, call.node().ints("normalized_shape")};
+  return masked(call, {input, of_weight, of_weight});
+}
+
 std::vector<Described> group_norm(const Call& call) {
   const auto& input = call.in("input");
   const auto groups = call.node().integer("num_groups");
@@ -80,7 +105,9 @@ std::span<const Operation> normalisation_operations() {
                                       {"batch_norm", batch_norm},
                                       {"group_norm", group_norm},
                                       {"layer_norm", layer_norm},
-                                      {"native_batch_norm_backward", batch_norm_backward}};
+                                      {"native_batch_norm_backward", batch_norm_backward},
+                                      {"native_layer_norm", layer_norm_for_backward},
+                                      {"native_layer_norm_backward", layer_norm_backward}};
   return all;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kit_cuda/kernels/move.hpp"
-
 #include <type_traits>
+
+#include "kit_cuda/kernels/move.hpp"
 
 namespace kit_cuda {
 
@@ -66,6 +66,21 @@ void look_up(Stream stream, const float* table, Index height, Index length, cons
     const bool there = wanted >= 0 && wanted < height;
     if (!there) *fault = row + 1;
     to[i] = there ? table[wanted * length + place] : 0;
+  });
+}
+
+// A thread an element of the table: it reads the whole list, so that sums have one order.
+void add_rows(Stream stream, const float* from, const std::int64_t* rows, Index count, float* table, Index height,
+              Index length, Index* fault) {
+  for_each(stream, height * length, [=] KIT_DEVICE(Index i) {
+    const Index row = i / length, place = i - row * length;
+    float sum = 0;
+    for (Index k = 0; k < count; ++k) {
+      const Index wanted = rows[k] < 0 ? rows[k] + height : rows[k];
+      if (wanted == row) sum += from[k * length + place];
+      if (i == 0 && (wanted < 0 || wanted >= height)) *fault = k + 1;
+    }
+    table[i] = sum;
   });
 }
 

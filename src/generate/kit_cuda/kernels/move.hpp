@@ -21,6 +21,10 @@ void roll(Stream stream, Source from, const Index* shifts, Target to);
 void look_up(Stream stream, const float* table, Index height, Index length, const std::int64_t* rows, Index count,
              float* to, Index* fault);
 
+// The reverse, its gradient: row r of a table is the sum of the rows i with rows[i] = r.
+void add_rows(Stream stream, const float* from, const std::int64_t* rows, Index count, float* table, Index height,
+              Index length, Index* fault);
+
 void add_number(Stream stream, const std::int64_t* from, std::int64_t term, std::int64_t* to, Index count);
 
 }  // namespace kit_cuda

@@ -123,20 +123,73 @@ void batch_norm_backward(Stream stream, const BatchNormBackward& given) {
   });
 }
 
-void layer_norm(Stream stream, const float* x, Index rows, Index length, const float* scale, const float* shift,
-                double epsilon, float* y) {
-  for_each_row(stream, rows, length, false, [=] KIT_DEVICE(Index row, const Team& team) {
-    const float* from = x + row * length;
+void layer_norm(Stream stream, const LayerNorm& given) {
+  const LayerNorm how = given;
+  const Index length = how.length;
+  for_each_row(stream, how.rows, length, false, [=] KIT_DEVICE(Index row, const Team& team) {
+    const float* from = how.x + row * length;
     double sum = 0, squares = 0;
     for (Index i = team.index; i < length; i += team.size) sum += from[i];
     const double mean = team.sum(sum) / static_cast<double>(length);
     for (Index i = team.index; i < length; i += team.size) squares += (from[i] - mean) * (from[i] - mean);
-    const double deviation = 1 / sqrt(team.sum(squares) / static_cast<double>(length) + epsilon);
+    const double deviation = 1 / sqrt(team.sum(squares) / static_cast<double>(length) + how.epsilon);
     for (Index i = team.index; i < length; i += team.size) {
       const auto normal = static_cast<float>((from[i] - mean) * deviation);
-      y[row * length + i] = normal * element(scale, i, 1) + element(shift, i, 0);
+      how.y[row * length + i] = normal * element(how.scale, i, 1) + element(how.shift, i, 0);
     }
+    if (!team.leads()) return;
+    if (how.mean != nullptr) how.mean[row] = static_cast<float>(mean);
+    if (how.deviation != nullptr) how.deviation[row] = static_cast<float>(deviation);
   });
+}
+
+namespace {
+
+void differentiate_rows(Stream stream, const LayerNormBackward& given) {
+  const LayerNormBackward how = given;
+  const Index length = how.length;
+  for_each_row(stream, how.rows, length, false, [=] KIT_DEVICE(Index row, const Team& team) {
+    const float *from = how.x + row * length, *above = how.gradient + row * length;
+    const float mean = how.mean[row], deviation = how.deviation[row];
+    double sum = 0, product = 0;
+    for (Index i = team.index; i < length; i += team.size) {
+      const float g = above[i] * element(how.scale, i, 1);
+      sum += g;
+      product += static_cast<double>(g) * ((from[i] - mean) * deviation);
+    }
+    const auto flat = static_cast<float>(team.sum(sum) / static_cast<double>(length)),
+               slope = static_cast<float>(team.sum(product) / static_cast<double>(length));
+    for (Index i = team.index; i < length; i += team.size)
+      how.of_x[row * length + i] =
+          deviation * (above[i] * element(how.scale, i, 1) - flat - (from[i] - mean) * deviation * slope);
+  });
+}
+
+// A column each, next to each other in memory.
+void sum_columns(Stream stream, const LayerNormBackward& given) {
+  const LayerNormBackward how = given;
+  const Index length = how.length, rows = how.rows;
+  for_each_row(stream, length, rows, true, [=] KIT_DEVICE(Index column, const Team& team) {
+    double sum = 0, product = 0;
+    for (Index row = team.index; row < rows; row += team.size) {
+      const Index at = row * length + column;
+      const float g = how.gradient[at];
+      sum += g;
+      product += static_cast<double>(g) * ((how.x[at] - how.mean[row]) * how.deviation[row]);
+    }
+    sum = team.sum(sum);
+    product = team.sum(product);
+    if (!team.leads()) return;
+    if (how.of_scale != nullptr) how.of_scale[column] = static_cast<float>(product);
+    if (how.of_shift != nullptr) how.of_shift[column] = static_cast<float>(sum);
+  });
+}
+
+}  // namespace
+
+void layer_norm_backward(Stream stream, const LayerNormBackward& how) {
+  if (how.of_x != nullptr) differentiate_rows(stream, how);
+  if (how.of_scale != nullptr || how.of_shift != nullptr) sum_columns(stream, how);
 }
 
 }  // namespace kit_cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm in training, a kernel a direction with what stands beside it in networks (a sum, ReLU or clamp), and layer
-// norm. Statistics are computed in float64. Batch norm with given statistics: normalise() of elementwise.hpp.
+// norm with its gradient. Statistics are computed in float64. Batch norm with given statistics: normalise() of
+// elementwise.hpp.
 #pragma once
 
 #include <limits>
@@ -49,8 +50,24 @@ struct BatchNormBackward {
 };
 void batch_norm_backward(Stream stream, const BatchNormBackward& how);
 
-// Over rows of `length` elements, one row behind the other; scale and shift of `length` elements may be null.
-void layer_norm(Stream stream, const float* x, Index rows, Index length, const float* scale, const float* shift,
-                double epsilon, float* y);
+// Over rows of `length` elements, one row behind the other; scale and shift of `length` elements, and where each row's
+// mean and 1 / sqrt(variance + epsilon) are kept, may be null.
+struct LayerNorm {
+  const float* x = nullptr;
+  Index rows = 0, length = 0;
+  const float *scale = nullptr, *shift = nullptr;
+  double epsilon = 0;
+  float *y = nullptr, *mean = nullptr, *deviation = nullptr;
+};
+void layer_norm(Stream stream, const LayerNorm& how);
+
+// Results that are not wanted are null, as is a scale that there is not.
+struct LayerNormBackward {
+  const float *gradient = nullptr, *x = nullptr;
+  Index rows = 0, length = 0;
+  const float *mean = nullptr, *deviation = nullptr, *scale = nullptr;
+  float *of_x = nullptr, *of_scale = nullptr, *of_shift = nullptr;
+};
+void layer_norm_backward(Stream stream, const LayerNormBackward& how);
 
 }  // namespace kit_cuda

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer norm in training: the forward step that keeps each row's mean and deviation, and the gradients. Sums run in
+// float32 over short pieces and in float64 over these.
+#include <algorithm>
+#include <cmath>
+
+#include "kit/internals.hpp"
+#include "kit/training.hpp"
+
+namespace kit {
+namespace {
+
+float* data_of(const memory& one) {
+  return one ? static_cast<float*>(one.get_data_handle()) : nullptr;
+}
+
+constexpr Extent piece = 256;
+
+// f(i) summed over a row.
+template <class F>
+double sum_of(Extent length, const F& f) {
+  double total = 0;
+  for (Extent first = 0; first < length; first += piece) {
+    const Extent end = std::min(first + piece, length);
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Extent i = first; i < end; ++i) sum += f(i);
+    total += static_cast<double>(sum);
+  }
+  return total;
+}
+
+struct Forward {
+  memory source, scale, shift, result, mean, deviation;
+  Extent rows, length;
+  double epsilon;
+
+  void operator()() const {
+#pragma omp parallel for schedule(static)
+    for (Extent row = 0; row < rows; ++row) normalise(row);
+  }
+
+  void normalise(Extent row) const {
+    const float *from = data_of(source) + row * length, *gamma = data_of(scale), *beta = data_of(shift);
+    float* to = data_of(result) + row * length;
+    const auto count = static_cast<double>(length);
+    const auto middle = static_cast<float>(sum_of(length, [&](Extent i) { return from[i]; }) / count);
+    const double variance = sum_of(length, [&](Extent i) { return (from[i] - middle) * (from[i] - middle); }) / count;
+    const auto inverse = static_cast<float>(1 / std::sqrt(variance + epsilon));
+    data_of(mean)[row] = middle;
+    data_of(deviation)[row] = inverse;
+    for (Extent i = 0; i < length; ++i) to[i] = (from[i] - middle) * inverse;
+    for (Extent i = 0; gamma != nullptr && i < length; ++i) to[i] *= gamma[i];
+    for (Extent i = 0; beta != nullptr && i < length; ++i) to[i] += beta[i];
+  }
+};
+
+struct Backward {
+  memory gradient, source, mean, deviation, scale, result, of_scale, of_shift;
+  Extent rows, length;
+
+  void operator()() const {
+    if (result) {
+#pragma omp parallel for schedule(static)
+      for (Extent row = 0; row < rows; ++row)
+        data_of(scale) != nullptr ? differentiate<true>(row) : differentiate<false>(row);
+    }
+    if (!of_scale && !of_shift) return;
+#pragma omp parallel for schedule(static)
+    for (Extent first = 0; first < length; first += columns) sum_columns(first, std::min(columns, length - first));
+  }
+
+ private:
+  static constexpr Extent columns = 64;
+
+  template <bool scaled>
+  void differentiate(Extent row) const {
+    const float *above = data_of(gradient) + row * length, *from = data_of(source) + row * length,
+                *gamma = data_of(scale), middle = data_of(mean)[row], inverse = data_of(deviation)[row];
+    float* to = data_of(result) + row * length;
+    const auto incoming = [&](Extent i) { return scaled ? above[i] * gamma[i] : above[i]; };
+    const auto count = static_cast<double>(length);
+    const auto flat = static_cast<float>(sum_of(length, incoming) / count);
+    const auto slope = static_cast<float>(
+        sum_of(length, [&](Extent i) { return incoming(i) * ((from[i] - middle) * inverse); }) / count);
+    for (Extent i = 0; i < length; ++i) to[i] = inverse * (incoming(i) - flat - (from[i] - middle) * inverse * slope);
+  }
+
+  // Of a few columns over all rows, so that threads share no sum.
+  void sum_columns(Extent first, Extent count) const {
+    double products[columns] = {}, sums[columns] = {};
+    for (Extent begin = 0; begin < rows; begin += piece) {
+      float of_piece[2][columns] = {};
+      for (Extent row = begin; row < std::min(begin + piece, rows); ++row) {
+        const float *above = data_of(gradient) + row * length + first, *from = data_of(source) + row * length + first,
+                    middle = data_of(mean)[row], inverse = data_of(deviation)[row];
+#pragma omp simd
+        for (Extent i = 0; i < count; ++i) {
+          of_piece[0][i] += above[i] * ((from[i] - middle) * inverse);
+          of_piece[1][i] += above[i];
+        }
+      }
+      for (Extent i = 0; i < count; ++i) {
+        products[i] += static_cast<double>(of_piece[0][i]);
+        sums[i] += static_cast<double>(of_piece[1][i]);
+      }
+    }
+    for (Extent i = 0; of_scale && i < count; ++i) data_of(of_scale)[first + i] = static_cast<float>(products[i]);
+    for (Extent i = 0; of_shift && i < count; ++i) data_of(of_shift)[first + i] = static_cast<float>(sums[i]);
+  }
+};
+
+Extent rows_of(const Tensor& source, Extent over) {
+  return over == 0 ? 0 : source.shape.elements() / over;
+}
+
+}  // namespace
+
+void layer_norm_training(Program& program, const LayerNorm& how) {
+  Internals& in = program.internals();
+  in.add_own(Forward{handle_of(in, how.source), stored_handle(program, how.scale), stored_handle(program, how.shift),
+                     handle_of(in, how.result), handle_of(in, how.mean), handle_of(in, how.deviation),
+                     rows_of(how.source, how.over), how.over, static_cast<double>(how.epsilon)},
+             false, "kit:layer_norm");
+}
+
+void layer_norm_backward(Program& program, const LayerNormBackward& how) {
+  Internals& in = program.internals();
+  in.add_own(
+      Backward{handle_of(in, how.gradient), handle_of(in, how.source), handle_of(in, how.mean),
+               handle_of(in, how.deviation), stored_handle(program, how.scale), handle_of(in, how.result),
+               handle_of(in, how.of_scale), handle_of(in, how.of_shift), rows_of(how.source, how.over), how.over},
+      false, "kit:layer_norm_backward");
+}
+
+}  // namespace kit

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one tensor whose derivative is arithmetic on the operand or the result, clamps, and the Euclidean norm.
+#include <cmath>
+#include <limits>
+
+#include "graph/backward/rules.hpp"
+#include "graph/operations/rules.hpp"
+
+namespace strata::graph {
+namespace {
+
+int times(Tape& tape, int value, int other) {
+  return tape.call("mul.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+int times(Tape& tape, int value, double number) {
+  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", number)});
+}
+int quotient(Tape& tape, int value, int other) {
+  return tape.call("div.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+
+// d exp(x) = exp(x) dx
+void exp(Tape& tape) {
+  tape.give("self", times(tape, *tape.gradient(), tape.output(0)));
+}
+
+// d sqrt(x) = dx / (2 sqrt(x))
+void sqrt(Tape& tape) {
+  tape.give("self", quotient(tape, times(tape, *tape.gradient(), 0.5), tape.output(0)));
+}
+
+// PyTorch's clamp hands the gradient through at its bounds, hardtanh does not: its bounds are the next numbers.
+void clamp(Tape& tape) {
+  const auto& node = tape.node();
+  if (tape.type(node.tensor("self")) != Type::float32) throw NoGradient("a clamp of what is not float32");
+  constexpr float infinite = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  const auto bound = [&](const char* name, float without, float towards) {
+    const auto* given = node.find(name);
+    if (given == nullptr || node.is_null(name)) return static_cast<double>(without);
+    if (given->kind != Argument::Kind::plain) throw NoGradient("a clamp to tensors");
+    return static_cast<double>(std::nextafter(static_cast<float>(node.number(name)), towards));
+  };
+  const double low = bound("min", -most, -infinite), high = bound("max", most, infinite);
+  tape.give("self",
+            tape.call("hardtanh_backward.default", {tensor_argument("grad_output", *tape.gradient()), tape.same("self"),
+                                                    plain_argument("min_val", low), plain_argument("max_val", high)}));
+}
+
+// d |x| = x / |x| dx; 0 where x is, as in PyTorch.
+void norm(Tape& tape) {
+  const auto& node = tape.node();
+  const int input = node.tensor("self");
+  if (node.find("ord") != nullptr && !node.is_null("ord") && node.number("ord") != 2)
+    throw NoGradient("a norm that is not the Euclidean one");
+  if (tape.type(input) != tape.type(tape.output(0))) throw NoGradient("it changes the type");
+  const Shape whole = tape.shape(input);
+  const auto over =
+      axes_of(node.find("dim") == nullptr || node.is_null("dim") ? Shape() : node.ints("dim"), whole.size());
+  Shape kept = whole;
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    if (over[i]) kept[i] = 1;
+  constexpr double least = 1e-30;
+  const int length = tape.call("clamp.default", {tensor_argument("self", tape.viewed(tape.output(0), kept)),
+                                                 plain_argument("min", least), plain_argument("max", nullptr)});
+  tape.give(input, times(tape, input, quotient(tape, tape.viewed(*tape.gradient(), kept), length)));
+}
+
+}  // namespace
+
+std::span<const BackwardRule> function_rules() {
+  static constexpr BackwardRule all[] = {{"clamp", clamp}, {"clamp_max", clamp},         {"clamp_min", clamp},
+                                         {"exp", exp},     {"linalg_vector_norm", norm}, {"sqrt", sqrt}};
+  return all;
+}
+
+}  // namespace strata::graph
