@@ -52,6 +52,12 @@ class Builder : public primitives::Arguments {
   }
   Tensor temporary_like(const Tensor& like) { return temporary(view_like(like.dims(), like.view)); }
   // Every tensor is described by strides.
+  static Tensor sliced(const Tensor& tensor, std::size_t dim, const primitives::Slice& slice) {
+    return part_of(tensor, dim, slice.begin, slice.length, slice.step);
+  }
+  void move_into(const Tensor& part, const Tensor& whole, std::size_t dim, const primitives::Slice& slice) {
+    move(part, sliced(whole, dim, slice));
+  }
   static Tensor expanded(const Tensor& tensor, const Dims& dims) { return cudnn::expanded(tensor, dims); }
   static const Tensor& strided(const Tensor& tensor) { return tensor; }
   // Output `i` is (a view of) this tensor: nothing is computed.

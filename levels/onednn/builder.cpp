@@ -9,6 +9,14 @@
 #include "call.hpp"
 
 namespace strata::onednn {
+namespace {
+
+// oneDNN refuses strides that look as if elements overlapped: the last of a slice in steps may end the dimension.
+bool describable(const Tensor& whole, std::size_t dim, const primitives::Slice& slice) {
+  return slice.length * slice.step <= whole.dims()[dim];
+}
+
+}  // namespace
 
 Tensor Builder::tensor(std::string_view argument) const {
   return library_.tensor(graph_, node_.tensor(argument));
@@ -57,7 +65,9 @@ Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
   Tensor view = tensor;
   view.desc = row_major(wanted);
   if (is_row_major(tensor.desc)) return view;
-  if (const memory::desc kept = tensor.desc.reshape(wanted, true); kept.get(true) != nullptr) {
+  // oneDNN 3.2 reshapes a dimension of extent 1 away even where it is padded, and the padding with it
+  if (const memory::desc kept = tensor.desc.reshape(wanted, true);
+      !is_padded(tensor.desc) && kept.get(true) != nullptr) {
     view.desc = kept;
     return view;
   }
@@ -77,6 +87,26 @@ Tensor Builder::expanded(const Tensor& tensor, const Dims& dims) {
     if (own[i] != dims[i]) strides[i] = 0;
   x.desc = memory::desc(dims, x.desc.get_data_type(), strides);
   return written_out(x);
+}
+
+Tensor Builder::sliced(const Tensor& tensor, std::size_t dim, const primitives::Slice& slice) {
+  const auto& [begin, length, step] = slice;
+  if (length <= 1 || describable(tensor, dim, slice)) return part_of(tensor, dim, begin, length, length > 1 ? step : 1);
+  Dims dims = tensor.dims();
+  dims[dim] = length;
+  const Tensor to = temporary(row_major(dims));
+  move(part_of(tensor, dim, begin, length - 1, step), part_of(to, dim, 0, length - 1));
+  move(part_of(tensor, dim, begin + (length - 1) * step, 1), part_of(to, dim, length - 1, 1));
+  return to;
+}
+
+void Builder::move_into(const Tensor& part, const Tensor& whole, std::size_t dim, const primitives::Slice& slice) {
+  const auto& [begin, length, step] = slice;
+  if (length <= 1 || describable(whole, dim, slice))
+    return move(part, part_of(whole, dim, begin, length, length > 1 ? step : 1));
+  const Tensor from = strided(part);
+  move(part_of(from, dim, 0, length - 1), part_of(whole, dim, begin, length - 1, step));
+  move(part_of(from, dim, length - 1, 1), part_of(whole, dim, begin + (length - 1) * step, 1));
 }
 
 Tensor Builder::written_out(const Tensor& tensor) {

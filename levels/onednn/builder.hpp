@@ -45,6 +45,10 @@ class Builder : public primitives::Arguments {
   Tensor reshaped(const Tensor& tensor, const Dims& dims);
   // Broadcast to `dims`, of at least its rank, and written out where that repeats elements.
   Tensor expanded(const Tensor& tensor, const Dims& dims);
+  // A slice of a strided tensor: a view, or a copy where oneDNN has no description of it; and the reverse, a part moved
+  // into its place in a row-major tensor.
+  Tensor sliced(const Tensor& tensor, std::size_t dim, const primitives::Slice& slice);
+  void move_into(const Tensor& part, const Tensor& whole, std::size_t dim, const primitives::Slice& slice);
   // A tensor whose strides may be 0, written out row-major.
   Tensor written_out(const Tensor& tensor);
 

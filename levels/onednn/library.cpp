@@ -60,7 +60,8 @@ Result<void> Library::publish(const graph::Graph& graph, int value, primitives::
   return guarded([&] {
     const Tensor& given = tensor(graph, value);
     const auto wanted = row_major(given.dims(), given.desc.get_data_type());
-    if (given.elsewhere() || !is_row_major(given.desc)) set_tensor(value, reordered(given, wanted, steps));
+    const bool lies_so = !given.elsewhere() && is_row_major(given.desc);
+    published_.insert_or_assign(value, lies_so ? given : reordered(given, wanted, steps));
   });
 }
 
@@ -76,13 +77,12 @@ void Library::bind(int value, const std::byte* data) {
   const auto found = tensors_.find(value);
   if (found == tensors_.end()) return;  // of a type that nothing here reads
   Storage& storage = *found->second.storage;
-  if (storage.owned) return;  // a weight that is an output has become the library's own
   storage.data = const_cast<std::byte*>(data);
   for (auto& [handle, offset] : storage.followers) handle.set_data_handle(storage.data + offset);
 }
 
 void Library::read(int value, std::byte* into) const {
-  const Tensor& tensor = tensors_.at(value);
+  const Tensor& tensor = published_.at(value);
   std::memcpy(into, tensor.storage->data + tensor.offset, tensor.desc.get_size());
 }
 

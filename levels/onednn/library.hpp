@@ -82,6 +82,7 @@ class Library final : public primitives::Primitives {
   dnnl::engine engine_;
   dnnl::stream stream_;
   std::unordered_map<int, Tensor> tensors_;         // by value
+  std::unordered_map<int, Tensor> published_;       // row-major, by value
   std::vector<std::shared_ptr<Storage>> storages_;  // oneDNN's handles do not own the bytes
   std::vector<memory> scratchpads_;
   std::size_t scratchpad_bytes_ = 0;

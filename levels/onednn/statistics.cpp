@@ -48,11 +48,14 @@ void sum(const ChannelOrder& order, const float* data, std::int64_t lanes, const
 
 void of_lanes(const ChannelOrder& order, const float* data, std::int64_t lanes, float* mean, float* variance) {
   const auto count = static_cast<double>(order.images * order.pixels);
+  // differences to one of the values, so that a mean that is large beside the deviation costs no digits
+  float about[most_lanes] = {}, middle[most_lanes] = {};
+  std::copy_n(data, count > 0 ? lanes : 0, about);
   double total[most_lanes] = {}, squares[most_lanes] = {};
-  sum(
-      order, data, lanes, [](float value, int) { return value; }, total);
-  float middle[most_lanes] = {};
-  for (int lane = 0; lane < lanes; ++lane) middle[lane] = static_cast<float>(total[lane] / count);
+  const auto difference = [&](float value, int lane) { return value - about[lane]; };
+  sum(order, data, lanes, difference, total);
+  for (int lane = 0; lane < lanes; ++lane)
+    middle[lane] = static_cast<float>(static_cast<double>(about[lane]) + total[lane] / count);
   const auto square = [&](float value, int lane) { return (value - middle[lane]) * (value - middle[lane]); };
   sum(order, data, lanes, square, squares);
   for (int lane = 0; lane < lanes; ++lane) {

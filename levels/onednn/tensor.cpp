@@ -22,8 +22,7 @@ memory::desc row_major(Dims dims, memory::data_type type) {
 }
 
 bool is_strided(const memory::desc& desc) {
-  return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 &&
-         desc.get_padded_dims() == desc.get_dims();
+  return desc.get_format_kind() == memory::format_kind::blocked && desc.get_inner_nblks() == 0 && !is_padded(desc);
 }
 
 bool is_row_major(const memory::desc& desc) {
@@ -32,6 +31,10 @@ bool is_row_major(const memory::desc& desc) {
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (dims[i] > 1 && strides[i] != wanted[i]) return false;
   return true;
+}
+
+bool is_padded(const memory::desc& desc) {
+  return desc.get_padded_dims() != desc.get_dims();
 }
 
 bool is_dense(const memory::desc& desc) {

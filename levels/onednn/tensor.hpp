@@ -55,6 +55,7 @@ memory::desc row_major(Dims dims, memory::data_type type = memory::data_type::f3
 // Described by strides alone: no blocks, no padding.
 bool is_strided(const memory::desc& desc);
 bool is_row_major(const memory::desc& desc);
+bool is_padded(const memory::desc& desc);  // blocks that are not full
 // Neither gaps nor elements that share bytes; blocks may be padded.
 bool is_dense(const memory::desc& desc);
 // oneDNN's way to write a layout: "abcd" is row-major, "aBcd8b" has channels in blocks of 8.

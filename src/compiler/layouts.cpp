@@ -126,7 +126,8 @@ class Rules {
   Options elementwise() const {
     const auto& out = p_.value(node_.outputs.front());
     if (!has_layouts(out)) return {{Layout::plain, Layout::plain}};
-    bool blocks = true, others = true;
+    // of two tensors' quotient the padding would be 0 / 0, which a convolution reads
+    bool blocks = node_.operation() != "div" || !node_.is_tensor("other") || whole(out), others = true;
     const bool by_channel = node_.operation() == "strata.scale_shift" || node_.operation() == "batch_norm";
     for (const int index : operands_of(step_)) {
       const auto& value = p_.value(index);

@@ -110,7 +110,7 @@ std::vector<std::string> ValueNames::plan() const {
       const auto offset = program_.place(place.storage).offset;
       where = fmt::format("arena({}, {}{})", offset, braces(value.shape), layout);
     } else if (const auto input = inputs_.find(place.storage); input != inputs_.end()) {
-      where = fmt::format("input({}, {})", input->second, braces(value.shape));
+      where = fmt::format("input({}, {}{})", input->second, braces(value.shape), layout);
     } else if (const auto output = outputs_.find(place.storage); output != outputs_.end()) {
       where = fmt::format("output({}, {}{})", output->second, braces(value.shape), layout);
     } else {

@@ -28,6 +28,11 @@ struct Window {
   bool exact = true;  // of a pooling: no window begins or ends beyond the padding that was asked for
 };
 
+// Of a dimension: `length` elements from `begin` on, in steps.
+struct Slice {
+  std::int64_t begin = 0, length = 0, step = 1;
+};
+
 class Arguments {
  public:
   Arguments(const graph::Graph& graph, const graph::Node& node)

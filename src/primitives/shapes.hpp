@@ -3,7 +3,8 @@
 // library, in terms of its Builder and its Tensor. What costs nothing in one library's layouts may be a copy in
 // another's; that is for these to decide:
 //   Builder   tensor(argument), shape(i), is(tensor, i), plain(tensor), strided(tensor), reshaped(tensor, dims),
-//             expanded(tensor, dims), filled_like(dims, tensor, value), temporary_like(tensor), move(from, to)
+//             expanded(tensor, dims), filled_like(dims, tensor, value), temporary_like(tensor), move(from, to),
+//             sliced(tensor, dim, slice), move_into(part, tensor, dim, slice)
 //   Tensor    dims(), permuted(tensor, order), part_of(tensor, dim, begin, length, step), without(tensor, dim)
 #pragma once
 
@@ -112,7 +113,7 @@ struct Shapes {
   static void slice(Builder& b) {
     const auto x = b.strided(b.tensor("self"));
     const auto dim = b.dimension("dim", x.dims().size());
-    b.is(part_of(x, dim, start_of(b, x.dims()[dim]), b.shape()[dim], b.integer("step")));
+    b.is(b.sliced(x, dim, {start_of(b, x.dims()[dim]), b.shape()[dim], b.integer("step")}));
   }
 
   // chunk, split, unbind: parts one behind the other along a dimension, as their shapes say.
@@ -153,7 +154,7 @@ struct Shapes {
     const auto whole = b.tensor("self"), part = b.tensor("src"), to = b.temporary_like(whole);
     const auto dim = b.dimension("dim", whole.dims().size());
     b.move(whole, to);
-    b.move(part, part_of(to, dim, start_of(b, whole.dims()[dim]), part.dims()[dim], b.integer("step")));
+    b.move_into(part, to, dim, {start_of(b, whole.dims()[dim]), part.dims()[dim], b.integer("step")});
     b.is(to);
   }
 
@@ -162,7 +163,7 @@ struct Shapes {
     const Dims dims = b.shape();
     const auto part = b.tensor("grad_output"), to = b.filled_like(dims, part, 0);
     const auto dim = b.dimension("dim", dims.size());
-    b.move(part, part_of(to, dim, start_of(b, dims[dim]), part.dims()[dim], b.integer("step")));
+    b.move_into(part, to, dim, {start_of(b, dims[dim]), part.dims()[dim], b.integer("step")});
     b.is(to);
   }
 

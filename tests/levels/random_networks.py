@@ -205,6 +205,8 @@ def convolution(d: Draw, x: str) -> str:
     out = d.choice((1, 3, 4, 8, 16, 17, 32, channels, channels, 2 * channels))
     groups = d.choice((1, 1, 1, channels, math.gcd(channels, out), 2))
     padding, stride = d.choice((0, 1, 1, 2, "same", [1, 0])), d.choice((1, 1, 1, 2, [1, 2], 3))
+    if d.trains and padding == "same":  # of an even kernel it is refused
+        padding = 1
     return d.step("conv", [x], {"out": out, "kernel": d.choice((1, 1, 3, 3, 3, 2, 5, [1, 3])), "stride": 1 if padding == "same" else stride, "padding": padding, "dilation": d.choice((1, 1, 1, 2, [1, 3])),
                                 "groups": groups, "bias": d.random() < 0.4})
 
@@ -216,9 +218,8 @@ def norm(d: Draw, x: str) -> str:
 
 
 ACTIVATIONS = [("relu", {}), ("relu", {}), ("relu6", {}), ("hardswish", {}), ("hardsigmoid", {}), ("hardtanh", {"min_val": -0.5, "max_val": 0.7}), ("sigmoid", {}), ("tanh", {}), ("silu", {}), ("gelu", {}),
-               ("gelu", {"approximate": "tanh"}), ("leaky_relu", {"negative_slope": 0.1})]
-ONLY_INFERRED = [("elu", {}), ("hardtanh", {"min_val": 0.2, "max_val": 0.9}), ("clamp", {"min": -0.3}), ("clamp", {"max": 0.4}), ("clamp", {"min": -0.2, "max": 0.6}), ("exp", {}), ("abs", {}), ("neg", {}),
-                 ("square_root", {}), ("dropout", {"training": False})]
+               ("gelu", {"approximate": "tanh"}), ("leaky_relu", {"negative_slope": 0.1}), ("clamp", {"min": -0.3}), ("clamp", {"max": 0.4}), ("clamp", {"min": -0.2, "max": 0.6}), ("exp", {}), ("neg", {})]
+ONLY_INFERRED = [("elu", {}), ("hardtanh", {"min_val": 0.2, "max_val": 0.9}), ("abs", {}), ("square_root", {}), ("dropout", {"training": False})]
 
 
 def activation(d: Draw, x: str) -> str:
@@ -296,7 +297,11 @@ def softmax(d: Draw, x: str) -> str:
 
 
 def layer_norm(d: Draw, x: str) -> str:
-    return d.step("layer_norm", [x], {"dims": d.choice((1, 1, min(2, d.rank(x)))), "elementwise_affine": d.random() < 0.8, "eps": 1e-5})
+    dims = d.choice((1, 1, min(2, d.rank(x))))
+    rows = d.values[x].flatten(-dims)
+    if dims == 0 or rows.std(-1, correction=0).min() < 0.01 * rows.abs().max():  # of equal values nothing is left but the rounding of their mean
+        return ""
+    return d.step("layer_norm", [x], {"dims": dims, "elementwise_affine": d.random() < 0.8, "eps": 1e-5})
 
 
 def linear(d: Draw, x: str) -> str:
@@ -328,7 +333,7 @@ def order(d: Draw, x: str) -> str:
     dims = list(range(d.rank(x)))
     d.shuffle(dims)
     shape = d.shape(x)
-    kind = d.choice(("permute", "transpose", "flatten", "shuffle", "reshape") if d.trains else ("permute", "transpose", "flatten", "shuffle", "reshape", "roll", "pad", "expand"))
+    kind = d.choice(("permute", "transpose", "flatten", "shuffle", "reshape", "roll", "pad", "expand"))
     how = {"permute": {"dims": dims}, "transpose": {"dim0": d.dim(x), "dim1": d.dim(x)}, "flatten": {"start_dim": d.choice((0, 1, 2, -2))}, "shuffle": {"groups": d.choice((2, shape[1] if len(shape) > 1 else 1))},
            "reshape": {"shape": d.choice(([*shape[:-2], -1], [-1, *shape[2:]], [*shape, 1], [1, *shape]))}, "roll": {"shifts": d.choice((1, -1, 2)), "dims": d.dim(x)},
            "pad": {"pad": [d.choice((0, 1, 2)) for _ in range(2 * d.choice((1, 2)))], "value": d.choice((0.0, 0.5))}, "expand": {"shape": [d.choice((2, 3)) if extent == 1 else extent for extent in shape]}}
@@ -343,10 +348,13 @@ def product(d: Draw, x: str) -> str:
 
 
 def attention(d: Draw, x: str) -> str:
-    return d.step("attention", [x, d.choice(d.like(x)), d.choice(d.like(x))], {"causal": d.random() < 0.3}) if d.rank(x) in (3, 4) else ""
+    if d.trains and d.rank(x) == 4:  # PyTorch 2.15's own gradient of a batch norm is wrong for what comes back from attention over images of one column
+        return ""
+    return d.step("attention", [x, d.choice(d.like(x)), d.choice(d.like(x))], {"causal": d.random() < 0.3 and not d.trains}) if d.rank(x) in (3, 4) else ""
 
 
-MOVES_TO_TRAIN = [block, block, block, block, residual, residual, norm, activation, activation, arithmetic, broadcast, number, pooling, pooling, reduction, softmax, linear, join, join, divide, order]
+MOVES_TO_TRAIN = [block, block, block, block, residual, residual, norm, activation, activation, arithmetic, broadcast, number, pooling, pooling, reduction, softmax, linear, join, join, divide, order,
+                  order, layer_norm, product, attention]
 MOVES = [*MOVES_TO_TRAIN, convolution, layer_norm, product, attention, pooling, divide, order]
 
 

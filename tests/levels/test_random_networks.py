@@ -58,6 +58,54 @@ KEPT: dict[str, Recipe] = {
         "v0": ["input", [], [3, 2, 3, 3]],
         "v1": ["batch_norm", ["v0"], {"eps": 1e-3, "track_running_stats": False}]},
         ["v1"]),
+    "an image of one pixel goes from the input into an activation: its layout was that of the input in one place only, and static was refused": Recipe({
+        "v0": ["input", [], [3, 32, 1, 1]],
+        "v1": ["clamp", ["v0"], {"min": -0.2, "max": 0.6}]},
+        ["v1"]),
+    "every second row of an odd number: oneDNN refuses such strides, and both levels the network": Recipe({
+        "v0": ["input", [], [2, 5, 12]],
+        "v1": ["slice", ["v0"], {"dim": 1, "start": 0, "stop": 5, "step": 2}]},
+        ["v1"]),
+    "the gradient of every second row of an odd number": Recipe({
+        "v0": ["input", [], [2, 5, 12]],
+        "v1": ["linear", ["v0"], {"out": 7, "bias": True}],
+        "v2": ["slice", ["v1"], {"dim": 1, "start": 0, "stop": 5, "step": 2}],
+        "v3": ["flatten", ["v2"], {"start_dim": 1}]},
+        ["v3"], 124, True),
+    "the only channel of an image in blocks becomes rows: onednn read the padding": Recipe({
+        "v0": ["input", [], [3, 1, 2, 3]],
+        "v1": ["conv", ["v0"], {"out": 1, "kernel": 3, "padding": 1, "groups": 1, "bias": False}],
+        "v2": ["layer_norm", ["v1"], {"dims": 1, "elementwise_affine": True, "eps": 1e-5}]},
+        ["v2"]),
+    "a batch norm of channels that are constant: their mean was off by a rounding, which its gradient magnifies": Recipe({
+        "v0": ["input", [], [1, 17, 2, 1]],
+        "v1": ["adaptive_avg_pool2d", ["v0"], {"output_size": 1}],
+        "v2": ["sub", ["v0", "v1"], {}],
+        "v3": ["conv", ["v2"], {"out": 3, "kernel": 2, "stride": 1, "padding": "same", "dilation": 2, "groups": 1, "bias": False}],
+        "v4": ["conv", ["v3"], {"out": 8, "kernel": 2, "stride": 1, "padding": 2, "dilation": [1, 3], "groups": 1, "bias": True}],
+        "v5": ["batch_norm", ["v4"], {"affine": True, "eps": 1e-5}],
+        "v6": ["flatten", ["v5"], {"start_dim": 1}],
+        "v7": ["linear", ["v6"], {"out": 5, "bias": True}]},
+        ["v7"], 6, True),
+    "one pixel in blocks less an image: static could not write the pixel out": Recipe({
+        "v0": ["input", [], [1, 32, 5, 3]],
+        "v1": ["conv", ["v0"], {"out": 32, "kernel": 3, "padding": 1, "groups": 1, "bias": True}],
+        "v2": ["adaptive_avg_pool2d", ["v1"], {"output_size": 1}],
+        "v3": ["sub", ["v2", "v1"], {}],
+        "v4": ["conv", ["v3"], {"out": 32, "kernel": 3, "padding": 1, "groups": 1, "bias": True}]},
+        ["v4"]),
+    "a quotient of images in blocks that are not full: their padding was 0 / 0, and a convolution read it": Recipe({
+        "v0": ["input", [], [1, 5, 1, 3]],
+        "v1": ["conv", ["v0"], {"out": 5, "kernel": 3, "padding": 1, "groups": 1, "bias": False}],
+        "v2": ["divide", ["v1", "v1"], {}],
+        "v3": ["conv", ["v2"], {"out": 5, "kernel": 3, "padding": 1, "groups": 1, "bias": False}]},
+        ["v3"]),
+    "a parameter is an output as it is: onednn crashed": Recipe({
+        "v0": ["input", [], [1, 16, 6, 2]],
+        "v1": ["number", ["v0"], {"name": "sub", "number": 0.5}],
+        "v2": ["parameter", [], {"shape": [1, 16, 1]}],
+        "v3": ["dropout", ["v2"], {"training": False}]},
+        ["v1", "v3"]),
 }
 
 if not LEVELS:
@@ -101,7 +149,7 @@ def truth_and_bounds(recipe: Recipe, inputs: dict[str, Tensor], labels: Tensor |
         runs.append(computed(other, {name: moved(value) for name, value in inputs.items()}, labels, info))
     errors_of = [relative(run, truth, recipe.trains) for run in runs]
     bounds = {name: 8 * max([FLOOR, *(found[name] for found in errors_of)]) for name in truth}
-    return {f"truth/{name}": value for name, value in truth.items()} | {f"bound/{name}": torch.tensor(value, dtype=torch.float64) for name, value in bounds.items()}
+    return {f"truth/{name}": value.clone() for name, value in truth.items()} | {f"bound/{name}": torch.tensor(value, dtype=torch.float64) for name, value in bounds.items()}
 
 
 def relative(found: dict[str, Tensor], truth: dict[str, Tensor], trains: bool) -> dict[str, float]:

@@ -105,10 +105,13 @@ struct Forward {
   void keep_of_batch(Extent block, const float* from) const {
     const auto count = static_cast<double>(image.count());
     double sum[1][kBlock] = {}, squares[1][kBlock] = {};
+    // differences to one of the values, so that a mean that is large beside the deviation costs no digits
+    const Vector about = image.count() > 0 ? load(from) : Vector{};
     sum_up<1>(
-        image, [&](Extent at, Vector(&s)[1]) { s[0] += load(from + at); }, sum);
+        image, [&](Extent at, Vector(&s)[1]) { s[0] += load(from + at) - about; }, sum);
     Vector middle{};
-    for (int lane = 0; lane < kBlock; ++lane) middle[lane] = static_cast<float>(sum[0][lane] / count);
+    for (int lane = 0; lane < kBlock; ++lane)
+      middle[lane] = static_cast<float>(static_cast<double>(about[lane]) + sum[0][lane] / count);
     sum_up<1>(
         image,
         [&](Extent at, Vector(&s)[1]) {

@@ -111,6 +111,11 @@ void combine(Program& program, algorithm how, const Combine& given) {
   const bool commutes = how == algorithm::binary_add || how == algorithm::binary_mul;
   if (!same_shape(left.shape, given.result.shape) && commutes) std::swap(left, right);
   if (!same_shape(left.shape, given.result.shape)) {
+    if (left.layout != Layout::plain) {
+      const Tensor plain = in.temporary(left.shape, Layout::plain, left.type);
+      reorder(program, {left, plain});
+      left = plain;
+    }
     const Tensor whole = in.temporary(given.result.shape, Layout::plain, left.type);
     expand(program, {left, whole});
     left = whole;

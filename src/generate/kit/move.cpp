@@ -116,6 +116,29 @@ struct Filled {
   }
 };
 
+// oneDNN refuses strides that look as if elements overlapped: the last of a part in steps may end the dimension.
+bool describable(Extent length, const Shape& step, const Tensor& tensor, int d) {
+  return d >= step.rank || step[d] == 1 || length <= 1 || length * step[d] <= tensor.shape[d];
+}
+
+void copy_with_last_apart(Program& program, const Copy& how, int d) {
+  const Extent last = how.length[d] - 1;
+  Copy first = how, end = how;
+  first.length[d] = last;
+  end.length[d] = 1;
+  const auto moved = [&](Shape from, const Shape& step) {
+    for (; from.rank < how.length.rank; ++from.rank) from[from.rank] = 0;
+    from[d] += last * (d < step.rank ? step[d] : 1);
+    return from;
+  };
+  end.from = moved(how.from, how.step);
+  end.to = moved(how.to, how.result_step);
+  for (Shape* step : {&end.step, &end.result_step})
+    if (d < step->rank) (*step)[d] = 1;
+  copy(program, first);
+  copy(program, end);
+}
+
 }  // namespace
 
 void reorder(Program& program, const Reorder& how) {
@@ -139,6 +162,10 @@ void permute(Program& program, const Permute& how) {
 
 void copy(Program& program, const Copy& how) {
   if (how.length.elements() == 0) return;
+  for (int d = 0; d < how.length.rank; ++d)
+    if (!describable(how.length[d], how.step, how.source, d) ||
+        !describable(how.length[d], how.result_step, how.result, d))
+      return copy_with_last_apart(program, how, d);
   Internals& in = program.internals();
   const auto [from, first] = box(how.source, how.from, how.step, how.length);
   const auto [to, place] = box(how.result, how.to, how.result_step, how.length);

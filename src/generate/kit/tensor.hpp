@@ -57,8 +57,8 @@ struct Tensor {
 constexpr Tensor arena(std::int64_t at, Shape shape, Layout layout = Layout::plain) {
   return {Region::arena, at, shape, layout};
 }
-constexpr Tensor input(std::int64_t number, Shape shape) {
-  return {Region::input, number, shape, Layout::plain};
+constexpr Tensor input(std::int64_t number, Shape shape, Layout layout = Layout::plain) {
+  return {Region::input, number, shape, layout};
 }
 constexpr Tensor output(std::int64_t number, Shape shape, Layout layout = Layout::plain) {
   return {Region::output, number, shape, layout};
