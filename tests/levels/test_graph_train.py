@@ -234,7 +234,7 @@ def test_stochastic_depth_is_switched_like_dropout_and_without_it_steps_are_thos
     assert off[0] == off[1] and 8 < len(set(on)) <= 16  # three samples and the batch, each kept or not
 
 
-@pytest.mark.parametrize("name", ["mnist", "resnet18", "depths"])
+@pytest.mark.parametrize("name", ["mnist", "resnet18", "depths", "windows"])
 def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained):
     worker = trained(name)
     eager = Eager(worker.bundle)

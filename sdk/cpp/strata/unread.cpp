@@ -10,16 +10,17 @@ namespace strata {
 void Unread::load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known) {
   tensors_.clear();
   for (const auto& name : weights.names())
-    if (const auto& view = *weights.find(name); is_floating(view.dtype) && !known(name))
-      tensors_.emplace(name, copy_of(view));
+    if (!known(name)) tensors_.emplace(name, copy_of(*weights.find(name)));
 }
 
 void Unread::add_to(State& state) const {
-  for (const auto& [name, tensor] : tensors_) state.emplace_back(weight_prefix + name, copy_of(tensor.view));
+  for (const auto& [name, tensor] : tensors_)
+    if (is_floating(tensor.view.dtype)) state.emplace_back(weight_prefix + name, copy_of(tensor.view));
 }
 
 void Unread::check(const SafeTensors& state) const {
   for (const auto& [name, tensor] : tensors_) {
+    if (!is_floating(tensor.view.dtype)) continue;
     const auto* found = state.find(weight_prefix + name);
     if (found == nullptr || found->dtype != tensor.view.dtype || found->shape != tensor.view.shape)
       throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
@@ -28,7 +29,8 @@ void Unread::check(const SafeTensors& state) const {
 }
 
 void Unread::replace(const SafeTensors& state) {
-  for (auto& [name, tensor] : tensors_) tensor = copy_of(*state.find(weight_prefix + name));
+  for (auto& [name, tensor] : tensors_)
+    if (is_floating(tensor.view.dtype)) tensor = copy_of(*state.find(weight_prefix + name));
 }
 
 }  // namespace strata

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For training levels on the captured graph: floating-point tensors of a weight set that no step changes or reads. They
-// belong to the state all the same, since the user's module has them.
+// For training levels on the captured graph: tensors of a weight set that no step changes. Those of floating point
+// belong to the state all the same, since the user's module has them; integers (rows of a lookup) do not.
 #pragma once
 
 #include <functional>
