@@ -15,6 +15,11 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// A product, so that no branch depends on what was drawn; of a NaN it is one, as in PyTorch.
+float masked(float value, std::uint8_t keeps, float scale) {
+  return value * (static_cast<float>(keeps) * scale);
+}
+
 struct Draw {
   std::uint64_t layer, steps = 0;
 };
@@ -40,8 +45,8 @@ void forward(Builder& b) {
     const auto key = mixed(draw->layer + ++draw->steps);
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < count; ++i) {
-      keeps[i] = (mixed(key + static_cast<std::uint64_t>(i)) >> 11) < limit ? 1 : 0;
-      target[i] = keeps[i] != 0 ? source[i] * scale : 0.0F;
+      keeps[i] = static_cast<std::uint8_t>((mixed(key + static_cast<std::uint64_t>(i)) >> 11) < limit);
+      target[i] = masked(source[i], keeps[i], scale);
     }
   });
 }
@@ -62,7 +67,7 @@ void backward(Builder& b) {
       return;
     }
 #pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < count; ++i) target[i] = keeps[i] != 0 ? source[i] * scale : 0.0F;
+    for (std::int64_t i = 0; i < count; ++i) target[i] = masked(source[i], keeps[i], scale);
   });
 }
 

@@ -61,7 +61,8 @@ struct DescentByProduct {
     Extent shared, columns;
 
     void rows_from(Extent row, Extent count, Extent begin, Extent end) const {
-      if (count == kHeight) return tiles<kHeight>(row, begin, end);
+      // of one or two rows nothing is worth reading again from registers, and one stream is faster than four
+      if (count == kHeight && shared > 2) return tiles<kHeight>(row, begin, end);
       for (; count > 0; --count) tiles<1>(row++, begin, end);
     }
 

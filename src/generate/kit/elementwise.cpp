@@ -99,6 +99,21 @@ void add_broadcast(Internals& in, algorithm how, const Tensor& left, const Tenso
   in.add_own(std::move(made), false, "kit:broadcast");
 }
 
+void combine(Program& program, algorithm how, const Combine& given);
+
+// Posts as calls of their own, within `made` and at last into the result.
+void then_one_by_one(Program& program, const Tensor& made, const Posts& posts, const Tensor& result) {
+  for (std::size_t i = 0; i < posts.size(); ++i) {
+    const Post& post = posts[i];
+    const Tensor& to = i + 1 == posts.size() ? result : made;
+    if (post.kind == Post::Kind::function)
+      apply(program, {made, post.function, to});
+    else
+      combine(program, post.kind == Post::Kind::add ? algorithm::binary_add : algorithm::binary_mul,
+              {made, post.with, to});
+  }
+}
+
 void combine(Program& program, algorithm how, const Combine& given) {
   Internals& in = program.internals();
   const int rank = given.result.shape.rank;
@@ -131,8 +146,11 @@ void combine(Program& program, algorithm how, const Combine& given) {
                                         posted.attributes);
   const bool is_float32 =
       left.type == Type::float32 && right.type == Type::float32 && given.result.type == Type::float32;
-  if (given.then.empty() && is_float32 && is_reference(pd.impl_info_str()))
-    return add_broadcast(in, how, left, right, given.result);
+  if (is_float32 && is_reference(pd.impl_info_str())) {
+    Tensor made = given.then.empty() ? given.result : in.temporary(given.result.shape, given.result.layout);
+    add_broadcast(in, how, left, right, made);
+    return then_one_by_one(program, made, given.then, given.result);
+  }
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(left, pd.src0_desc()));
   arguments.emplace_back(DNNL_ARG_SRC_1, in.handle(right, pd.src1_desc()));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm in training: the forward step that keeps each row's mean and deviation, and the gradients. Sums run in
-// float32 over short pieces and in float64 over these.
+// Layer norm in training: the forward step that keeps each row's mean and deviation, and the gradients.
 #include <algorithm>
 #include <cmath>
 
 #include "kit/internals.hpp"
+#include "kit/sums.hpp"
 #include "kit/training.hpp"
 
 namespace kit {
@@ -12,22 +12,6 @@ namespace {
 
 float* data_of(const memory& one) {
   return one ? static_cast<float*>(one.get_data_handle()) : nullptr;
-}
-
-constexpr Extent piece = 256;
-
-// f(i) summed over a row.
-template <class F>
-double sum_of(Extent length, const F& f) {
-  double total = 0;
-  for (Extent first = 0; first < length; first += piece) {
-    const Extent end = std::min(first + piece, length);
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (Extent i = first; i < end; ++i) sum += f(i);
-    total += static_cast<double>(sum);
-  }
-  return total;
 }
 
 struct Forward {
@@ -67,12 +51,11 @@ struct Backward {
     }
     if (!of_scale && !of_shift) return;
 #pragma omp parallel for schedule(static)
-    for (Extent first = 0; first < length; first += columns) sum_columns(first, std::min(columns, length - first));
+    for (Extent first = 0; first < length; first += columns_of_sum)
+      differentiate_columns(first, std::min(columns_of_sum, length - first));
   }
 
  private:
-  static constexpr Extent columns = 64;
-
   template <bool scaled>
   void differentiate(Extent row) const {
     const float *above = data_of(gradient) + row * length, *from = data_of(source) + row * length,
@@ -87,26 +70,24 @@ struct Backward {
   }
 
   // Of a few columns over all rows, so that threads share no sum.
-  void sum_columns(Extent first, Extent count) const {
-    double products[columns] = {}, sums[columns] = {};
-    for (Extent begin = 0; begin < rows; begin += piece) {
-      float of_piece[2][columns] = {};
-      for (Extent row = begin; row < std::min(begin + piece, rows); ++row) {
-        const float *above = data_of(gradient) + row * length + first, *from = data_of(source) + row * length + first,
-                    middle = data_of(mean)[row], inverse = data_of(deviation)[row];
-#pragma omp simd
-        for (Extent i = 0; i < count; ++i) {
-          of_piece[0][i] += above[i] * ((from[i] - middle) * inverse);
-          of_piece[1][i] += above[i];
-        }
-      }
-      for (Extent i = 0; i < count; ++i) {
-        products[i] += static_cast<double>(of_piece[0][i]);
-        sums[i] += static_cast<double>(of_piece[1][i]);
-      }
-    }
-    for (Extent i = 0; of_scale && i < count; ++i) data_of(of_scale)[first + i] = static_cast<float>(products[i]);
-    for (Extent i = 0; of_shift && i < count; ++i) data_of(of_shift)[first + i] = static_cast<float>(sums[i]);
+  void differentiate_columns(Extent first, Extent count) const {
+    const auto gradients = [&](Extent row) {
+      const float* above = data_of(gradient) + row * length + first;
+      return [above](Extent i) { return above[i]; };
+    };
+    const auto products = [&](Extent row) {
+      const float *above = data_of(gradient) + row * length + first, *from = data_of(source) + row * length + first;
+      const float middle = data_of(mean)[row], inverse = data_of(deviation)[row];
+      return [=](Extent i) { return above[i] * ((from[i] - middle) * inverse); };
+    };
+    double totals[columns_of_sum];
+    const auto store = [&](const memory& into, const auto& values) {
+      if (!into) return;
+      sum_columns(rows, count, values, totals);
+      for (Extent i = 0; i < count; ++i) data_of(into)[first + i] = static_cast<float>(totals[i]);
+    };
+    store(of_scale, products);
+    store(of_shift, gradients);
   }
 };
 

@@ -91,6 +91,11 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// A product, so that no branch depends on what was drawn; of a NaN it is one, as in PyTorch.
+float masked(float value, std::uint8_t keeps, float scale) {
+  return value * (static_cast<float>(keeps) * scale);
+}
+
 struct Dropped {
   memory source, result, mask;
   Extent count;
@@ -109,11 +114,15 @@ struct Dropped {
     }
     const auto key = mixed(layer + ++steps);
 #pragma omp parallel for schedule(static)
-    for (Extent i = 0; i < count; ++i) {
-      keeps[i] = (mixed(key + static_cast<std::uint64_t>(i)) >> 11) < limit ? 1 : 0;
-      to[i] = keeps[i] != 0 ? from[i] * scale : 0.0F;
+    for (Extent begin = 0; begin < count; begin += piece) {
+      const Extent end = std::min(begin + piece, count);
+      for (Extent i = begin; i < end; ++i)
+        keeps[i] = static_cast<std::uint8_t>((mixed(key + static_cast<std::uint64_t>(i)) >> 11) < limit);
+#pragma omp simd
+      for (Extent i = begin; i < end; ++i) to[i] = masked(from[i], keeps[i], scale);
     }
   }
+  static constexpr Extent piece = 1024;  // what is drawn is applied while it is in the cache
 };
 
 // What the mask keeps, scaled: the gradient, or the result once more.
@@ -131,7 +140,7 @@ struct Masked {
       return;
     }
 #pragma omp parallel for simd schedule(static)
-    for (Extent i = 0; i < count; ++i) to[i] = keeps[i] != 0 ? from[i] * scale : 0.0F;
+    for (Extent i = 0; i < count; ++i) to[i] = masked(from[i], keeps[i], scale);
   }
 };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations along dimensions: softmax, layer norm, sums and means; attention, which consists of such.
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "kit/posts.hpp"
+#include "kit/sums.hpp"
 
 namespace kit {
 namespace {
@@ -19,11 +22,65 @@ void add_softmax(Program& program, algorithm kind, const Softmax& how) {
          {{DNNL_ARG_SRC, in.handle(how.source, pd.src_desc())}, {DNNL_ARG_DST, in.handle(how.result, pd.dst_desc())}});
 }
 
+// Row-major, dimensions next to each other: [outer, count, inner] to [outer, inner]. oneDNN has but a slow kernel for
+// sums over rows, as of a bias.
+struct Reduced {
+  memory source, result;
+  Extent outer = 1, count = 1, inner = 1;
+  double factor = 1;
+
+  void operator()() const {
+    const auto* from = static_cast<const float*>(source.get_data_handle());
+    auto* to = static_cast<float*>(result.get_data_handle());
+    if (inner == 1) {
+#pragma omp parallel for schedule(static)
+      for (Extent o = 0; o < outer; ++o) {
+        const float* row = from + o * count;
+        to[o] = static_cast<float>(factor * sum_of(count, [&](Extent i) { return row[i]; }));
+      }
+      return;
+    }
+    const Extent parts = (inner + columns_of_sum - 1) / columns_of_sum;
+#pragma omp parallel for schedule(static)
+    for (Extent part = 0; part < outer * parts; ++part) {
+      const Extent o = part / parts, first = part % parts * columns_of_sum,
+                   columns = std::min(columns_of_sum, inner - first);
+      const float* begin = from + o * count * inner + first;
+      double totals[columns_of_sum];
+      sum_columns(
+          count, columns, [&](Extent row) { return [values = begin + row * inner](Extent i) { return values[i]; }; },
+          totals);
+      for (Extent i = 0; i < columns; ++i) to[o * inner + first + i] = static_cast<float>(factor * totals[i]);
+    }
+  }
+};
+
+// nullopt: dimensions between those that are reduced stay, or the tensors are of another kind.
+std::optional<Reduced> own_reduction(const Reduce& how) {
+  const Shape &from = how.source.shape, &to = how.result.shape;
+  const auto is_plain = [](const Tensor& one) { return one.layout == Layout::plain && one.type == Type::float32; };
+  if (!is_plain(how.source) || !is_plain(how.result) || from.rank != to.rank) return std::nullopt;
+  Reduced found;
+  for (int d = 0; d < from.rank; ++d) {
+    if (from[d] == 1) continue;
+    const bool reduced = to[d] != from[d];
+    if (reduced && found.inner != 1) return std::nullopt;
+    (reduced ? found.count : found.count == 1 ? found.outer : found.inner) *= from[d];
+  }
+  return found;
+}
+
 void reduce(Program& program, algorithm kind, const Reduce& how) {
   Internals& in = program.internals();
   const auto from = desc_of(how.source), to = desc_of(how.result);
   if (from.get_dims() == to.get_dims())
     return reorder(program, {how.source, how.result});  // oneDNN refuses to reduce nothing
+  if (auto own = own_reduction(how); own && kind != algorithm::reduction_max) {
+    own->source = in.handle(how.source, from);
+    own->result = in.handle(how.result, to);
+    if (kind == algorithm::reduction_mean) own->factor = 1 / static_cast<double>(own->count);
+    return in.add_own(std::move(*own), false, "kit:sum");
+  }
   const dnnl::reduction::primitive_desc pd(in.engine, kind, from, to, 0, 0, plain_attributes());
   in.add(dnnl::reduction(pd), pd,
          {{DNNL_ARG_SRC, in.handle(how.source, from)}, {DNNL_ARG_DST, in.handle(how.result, to)}});
