@@ -82,21 +82,4 @@ primitives::Description Lookup::describe() const {
           rows_.count() * rows_.width() * static_cast<std::int64_t>(sizeof(float))};
 }
 
-AddRows::AddRows(memory from, memory rows, memory table)
-    : from_(std::move(from)), table_(std::move(table)), rows_(table_, std::move(rows)) {}
-
-void AddRows::execute() {
-  const auto* from = static_cast<const float*>(from_.get_data_handle());
-  auto* table = static_cast<float*>(table_.get_data_handle());
-  std::fill_n(table, rows_.elements(), 0.0F);
-  for (std::int64_t i = 0; i < rows_.count(); ++i, from += rows_.width()) {
-    auto* to = table + rows_.first_of(i);
-    for (std::int64_t k = 0; k < rows_.width(); ++k) to[k] += from[k];
-  }
-}
-
-primitives::Description AddRows::describe() const {
-  return {"add_rows", "strata", "rows of a table", false, 0};
-}
-
 }  // namespace strata::onednn

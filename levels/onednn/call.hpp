@@ -67,16 +67,4 @@ class Lookup final : public primitives::Primitive {
   Rows rows_;
 };
 
-// The reverse, its gradient: row i is added to the table's row that number i means; the table is zero before.
-class AddRows final : public primitives::Primitive {
- public:
-  AddRows(memory from, memory rows, memory table);
-  void execute() override;
-  primitives::Description describe() const override;
-
- private:
-  memory from_, table_;
-  Rows rows_;
-};
-
 }  // namespace strata::onednn

@@ -54,10 +54,20 @@ void embedding(Builder& b) {
   look_up(b, b.tensor("weight"), b.rows("indices"));
 }
 
+// The reverse of a lookup: each row is added to the table's row that its number means.
 void embedding_backward(Builder& b) {
-  const Tensor gradient = b.plain(b.tensor("grad_output")), rows = b.rows("indices");
-  const Tensor to = b.result(row_major(b.shape()));
-  b.add(std::make_unique<AddRows>(b.handle(gradient), b.handle(rows), b.handle(to)));
+  const Tensor gradient = b.plain(b.tensor("grad_output")), numbers = b.rows("indices"),
+               to = b.result(row_major(b.shape()));
+  const auto table = b.handle(to);
+  b.own("rows of a table", [from = b.handle(gradient), table, rows = Rows(table, b.handle(numbers))] {
+    const auto* row = static_cast<const float*>(from.get_data_handle());
+    auto* into = static_cast<float*>(table.get_data_handle());
+    std::fill_n(into, rows.elements(), 0.0F);
+    for (std::int64_t i = 0; i < rows.count(); ++i, row += rows.width()) {
+      auto* sums = into + rows.first_of(i);
+      for (std::int64_t k = 0; k < rows.width(); ++k) sums[k] += row[k];
+    }
+  });
 }
 
 }  // namespace
