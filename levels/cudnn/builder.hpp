@@ -51,15 +51,15 @@ class Builder : public primitives::Arguments {
     return filled(view_like(dims, like.view), value);
   }
   Tensor temporary_like(const Tensor& like) { return temporary(view_like(like.dims(), like.view)); }
-  // Every tensor is described by strides.
+  // Every tensor is described by strides, so that these are views.
+  static const Tensor& strided(const Tensor& tensor) { return tensor; }
+  static Tensor expanded(const Tensor& tensor, const Dims& dims) { return cudnn::expanded(tensor, dims); }
   static Tensor sliced(const Tensor& tensor, std::size_t dim, const primitives::Slice& slice) {
     return part_of(tensor, dim, slice.begin, slice.length, slice.step);
   }
   void move_into(const Tensor& part, const Tensor& whole, std::size_t dim, const primitives::Slice& slice) {
     move(part, sliced(whole, dim, slice));
   }
-  static Tensor expanded(const Tensor& tensor, const Dims& dims) { return cudnn::expanded(tensor, dims); }
-  static const Tensor& strided(const Tensor& tensor) { return tensor; }
   // Output `i` is (a view of) this tensor: nothing is computed.
   void is(const Tensor& tensor, std::size_t i = 0) { library_.set_tensor(node_.outputs.at(i), tensor); }
 
