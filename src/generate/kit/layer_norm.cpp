@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm in training: the forward step that keeps each row's mean and deviation, and the gradients.
+// Layer norm: oneDNN's call in inference; in training loops that keep each row's mean and deviation, and the gradients.
 #include <algorithm>
 #include <cmath>
 
@@ -91,18 +91,33 @@ struct Backward {
   }
 };
 
-Extent rows_of(const Tensor& source, Extent over) {
-  return over == 0 ? 0 : source.shape.elements() / over;
-}
-
-}  // namespace
-
-void layer_norm_training(Program& program, const LayerNorm& how) {
+void add_with_statistics(Program& program, const LayerNorm& how) {
   Internals& in = program.internals();
   in.add_own(Forward{handle_of(in, how.source), stored_handle(program, how.scale), stored_handle(program, how.shift),
                      handle_of(in, how.result), handle_of(in, how.mean), handle_of(in, how.deviation),
                      rows_of(how.source, how.over), how.over, static_cast<double>(how.epsilon)},
              false, "kit:layer_norm");
+}
+
+}  // namespace
+
+void layer_norm(Program& program, const LayerNorm& how) {
+  if (how.mean) return add_with_statistics(program, how);
+  Internals& in = program.internals();
+  using flag = dnnl::normalization_flags;
+  const Extent rows = rows_of(how.source, how.over);
+  const auto desc = row_major({rows, how.over}, how.source.type), result = row_major({rows, how.over}, how.result.type),
+             of_weight = row_major({how.over});
+  auto flags = flag::none;
+  if (how.scale) flags |= flag::use_scale;
+  if (how.shift) flags |= flag::use_shift;
+  const dnnl::layer_normalization_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc,
+                                                             result, how.epsilon, flags, plain_attributes());
+  std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, in.handle(how.source, desc)},
+                                                {DNNL_ARG_DST, in.handle(how.result, result)}};
+  if (how.scale) arguments.emplace_back(DNNL_ARG_SCALE, in.packed(how.scale, of_weight, of_weight));
+  if (how.shift) arguments.emplace_back(DNNL_ARG_SHIFT, in.packed(how.shift, of_weight, of_weight));
+  in.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
 }
 
 void layer_norm_backward(Program& program, const LayerNormBackward& how) {

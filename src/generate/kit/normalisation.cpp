@@ -125,24 +125,6 @@ void euclidean_norm(Program& program, const Reduce& how) {
   apply(program, {how.result, square_root(), how.result});
 }
 
-void layer_norm(Program& program, const LayerNorm& how) {
-  Internals& in = program.internals();
-  using flag = dnnl::normalization_flags;
-  const Extent rows = how.over == 0 ? 0 : how.source.shape.elements() / how.over;
-  const auto desc = row_major({rows, how.over}, how.source.type), result = row_major({rows, how.over}, how.result.type),
-             of_weight = row_major({how.over});
-  auto flags = flag::none;
-  if (how.scale) flags |= flag::use_scale;
-  if (how.shift) flags |= flag::use_shift;
-  const dnnl::layer_normalization_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc,
-                                                             result, how.epsilon, flags, plain_attributes());
-  std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, in.handle(how.source, desc)},
-                                                {DNNL_ARG_DST, in.handle(how.result, result)}};
-  if (how.scale) arguments.emplace_back(DNNL_ARG_SCALE, in.packed(how.scale, of_weight, of_weight));
-  if (how.shift) arguments.emplace_back(DNNL_ARG_SHIFT, in.packed(how.shift, of_weight, of_weight));
-  in.add(dnnl::layer_normalization_forward(pd), pd, std::move(arguments));
-}
-
 void attention(Program& program, const Attention& how) {
   Internals& in = program.internals();
   const int rank = how.query.shape.rank;

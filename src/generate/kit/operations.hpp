@@ -119,6 +119,9 @@ struct LayerNorm {
   float epsilon = 0;
 };
 void layer_norm(Program& program, const LayerNorm& how);
+inline Extent rows_of(const Tensor& source, Extent over) {
+  return over == 0 ? 0 : source.shape.elements() / over;
+}
 
 struct Apply {
   Tensor source;

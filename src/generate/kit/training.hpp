@@ -44,7 +44,6 @@ struct BatchNormBackward {
 void batch_norm_backward(Program& program, const BatchNormBackward& how);
 
 // By the mean and deviation that the forward step keeps. What is left out of the last three is not computed.
-void layer_norm_training(Program& program, const LayerNorm& how);
 struct LayerNormBackward {
   Tensor gradient, source, mean, deviation;
   Weight scale;  // may be left out

@@ -46,10 +46,6 @@ void add_given_norm(Program& program, const BatchNorm& how, const Tensor& mean, 
   });
 }
 
-Extent rows_of(const Tensor& source, Extent over) {
-  return over == 0 ? 0 : source.shape.elements() / over;
-}
-
 }  // namespace
 
 void softmax(Program& program, const Softmax& how) {
@@ -109,9 +105,6 @@ void layer_norm(Program& program, const LayerNorm& how) {
                             .mean = in.floats_to(how.mean),
                             .deviation = in.floats_to(how.deviation)});
   });
-}
-void layer_norm_training(Program& program, const LayerNorm& how) {
-  layer_norm(program, how);
 }
 
 void layer_norm_backward(Program& program, const LayerNormBackward& how) {

@@ -123,27 +123,18 @@ std::string normalised_elements(const Emitter& e) {
   return std::to_string(over);
 }
 
-Fields layer_norm_fields(const Emitter& e) {
-  need_plain(e, e.self());
-  return {{"source", e.tensor(e.self())},
-          {"scale", maybe_weight(e, "weight")},
-          {"shift", maybe_weight(e, "bias")},
-          {"result", e.result()},
-          {"mean", ""},
-          {"deviation", ""},
-          {"over", normalised_elements(e)},
-          {"epsilon", float_literal(e.node().number("eps"))}};
-}
-
+// The second and third output are statistics that a gradient will read.
 void layer_norm(Emitter& e) {
-  e.call("layer_norm", layer_norm_fields(e));
-}
-
-void layer_norm_training(Emitter& e) {
-  auto fields = layer_norm_fields(e);
-  fields[4].second = e.result(1);
-  fields[5].second = e.result(2);
-  e.call("layer_norm_training", fields);
+  need_plain(e, e.self());
+  const auto kept = [&](std::size_t i) { return e.node().outputs.size() > i ? e.result(i) : std::string(); };
+  e.call("layer_norm", {{"source", e.tensor(e.self())},
+                        {"scale", maybe_weight(e, "weight")},
+                        {"shift", maybe_weight(e, "bias")},
+                        {"result", e.result()},
+                        {"mean", kept(1)},
+                        {"deviation", kept(2)},
+                        {"over", normalised_elements(e)},
+                        {"epsilon", float_literal(e.node().number("eps"))}});
 }
 
 void layer_norm_backward(Emitter& e) {
@@ -190,8 +181,7 @@ void add_layers(Operations& table) {
   table["einsum"] = einsum;
   table["linear"] = linear;
   table["batch_norm"] = table["_native_batch_norm_legit_no_training"] = batch_norm;
-  table["layer_norm"] = layer_norm;
-  table["native_layer_norm"] = layer_norm_training;
+  table["layer_norm"] = table["native_layer_norm"] = layer_norm;
   table["native_layer_norm_backward"] = layer_norm_backward;
   table["scaled_dot_product_attention"] = attention;
   table["strata.scale_shift"] = scale_shift;

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, differences, products and quotients with broadcasting: the gradient of a broadcast operand is summed over the
 // axes along which it was repeated.
+#include "graph/backward/arithmetic.hpp"
+
 #include "graph/backward/rules.hpp"
 
 namespace strata::graph {
+
+int times(Tape& tape, int value, int other) {
+  return tape.call("mul.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+
+int times_number(Tape& tape, int value, const nlohmann::json& number) {
+  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", number)});
+}
+
+int quotient(Tape& tape, int value, int other) {
+  return tape.call("div.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
+}
+
 namespace {
 
 void give_summed(Tape& tape, std::string_view argument, int gradient) {
   const int value = tape.node().tensor(argument);
   if (tape.type(value) != tape.type(gradient)) throw NoGradient("it joins tensors of different types");
   tape.give(value, tape.summed_to(gradient, tape.shape(value)));
-}
-
-int times(Tape& tape, int value, const nlohmann::json& number) {
-  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", number)});
-}
-
-int product(Tape& tape, int value, int other) {
-  return tape.call("mul.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
-}
-
-int quotient(Tape& tape, int value, int other) {
-  return tape.call("div.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
 }
 
 int negated(Tape& tape, int value) {
@@ -40,7 +43,7 @@ void give_terms(Tape& tape, double factor) {
   give_summed(tape, "other",
               factor == 1    ? gradient
               : factor == -1 ? negated(tape, gradient)
-                             : times(tape, gradient, factor));
+                             : times_number(tape, gradient, factor));
 }
 
 void add(Tape& tape) {
@@ -56,16 +59,16 @@ void neg(Tape& tape) {
 // other - alpha self, of numbers alone
 void rsub(Tape& tape) {
   if (tape.node().is_tensor("other")) throw NoGradient("rsub of two tensors");
-  tape.give("self", times(tape, *tape.gradient(), -alpha_of(tape)));
+  tape.give("self", times_number(tape, *tape.gradient(), -alpha_of(tape)));
 }
 
 void mul(Tape& tape) {
   const auto& node = tape.node();
   const int gradient = *tape.gradient();
-  if (!node.is_tensor("other")) return tape.give("self", times(tape, gradient, node.find("other")->plain));
+  if (!node.is_tensor("other")) return tape.give("self", times_number(tape, gradient, node.find("other")->plain));
   const int self = node.tensor("self"), other = node.tensor("other");
-  if (tape.wants(self)) give_summed(tape, "self", product(tape, gradient, other));
-  if (tape.wants(other)) give_summed(tape, "other", product(tape, gradient, self));
+  if (tape.wants(self)) give_summed(tape, "self", times(tape, gradient, other));
+  if (tape.wants(other)) give_summed(tape, "other", times(tape, gradient, self));
 }
 
 void div(Tape& tape) {
@@ -78,7 +81,7 @@ void div(Tape& tape) {
   const int by_other = quotient(tape, gradient, other);
   if (tape.wants("self")) give_summed(tape, "self", by_other);
   // d(a / b) = - (a / b) / b db
-  if (tape.wants(other)) give_summed(tape, "other", negated(tape, product(tape, by_other, tape.output(0))));
+  if (tape.wants(other)) give_summed(tape, "other", negated(tape, times(tape, by_other, tape.output(0))));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // of dP, dQ = scale dS K, dK = dS^T (scale Q), and of the mask dS.
 #include <cmath>
 
+#include "graph/backward/arithmetic.hpp"
 #include "graph/backward/products.hpp"
 #include "graph/backward/rules.hpp"
 
@@ -11,10 +12,6 @@ namespace strata::graph {
 namespace {
 
 constexpr std::int64_t last = -1;
-
-int scaled(Tape& tape, int value, double by) {
-  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", by)});
-}
 
 void attention(Tape& tape) {
   const auto& node = tape.node();
@@ -27,7 +24,7 @@ void attention(Tape& tape) {
   const double scale = node.find("scale") != nullptr && !node.is_null("scale")
                            ? node.number("scale")
                            : 1 / std::sqrt(static_cast<double>(tape.shape(query).back()));
-  const int gradient = *tape.gradient(), queries = scaled(tape, query, scale);
+  const int gradient = *tape.gradient(), queries = times_number(tape, query, scale);
   int scores = product(tape, queries, transposed(tape, key));
   if (mask >= 0)
     scores = tape.call("add.Tensor",
@@ -42,7 +39,7 @@ void attention(Tape& tape) {
       tape.call("_softmax_backward_data.default",
                 {tensor_argument("grad_output", of_shares), tensor_argument("output", shares),
                  plain_argument("dim", last), plain_argument("input_dtype", std::string(name_of(tape.type(shares))))});
-  if (tape.wants(query)) give(query, scaled(tape, product(tape, of_scores, key), scale));
+  if (tape.wants(query)) give(query, times_number(tape, product(tape, of_scores, key), scale));
   if (tape.wants(key)) give(key, product(tape, transposed(tape, of_scores), queries));
   if (tape.wants(mask)) give(mask, of_scores);
 }

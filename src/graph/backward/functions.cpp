@@ -3,21 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/backward/arithmetic.hpp"
 #include "graph/backward/rules.hpp"
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {
 namespace {
-
-int times(Tape& tape, int value, int other) {
-  return tape.call("mul.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
-}
-int times(Tape& tape, int value, double number) {
-  return tape.call("mul.Scalar", {tensor_argument("self", value), plain_argument("other", number)});
-}
-int quotient(Tape& tape, int value, int other) {
-  return tape.call("div.Tensor", {tensor_argument("self", value), tensor_argument("other", other)});
-}
 
 // d exp(x) = exp(x) dx
 void exp(Tape& tape) {
@@ -26,7 +17,7 @@ void exp(Tape& tape) {
 
 // d sqrt(x) = dx / (2 sqrt(x))
 void sqrt(Tape& tape) {
-  tape.give("self", quotient(tape, times(tape, *tape.gradient(), 0.5), tape.output(0)));
+  tape.give("self", quotient(tape, times_number(tape, *tape.gradient(), 0.5), tape.output(0)));
 }
 
 // PyTorch's clamp hands the gradient through at its bounds, hardtanh does not: its bounds are the next numbers.
