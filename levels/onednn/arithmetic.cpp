@@ -72,8 +72,7 @@ void combine(Builder& b, algorithm how, Tensor x, Tensor y) {
   const bool alike = y.dims() == dims;
   // two layouts meet: the blocked one stays
   if (alike && commutes && is_strided(x.desc) && !is_strided(y.desc)) std::swap(x, y);
-  // oneDNN would leave 0 / 0 in the padding, which a convolution reads
-  x = how == algorithm::binary_div && is_padded(x.desc) ? b.plain(x) : b.dense(x);
+  x = b.dense(x);
   y = alike ? b.in(y, x.desc) : readable_beside(b, how, x, y);
   const auto pd = describe(b, how, x.desc, y.desc);
   b.call<dnnl::binary>(pd, {{DNNL_ARG_SRC_0, x}, {DNNL_ARG_SRC_1, y}, {DNNL_ARG_DST, b.result_of(pd)}});

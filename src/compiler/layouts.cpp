@@ -126,8 +126,7 @@ class Rules {
   Options elementwise() const {
     const auto& out = p_.value(node_.outputs.front());
     if (!has_layouts(out)) return {{Layout::plain, Layout::plain}};
-    // of two tensors' quotient the padding would be 0 / 0, which a convolution reads
-    bool blocks = node_.operation() != "div" || !node_.is_tensor("other") || whole(out), others = true;
+    bool blocks = true, others = true;
     const bool by_channel = node_.operation() == "strata.scale_shift" || node_.operation() == "batch_norm";
     for (const int index : operands_of(step_)) {
       const auto& value = p_.value(index);
