@@ -27,7 +27,7 @@ class StaticLevel final : public strata::Level {
     about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
     about.modes = {"infer", "train"};
     about.devices = {"cpu", "cuda"};
-    about.maths = {"fp32", "tf32", "bf16"};
+    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", "measured"};
     about.reports = true;
     about.serves = true;

@@ -66,7 +66,8 @@ class TorchScriptLevel final : public strata::TorchLevel {
     if (extra.at("maths") != wanted.maths)
       throw Failure("unavailable", fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
                     "run the level's prepare.py for this case");
-    if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // its conversions are in the trace
+    if (case_trains()) convert_around(wanted.maths);
+    if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // a trace has its conversions within
     unfrozen_ = true;
     for (const auto& [name, parameter] : parameters()) facts_.parameters += parameter.numel();
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));

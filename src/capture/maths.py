@@ -2,6 +2,7 @@
 """A bundle in another maths mode: everything of the strict float32 bundle, and beside it what legitimate runs of eager in that mode give (docs/bundle.md)."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.problem import Problem, is_out_of_memory
+from capture.train import StepsInMode
 from strata_sdk import maths
 from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
 
@@ -24,8 +26,8 @@ def check_mode(spec: dict) -> None:
         raise Problem("usage", f"maths mode '{spec['maths']}' cannot be captured; allowed: {', '.join(maths.MODES)}")
     if spec["maths"] == "fp32":
         return
-    if spec["mode"] == "train":
-        raise Problem("unsupported", f"mode train in {spec['maths']} cannot be captured yet", "use fp32")
+    if spec["mode"] == "train" and maths.storage(spec["maths"]) is not None:
+        raise Problem("unsupported", f"no training in {spec['maths']}: most steps of an optimiser are smaller than the rounding of such a parameter", "use amp-bf16, where parameters stay float32")
     if spec["deep"]:
         raise Problem("usage", "'deep' shows where outputs part in strict float32", "use fp32 for it")
 
@@ -50,7 +52,7 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
 
 
 def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[str, Tensor]], None], say: Callable[[str], None]) -> dict:
-    """Adds `reference/<set>.<mode>.envelope` to a float32 bundle in `folder`, and makes its bundle.json that of the mode."""
+    """Adds eager's runs in the mode to a float32 bundle in `folder`, `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and makes its bundle.json that of the mode."""
     from safetensors.torch import load_file
 
     torch.set_num_threads(spec["threads"])
@@ -63,27 +65,36 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
     inputs = load_file(str(folder / "inputs.safetensors"))
     ring = [{i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])]
     runner = ref.Runner(info, spec["device"], spec["threads"])
+    steps = StepsInMode(info, folder) if spec["mode"] == "train" else None
     maths.settle(spec["maths"])
     try:
         for name in sorted(path.stem for path in (folder / "weights").glob("*.safetensors")):
             say(f"eager in {spec['maths']}, weight set {name}")
             load_weights(module, load_file(str(folder / "weights" / f"{name}.safetensors")), name)
-            runs = _runs(runner, module, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], info)
+            with _told(module, spec["maths"]):
+                view = maths.in_mode(copy.deepcopy(module), info["case"], info["outputs"])
+                if steps:
+                    steps.add(name, view, ring[0])
+                    continue
+                runs = ref.envelope(runner, view, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], int(info["case"]["seed"]) + 1, 2 * maths.UNIT[spec["maths"]])
             write(f"reference/{name}.{spec['maths']}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
     finally:
         ref.strict_float32()
+    if steps:
+        steps.write()
     (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
     return info
 
 
-def _runs(runner: ref.Runner, module: nn.Module, entries: list[dict[str, Tensor]], info: dict) -> dict[str, list[dict[str, Tensor]]]:
-    """Legitimate runs of eager in the mode. `module` stays float32."""
-    view = maths.in_mode(copy.deepcopy(module), info["case"], info["outputs"])
-    unit = None if info["case"]["maths"] == "fp32" else 2 * maths.UNIT[info["case"]["maths"]]
+@contextlib.contextmanager
+def _told(module: nn.Module, mode: str):
+    """What eager raises in the mode, as a Problem."""
     try:
-        return ref.envelope(runner, view, entries, int(info["case"]["seed"]) + 1, unit)
+        yield
+    except Problem:
+        raise
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        raise Problem("unsupported", f"eager does not run the network in {info['case']['maths']}: {last_line(error, *source_files(module))}",
+        raise Problem("unsupported", f"eager does not run the network in {mode}: {last_line(error, *source_files(module))}",
                       "let the module follow the types of its inputs and parameters, or use another maths mode") from error

@@ -18,6 +18,7 @@ from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
 from capture.weights import state_of
+from strata_sdk.maths import UNIT
 from strata_sdk.models import bind, last_line, load_weights, source_files
 from strata_sdk.torch_training import LOSSES, Dropouts, first_output
 
@@ -103,10 +104,15 @@ class _Compared:
         return {k: torch.tensor(v, dtype=torch.float64) for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()}
 
 
+def errors_of_runs(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, unit: float | None = None) -> dict[str, list[float]]:
+    """The errors of at least five legitimate steps, by name. `unit`: of the noise, as ref.envelope takes it."""
+    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit)
+    return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
+
+
 def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
-    """The largest error of at least five legitimate float32 steps, by name; at least LEAST."""
-    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed)
-    return {name: max([LEAST, *(results[0][name].item() for results in runs.values())]) for name in exact.values}
+    """The largest error of legitimate float32 steps, by name; at least LEAST."""
+    return {name: max([LEAST, *errors]) for name, errors in errors_of_runs(stepper, module, entry, exact, seed).items()}
 
 
 def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
@@ -170,6 +176,13 @@ def check_trains(stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor])
 
 # ---------------------------------------------------------------------------------------------------- the whole
 
+def by_kind(values: dict[str, float], even: bool) -> dict:
+    """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by tensor, so that no gradient's is below the median."""
+    found = {kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
+    least = sorted(found["grad"].values())[len(found["grad"]) // 2] if even else 0.0
+    return {"loss": values["loss"], "grad": {k: max(e, least) for k, e in found["grad"].items()}, "stat": found["stat"]}
+
+
 class TrainCapture:
     """Writes weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file."""
 
@@ -228,12 +241,7 @@ class TrainCapture:
         lost = [key for key, error in envelope.items() if not error < float("inf")]
         if lost:
             raise Problem("unsupported", f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has", "give weights and inputs with which float32 does not overflow")
-        by_kind = {kind: {k.removeprefix(f"{kind}:"): v for k, v in envelope.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
-        self.sets[name] = {"envelope": {"loss": envelope["loss"], **by_kind}, "grad_floor": exact.floor}
-        if name == "timed":  # on ordinary weights a flip hits any tensor, and luck differs by tensor
-            gradients = self.sets[name]["envelope"]["grad"]
-            median = sorted(gradients.values())[len(gradients) // 2]
-            self.sets[name]["envelope"]["grad"] = {k: max(e, median) for k, e in gradients.items()}
+        self.sets[name] = {"envelope": by_kind(envelope, even=name == "timed"), "grad_floor": exact.floor}
         self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in exact.values.items()} | further)
         return exact, envelope
 
@@ -272,3 +280,33 @@ class TrainCapture:
                 doubts.append(f"weak gradient proof: in {name} legitimate float32 steps differ by {gradients[widest]:.2g} in the gradient of {widest}")
         doubts += [f"planted fault {name} reaches {one['times_bound']:.2g} bounds only" for name, one in faults.items() if one["times_bound"] < ENOUGH_POWER]
         return "; ".join(doubts)
+
+
+class StepsInMode:
+    """Eager's training steps in the maths mode of `info`, a bundle of mode train in `folder` whose float32 part is there, against the same float64 steps: `reference/train.<mode>.json`."""
+
+    def __init__(self, info: dict, folder: Path) -> None:
+        from safetensors.torch import load_file
+
+        self.case, self.folder, self.load = info["case"], folder, load_file
+        self.path = folder / "reference" / f"train.{self.case['maths']}.json"
+        self.stepper = Stepper(info, self.case["device"], self.case["threads"], load_file(str(folder / "labels.safetensors"))["0/labels"])
+        self.sets: dict[str, dict] = {}
+
+    def add(self, name: str, view: nn.Module, entry: Named) -> None:
+        """`view`: the module in the mode, with the weights of the set. Activations near kinks are flipped by the mode's rounding on every set."""
+        kept = self.load(str(self.folder / "reference" / f"{name}.train.safetensors"))
+        exact = Exact({k.removeprefix("0/"): v.double() for k, v in kept.items() if k.startswith("0/")})
+        for path, parameter in view.named_parameters():
+            parameter.requires_grad_(f"grad:{path}" in exact.values)
+        Dropouts(view).switch(False)
+        unit = UNIT[self.case["maths"]]
+        errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit)
+        lost = [key for key, found in errors.items() if not max(found) < float("inf")]
+        if lost:
+            raise Problem("unsupported", f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has", "use fp32")
+        envelope = {key: max([unit, *found]) for key, found in errors.items()}
+        self.sets[name] = {"envelope": by_kind(envelope, even=True), "least": {k.removeprefix("grad:"): min(found) for k, found in errors.items() if k.startswith("grad:")}}
+
+    def write(self) -> None:
+        self.path.write_text(json.dumps(self.sets, indent=1), encoding="utf-8")

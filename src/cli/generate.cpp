@@ -45,6 +45,7 @@ Result<void> check_maths(const Arguments& a) {
   std::vector<std::string> known{"fp32"};
   if (a.target == "cuda") known.emplace_back("tf32");
   if (a.target != "libtorch" && !a.train) known.emplace_back("bf16");
+  if (a.target == "onednn" || (a.target == "cuda" && !a.train)) known.emplace_back("amp-bf16");
   if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
   return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
                           fmt::join(known, ", ")),
@@ -223,9 +224,11 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
   verb->add_option("--target", a->target,
                    "the library that the program calls: onednn, cuda (cuDNN and cuBLAS), libtorch");
-  verb->add_option("--maths", o.maths,
-                   "fp32; bf16: bfloat16 with sums in float32; tf32: of --target cuda. For cuda all but fp32 need a "
-                   "GPU here, to know what eager's errors are in the mode");
+  verb->add_option(
+      "--maths", o.maths,
+      "fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training step in "
+      "float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
+      "are in the mode");
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
   verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");

@@ -36,11 +36,11 @@ Result<void> check_dump(const Arguments& a) {
     return fail("--memory-budget: only the program of a training step is made to fit one",
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
   if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
-  if (a.maths != "fp32" && (a.maths != "bf16" || a.backward || a.dump_after.empty()))
+  const std::string reduced = a.backward ? "amp-bf16" : "bf16";
+  if (a.maths != "fp32" && (a.maths != reduced || a.dump_after.empty()))
     return fail(fmt::format("--maths {}: {}", a.maths,
-                            a.maths != "bf16" ? "allowed are fp32 and bf16"
-                            : a.backward      ? "a training step is in fp32"
-                                              : "the captured graph is the same in all; the program is not"),
+                            a.maths == reduced ? "the captured graph is the same in all; the program is not"
+                                               : fmt::format("allowed are fp32 and {}", reduced)),
                 a.dump_after.empty() ? "add --dump-after PASS" : "", Exit::usage);
   if (a.dump_after.empty()) return {};
   if (a.format == "dot")
@@ -170,7 +170,8 @@ void add_graph(CLI::App& app, int& exit_code) {
                    "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
   verb->add_option("--target", a->target,
                    "with --dump-after: what it is made for, onednn (a processor) or cuda (a GPU)");
-  verb->add_option("--maths", a->maths, "with --dump-after: the program's precision, fp32 or bf16");
+  verb->add_option("--maths", a->maths,
+                   "with --dump-after: the program's precision, fp32 or bf16; of a training step fp32 or amp-bf16");
   verb->add_option("--memory-budget", a->budget,
                    "with --dump-after, of a training step: as in generate; from the pass `recompute` on");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");

@@ -113,7 +113,7 @@ class Verifier {
            "{} reads '{}', which was written in the order of another layout", where(step), name(bound));
     }
     if (step.view) return view(step, operands.front());
-    types(step, operands);
+    types(step);
     need(can_run(p_, step, step.kernel), "{} is given to the kernel {}, which cannot compute it", where(step),
          name_of(step.kernel));
     std::set<int> written;
@@ -141,18 +141,32 @@ class Verifier {
     throw Breach{fmt::format("an update of '{}', which is no weight", name)};
   }
 
-  // What a run computes is read and written in one type, but for conversions.
-  void types(const Step& step, const std::vector<int>& operands) const {
+  // What a run computes is read and written in one type, but for conversions; a training step may read another than it
+  // writes, which is float32.
+  void types(const Step& step) const {
     if (step.when == When::load || step.node.operation() == "strata.cast") return;
-    const auto wanted = p_.value(step.node.outputs.front()).type;
-    for (const auto* list : {&operands, &step.node.outputs})
-      for (const int value : *list) {
-        const auto type = p_.value(value).type;
-        need(type == wanted || !is_computed_with(type) || !is_computed_with(wanted) ||
-                 p_.place(value).in == Place::In::weights,
-             "{} takes '{}' in {} to a result in {}", where(step), name(value), graph::name_of(type),
-             graph::name_of(wanted));
-      }
+    const auto written = p_.value(step.node.outputs.front()).type;
+    std::vector<int> read, added;
+    for (const auto& argument : step.node.args) read.insert(read.end(), argument.values.begin(), argument.values.end());
+    for (const auto& post : step.posts) added.push_back(post.value);
+    auto wanted = written;
+    if (p_.graph.mode == graph::Mode::train)
+      for (const int value : read)
+        if (value >= 0 && p_.value(value).type == graph::Type::bfloat16) wanted = graph::Type::bfloat16;
+    alike(step, read, wanted);
+    alike(step, added, written);
+    alike(step, step.node.outputs, wanted == written ? written : graph::Type::float32);
+  }
+
+  void alike(const Step& step, const std::vector<int>& values, graph::Type wanted) const {
+    for (const int value : values) {
+      if (value < 0) continue;
+      const auto type = p_.value(value).type;
+      need(type == wanted || !is_computed_with(type) || !is_computed_with(wanted) ||
+               p_.place(value).in == Place::In::weights,
+           "{} takes or gives '{}' in {} where {} is due", where(step), name(value), graph::name_of(type),
+           graph::name_of(wanted));
+    }
   }
 
   // A post is read in the layout of the result; weights and what has no elements lie in any.

@@ -333,10 +333,10 @@ Result<void> generate_into(const fs::path& folder, const compiler::Program& prog
     if (auto done = write_text(folder / path, text); !done) return done;
   if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
   if (auto done = copy_weights(bundle, folder); !done) return done;
-  if (is_training(program)) return write_training_reference(folder / "reference.safetensors", program.graph, bundle);
   const auto info = read_info(bundle);
   if (!info) return tl::unexpected(info.error());
-  return write_reference(folder / "reference.safetensors", program.graph, bundle, maths_of(*info));
+  const auto write = is_training(program) ? write_training_reference : write_reference;
+  return write(folder / "reference.safetensors", program.graph, bundle, maths_of(*info));
 }
 
 }  // namespace strata::generate

@@ -57,7 +57,7 @@ Result<compiler::Program> program_of(const std::filesystem::path& bundle, const 
 }
 
 graph::Type type_of_maths(std::string_view maths) {
-  return maths == "bf16" ? graph::Type::bfloat16 : graph::Type::float32;
+  return maths == "bf16" || maths == "amp-bf16" ? graph::Type::bfloat16 : graph::Type::float32;
 }
 
 Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle, compiler::Target target) {

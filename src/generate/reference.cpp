@@ -19,7 +19,7 @@ namespace {
 // as src/proof has them
 constexpr double strict = 8, least_envelope = 8 * 0x1p-24, gradient_floor = 0.01;
 double least_envelope_in(std::string_view maths) {
-  return maths == "bf16" ? 0x1p-9 : maths == "tf32" ? 0x1p-11 : least_envelope;
+  return maths.ends_with("bf16") ? 0x1p-9 : maths == "tf32" ? 0x1p-11 : least_envelope;
 }
 
 double relative_error(const TensorView& actual, const std::vector<double>& wanted) {
@@ -100,18 +100,31 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
   return write_safetensors(file, tensors);
 }
 
-Result<void> write_training_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle) {
+namespace {
+
+// A file of reference/ that tells of weight sets by name.
+Result<nlohmann::json> timed_of(const fs::path& file) {
+  std::ifstream in(file);
+  auto told = nlohmann::json::parse(in, nullptr, false);
+  if (!told.is_object() || !told.contains("timed"))
+    return fail(fmt::format("cannot read {}", file.string()), "remove the bundle's folder; it is made again");
+  return std::move(told["timed"]);
+}
+
+}  // namespace
+
+Result<void> write_training_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
+                                      const std::string& maths) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors"),
              labels = SafeTensors::open(bundle / "labels.safetensors"),
              reference = SafeTensors::open(bundle / "reference" / "timed.train.safetensors");
   for (const auto* one : {&inputs, &labels, &reference})
     if (!*one) return tl::unexpected(one->error());
-  std::ifstream in(bundle / "reference" / "train.json");
-  const auto told = nlohmann::json::parse(in, nullptr, false);
-  if (!told.is_object() || !told.contains("timed"))
-    return fail(fmt::format("cannot read {}", (bundle / "reference" / "train.json").string()),
-                "remove the bundle's folder; it is made again");
-  const auto& timed = told["timed"];
+  const auto timed = timed_of(bundle / "reference" / "train.json");
+  if (!timed) return tl::unexpected(timed.error());
+  const auto in_mode = maths == "fp32" ? timed : timed_of(bundle / "reference" / fmt::format("train.{}.json", maths));
+  if (!in_mode) return tl::unexpected(in_mode.error());
+  const auto& runs = in_mode->at("envelope");
   Tensors tensors;
   if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
   const auto* label = labels->find("0/labels");
@@ -126,12 +139,12 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     for (const double one : wanted) size += one * one;
     const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
     kept.add(tensors, "output/" + name, wanted, found->shape);
-    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope) * scale}, {});
+    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(maths)) * scale}, {});
     return {};
   };
-  if (auto done = add("loss", timed["envelope"].value("loss", 0.0), 0); !done) return done;
-  for (const auto& [parameter, of_runs] : timed["envelope"]["grad"].items())
-    if (auto done = add("grad:" + parameter, of_runs.get<double>(), gradient_floor * timed.value("grad_floor", 0.0));
+  if (auto done = add("loss", runs.value("loss", 0.0), 0); !done) return done;
+  for (const auto& [parameter, of_runs] : runs["grad"].items())
+    if (auto done = add("grad:" + parameter, of_runs.get<double>(), gradient_floor * timed->value("grad_floor", 0.0));
         !done)
       return done;
   return write_safetensors(file, tensors);

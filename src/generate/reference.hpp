@@ -19,6 +19,6 @@ Result<void> write_reference(const std::filesystem::path& file, const graph::Gra
 // The same of a training step: labels, the loss and the gradient of each parameter ("output/loss",
 // "output/grad:<name>"), and bounds on ||got - wanted||, as the proof of training has them.
 Result<void> write_training_reference(const std::filesystem::path& file, const graph::Graph& graph,
-                                      const std::filesystem::path& bundle);
+                                      const std::filesystem::path& bundle, const std::string& maths);
 
 }  // namespace strata::generate

@@ -191,7 +191,7 @@ std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
           prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
       !prepared)
     return prepared.error();
-  prove_structure(player, *job, references_.strict(), progress_);
+  prove_structure(player, *job, references_.strict_judge(), progress_);
   return std::nullopt;
 }
 
@@ -200,8 +200,8 @@ void CaseRun::prove_one(Player& player) {
   if (strict_) {
     if (const auto why = prove_in_float32(player)) return player.drop(*why);
     if (!player.playing || interrupted()) return certify(player);
-    if (const auto& sets = player.evidence.sets;
-        std::any_of(sets.begin(), sets.end(), [](const auto& set) { return !set.second.equal_work(); }))
+    const auto kind = references_.certificate(player).kind;
+    if (kind != proof::OutputVerdict::Kind::equal && kind != proof::OutputVerdict::Kind::equal_looser)
       return certify(player);
   }
   run_alone(player, references_.judge(), progress_);

@@ -20,7 +20,7 @@ struct Progress {
 struct Judge {
   const proof::Reference* outputs = nullptr;  // in the case's maths mode
   const proof::Reference* strict = nullptr;   // the same in float32; nullptr: that is the case's mode
-  const proof::TrainReference* training = nullptr;
+  const proof::TrainReference *training = nullptr, *strict_training = nullptr;  // the same of a training step
 };
 
 struct Player {
@@ -29,7 +29,7 @@ struct Player {
   proof::Evidence evidence;
   std::optional<double>
       strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another maths mode
-  proof::TrainEvidence training;
+  proof::TrainEvidence training, strict_training;     // the second: of the strict float32 pass
   std::optional<proof::OutputVerdict> deep;           // layer by layer, if asked for
   std::string deep_note;                              // why not, if it could not be done
   std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together

@@ -16,16 +16,16 @@ class References {
   bool trains() const { return training_.has_value(); }
   // Of mode infer.
   const proof::Reference& outputs() const { return *outputs_; }
-  // In float32; only where the case's maths mode is another.
-  const proof::Reference& strict() const { return *strict_; }
   const proof::Power& power() const { return power_; }
   Judge judge() const;
+  // Of the pass in float32; only where the case's maths mode is another.
+  Judge strict_judge() const;
   // What is proven of a level so far.
   proof::Certificate certificate(const Player& player) const;
 
  private:
   std::optional<proof::Reference> outputs_, strict_;
-  std::optional<proof::TrainReference> training_;  // in place of outputs_ in mode train
+  std::optional<proof::TrainReference> training_, strict_training_;  // in place of those two in mode train
   proof::Power power_;
 };
 

@@ -191,7 +191,7 @@ void run_alone(Player& player, const Judge& judge, const Progress& progress) {
   player.evidence.load = session.loaded();
   if (player.job.level.harness) return session.end();
   if (judge.training) {
-    if (auto done = prove_training(player, session, *judge.training); !done) return player.drop(done.error());
+    if (auto done = prove_training(player, session, judge); !done) return player.drop(done.error());
     if (!read_training_weights(player, session)) return;
     note_libraries(player, session);
     return session.end();
@@ -203,7 +203,7 @@ void run_alone(Player& player, const Judge& judge, const Progress& progress) {
   session.end();
 }
 
-void prove_structure(Player& player, const Job& strict, const proof::Reference& reference, const Progress& progress) {
+void prove_structure(Player& player, const Job& strict, const Judge& judge, const Progress& progress) {
   if (player.job.level.harness) return;
   progress.status(fmt::format("proving {} in strict float32", player.job.level.name()), -1);
   auto opened = Session::open(strict, {});
@@ -212,7 +212,13 @@ void prove_structure(Player& player, const Job& strict, const proof::Reference& 
   if (auto done = session.load("timed"); !done) return player.drop(done.error());
   if (auto done = session.warm_up(1, std::chrono::nanoseconds(0)); !done) return player.drop(done.error());
   note_first_start(strict, session.start_up());  // a case in float32 may follow, and finds warm caches
-  if (prove_sets(player, session, {&reference, nullptr, nullptr})) session.end();
+  if (judge.training) {
+    if (auto done = prove_training(player, session, judge); !done) return player.drop(done.error());
+    player.strict_training = std::exchange(player.training, {});
+    session.end();
+  } else if (prove_sets(player, session, judge)) {
+    session.end();
+  }
   player.strict_spread = std::exchange(player.evidence.own_spread, 0);  // the timed mode has its own
   player.row.info.erase("accuracy");
 }

@@ -12,7 +12,7 @@ void run_alone(Player& player, const Judge& judge, const Progress& progress);
 
 // For a case in another maths mode than float32: the level in strict float32 (`strict`: the job of that bundle), judged
 // by that bundle's reference. run_alone then proves it in its mode.
-void prove_structure(Player& player, const Job& strict, const proof::Reference& reference, const Progress& progress);
+void prove_structure(Player& player, const Job& strict, const Judge& judge, const Progress& progress);
 
 // The same network in strict float32 with every leaf module's output shown: proves layer by layer. Drops nothing: what
 // it finds goes into the evidence.

@@ -274,7 +274,8 @@ Failure unequal(const OutputVerdict& verdict, const std::string& when) {
 
 }  // namespace
 
-Try<void> prove_training(Player& player, Session& session, const TrainReference& reference) {
+Try<void> prove_training(Player& player, Session& session, const Judge& judge) {
+  const TrainReference& reference = *judge.training;
   for (const std::string set : {"probe1", "probe2", "timed"}) {
     if (interrupted()) return {};
     std::vector<SafeTensors> repeats;
@@ -291,10 +292,14 @@ Try<void> prove_training(Player& player, Session& session, const TrainReference&
     player.training.steps[set] =
         proof::check_gradients(reference, set, step->loss, step->after.tensors, player.tolerance());
     if (!player.training.steps[set].equal_work()) return {};  // what follows would only say so again
+    if (judge.strict_training && set == "probe1")
+      player.evidence.precision =
+          proof::gradient_precision(*judge.strict_training, reference, set, step->after.tensors);
   }
   if (auto done = prove_losses(player, session, reference); !done) return done;
   if (!player.training.losses->equal_work()) return {};
-  if (auto done = Rules(player, session, reference).run(); !done) return done;
+  if (!judge.strict_training)
+    if (auto done = Rules(player, session, reference).run(); !done) return done;
   if (reference.has_dropout() && !interrupted()) return prove_dropout(player, session, reference);
   return {};
 }

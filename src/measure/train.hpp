@@ -7,9 +7,9 @@
 
 namespace strata::measure {
 
-// Proves a loaded session on all weight sets, the optimiser by differences, and dropout; fills player.training. An
-// error ends the row.
-Try<void> prove_training(Player& player, Session& session, const proof::TrainReference& reference);
+// Proves a loaded session on all weight sets, and dropout; in float32 the optimiser by differences, too, and in another
+// maths mode that it computes in it. Fills player.training. An error ends the row.
+Try<void> prove_training(Player& player, Session& session, const Judge& judge);
 
 // After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not
 // equal, or the worker's.

@@ -90,9 +90,12 @@ Result<void> check(const Options& options) {
     if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
   const auto maths = maths_of(options);
   if (!maths) return tl::unexpected(maths.error());
-  if (trains && *maths != std::vector<std::string>{"fp32"})
-    return usage(fmt::format("--maths {}: training is proven and timed in fp32 only", options.maths),
-                 "use --mode infer for other maths modes");
+  if (trains && std::find(maths->begin(), maths->end(), "bf16") != maths->end())
+    return usage(
+        fmt::format("--maths {}: there is no training in bf16: most steps of an optimiser are smaller than the "
+                    "rounding of such a parameter",
+                    options.maths),
+        "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
     return usage(
         fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths),

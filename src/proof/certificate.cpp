@@ -280,7 +280,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_sets(lines, reference, evidence.sets, in_mode ? ", strict float32" : "");
   if (in_mode) {
     add_sets(lines, *in_mode, evidence.in_mode, mode);
-    add_precision(lines, *in_mode, evidence.precision);
+    add_precision(lines, in_mode->maths(), evidence.precision);
   }
   add_blocks(lines, evidence, mode);
   add_following(lines, evidence);

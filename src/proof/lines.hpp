@@ -63,7 +63,7 @@ class Lines {
 };
 
 // That the level computes in the case's maths mode, by the size of its error.
-void add_precision(Lines& lines, const Reference& in_mode, const std::optional<PrecisionShare>& share);
+void add_precision(Lines& lines, const std::string& maths, const std::optional<PrecisionShare>& share);
 // Tensors that the level read back against the bundle's files.
 void add_read_back(Lines& lines, const std::filesystem::path& bundle, const Evidence& evidence);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);

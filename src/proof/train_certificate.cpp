@@ -39,12 +39,13 @@ void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& ve
   lines.fail(line, verdict->kind, fmt::format("{}: {}", line.check, verdict->reason), verdict->reason_short);
 }
 
-void add_steps(Lines& lines, const TrainEvidence& training) {
-  for (const auto& [set, title] : {std::pair{"probe1", "loss, gradients and statistics, probe weights 1"},
-                                   {"probe2", "loss, gradients and statistics, probe weights 2"},
-                                   {"timed", "loss, gradients and statistics, timed weights"}}) {
+// `mode`: ", amp-bf16" where a certificate has lines in more than one.
+void add_steps(Lines& lines, const TrainEvidence& training, const std::string& mode) {
+  for (const auto& [set, weights] :
+       {std::pair{"probe1", "probe weights 1"}, {"probe2", "probe weights 2"}, {"timed", "timed weights"}}) {
+    const auto title = fmt::format("loss, gradients and statistics, {}", weights);
     const auto found = training.steps.find(set);
-    Line line{title, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
+    Line line{title + mode, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
     if (found == training.steps.end()) {
       add_verdict(lines, line, std::nullopt, "the level did not get that far");
       continue;
@@ -60,9 +61,9 @@ void add_steps(Lines& lines, const TrainEvidence& training) {
   }
 }
 
-void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
+void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training, const std::string& mode) {
   add_verdict(lines,
-              {"losses follow inputs and labels", "observed",
+              {"losses follow inputs and labels" + mode, "observed",
                training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
                                              training.losses->worst_ratio)
                                : "",
@@ -70,7 +71,7 @@ void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence
               training.losses, "the level did not get that far");
 }
 
-void add_optimiser(Lines& lines, const TrainEvidence& training) {
+void add_rules(Lines& lines, const TrainEvidence& training) {
   for (const auto& rule : training.rules)
     add_verdict(lines,
                 {"optimiser: " + rule.name, "observed", "",
@@ -79,6 +80,9 @@ void add_optimiser(Lines& lines, const TrainEvidence& training) {
   if (training.rules.empty())
     add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt,
                 "the level did not get that far");
+}
+
+void add_update(Lines& lines, const TrainEvidence& training) {
   Line line{"a step after timing", "observed", "not_checked", "", "every restart", ""};
   if (training.updates_checked > 0) {
     line.value =
@@ -126,14 +130,16 @@ void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& tra
              evidence.block_failure->reason_short);
 }
 
-void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
+void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training,
+                 const std::string& mode) {
   if (!reference.has_dropout()) return;
-  add_verdict(
-      lines,
-      {"dropout", "observed", "", fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
-       "|z| < 4, scatter within 2", ""},
-      training.dropout, training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
-  add_verdict(lines, {"eval mode leaves dropout out", "observed", "", "two runs are the same bytes", "", ""},
+  add_verdict(lines,
+              {"dropout" + mode, "observed", "",
+               fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
+               "|z| < 4, scatter within 2", ""},
+              training.dropout,
+              training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
+  add_verdict(lines, {"eval mode leaves dropout out" + mode, "observed", "", "two runs are the same bytes", "", ""},
               training.evaluation, training.evaluation_note);
 }
 
@@ -193,29 +199,41 @@ TrainPower train_power(const TrainReference& reference) {
   return out;
 }
 
-Certificate train_certificate(const TrainReference& reference, const Evidence& evidence,
-                              const TrainEvidence& training) {
+Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training,
+                              const StrictTraining* strict) {
   Lines lines;
-  add_steps(lines, training);
-  add_ring(lines, reference, training);
-  add_optimiser(lines, training);
+  const auto mode = strict ? ", " + reference.maths() : std::string(), in_float32 = std::string(", strict float32");
+  const auto& structure = strict ? strict->training : training;
+  if (strict) {
+    add_steps(lines, structure, in_float32);
+    add_ring(lines, reference, structure, in_float32);
+    add_dropout(lines, reference, structure, in_float32);
+  }
+  add_steps(lines, training, mode);
+  if (strict) add_precision(lines, reference.maths(), evidence.precision);
+  add_ring(lines, reference, training, mode);
+  add_rules(lines, structure);
+  add_update(lines, training);
   add_losses(lines, evidence, training);
-  add_dropout(lines, reference, training);
+  add_dropout(lines, reference, training, mode);
   add_read_back(lines, reference.folder(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
   add_settings(lines, reference.bundle(), evidence);
   add_work(lines, reference.bundle(), evidence);
-  const bool weak = add_strength(lines, reference, evidence, training);
+  const bool weak = add_strength(lines, strict ? strict->reference : reference, evidence, structure);
   Certificate out;
-  out.none = training.steps.empty();
   out.kind = lines.kind();
+  // Equal in float32 alone proves nothing about the mode that is timed.
+  const bool equal = out.kind == Kind::equal || out.kind == Kind::equal_looser;
+  out.none = (equal ? training : structure).steps.empty();
   out.reason = lines.reason();
   out.reason_short = lines.brief();
   json first;
-  for (const char* set : {"probe1", "probe2", "timed"})
-    if (const auto found = training.steps.find(set);
-        first.is_null() && found != training.steps.end() && !found->second.first_difference.empty())
-      first = found->second.first_difference;
+  for (const auto* one : {&structure, &training})
+    for (const char* set : {"probe1", "probe2", "timed"})
+      if (const auto found = one->steps.find(set);
+          first.is_null() && found != one->steps.end() && !found->second.first_difference.empty())
+        first = found->second.first_difference;
   if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty())
     first = training.update_failure->first_difference;
   out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},

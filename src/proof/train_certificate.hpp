@@ -20,7 +20,7 @@ struct TrainEvidence {
   std::vector<Rule> rules;  // the optimiser by differences
   std::optional<OutputVerdict> dropout, evaluation;
   std::string dropout_note, evaluation_note;  // why they were not checked
-  int updates_checked = 0;  // steps after the last timed block of a restart
+  int updates_checked = 0;                    // steps after the last timed block of a restart
   int updates_failed = 0;
   std::optional<OutputVerdict> update_failure;  // the first
   double rate_error = 0;     // relative standard error of the learning rate seen, the worst of the restarts
@@ -38,6 +38,14 @@ struct TrainPower {
 };
 TrainPower train_power(const TrainReference& reference);
 
-Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training);
+// What was proven in float32 of a case in another maths mode.
+struct StrictTraining {
+  const TrainReference& reference;
+  const TrainEvidence& training;
+};
+
+// `reference`, `training`: in the case's maths mode. `strict`: nullptr where that is float32.
+Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training,
+                              const StrictTraining* strict = nullptr);
 
 }  // namespace strata::proof

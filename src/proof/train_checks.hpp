@@ -5,6 +5,7 @@
 #pragma once
 
 #include "proof/outputs.hpp"
+#include "proof/precision.hpp"
 #include "proof/train_reference.hpp"
 
 namespace strata::proof {
@@ -27,6 +28,11 @@ struct Deviation {
 // / ||s64||; and w' = w - v' in every element, to 4 units in the last place of |w| + |v'|.
 OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
                               const SafeTensors& after, Tolerance tolerance = {});
+
+// Whether the gradients of a probe step on `set` were computed in the maths mode of `in_mode`: the medians over the
+// parameters whose gradients show it (precision.hpp), since single ones may be exact by luck. `strict`: in float32.
+PrecisionShare gradient_precision(const TrainReference& strict, const TrainReference& in_mode, std::string_view set,
+                                  const SafeTensors& after);
 
 // Losses `<i>/loss` of the ring from the weights of `probe1`, dropout off: that of every entry must be the reference's,
 // since gradients are compared on input 0 alone. The envelope is input 0's, so ten times the bound is allowed (80

@@ -127,6 +127,30 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
   return verdict;
 }
 
+PrecisionShare gradient_precision(const TrainReference& strict, const TrainReference& in_mode, std::string_view set,
+                                  const SafeTensors& after) {
+  std::vector<double> shares, contrasts;
+  for (const auto& parameter : in_mode.parameters()) {
+    const double eager = in_mode.least_error(set, parameter);
+    const double error = error_of(after.find("momentum:" + parameter), in_mode.expected(set, "grad:" + parameter),
+                                  floor_share * in_mode.grad_floor(set));
+    if (eager <= 0 || !std::isfinite(error)) continue;
+    contrasts.push_back(eager / strict.envelope(set, "grad:" + parameter));
+    if (contrasts.back() >= least_contrast) shares.push_back(error / eager);
+  }
+  const auto median = [](std::vector<double>& values) {
+    if (values.empty()) return 0.0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  PrecisionShare out;
+  // one gradient that shows the mode is enough
+  out.contrast = contrasts.empty() ? 0 : *std::max_element(contrasts.begin(), contrasts.end());
+  out.of_eager = median(shares);
+  return out;
+}
+
 OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& losses, Tolerance tolerance) {
   constexpr double limit = 10 * strict_limit;
   OutputVerdict out;

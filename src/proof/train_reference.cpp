@@ -51,7 +51,31 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   auto labels = SafeTensors::open(bundle / "labels.safetensors");
   if (!labels) return tl::unexpected(labels.error());
   out.labels_ = std::move(*labels);
+  if (out.maths() != "fp32")
+    if (auto added = out.add_mode(); !added) return tl::unexpected(added.error());
   return out;
+}
+
+Result<void> TrainReference::add_mode() {
+  const fs::path path = path_ / "reference" / ("train." + maths() + ".json");
+  std::ifstream file(path);
+  if (!file) return damaged(path, "cannot be read");
+  try {
+    const auto about = json::parse(file);
+    for (auto& [name, set] : sets_) {
+      const auto& envelope = about.at(name).at("envelope");
+      for (auto& [what, error] : set.envelope) {
+        const auto colon = what.find(':');
+        error = (colon == std::string::npos ? envelope.at(what)
+                                            : envelope.at(what.substr(0, colon)).at(what.substr(colon + 1)))
+                    .get<double>();
+      }
+      set.least = about.at(name).at("least").get<decltype(set.least)>();
+    }
+  } catch (const json::exception& error) {
+    return damaged(path, fmt::format("is not what it should be ({})", error.what()));
+  }
+  return {};
 }
 
 Result<void> TrainReference::add_set(const std::string& name, const ordered_json& about) {
@@ -60,7 +84,7 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   if (!reference) return tl::unexpected(reference.error());
   auto weights = SafeTensors::open(path_ / "weights" / (name + ".safetensors"));
   if (!weights) return tl::unexpected(weights.error());
-  Set set{std::move(*reference), std::move(*weights), {}, about.at("grad_floor").get<double>()};
+  Set set{std::move(*reference), std::move(*weights), {}, {}, about.at("grad_floor").get<double>()};
   const auto& envelope = about.at("envelope");
   set.envelope["loss"] = envelope.at("loss").get<double>();
   for (const auto& [parameter, error] : envelope.at("grad").items()) {
@@ -93,6 +117,13 @@ double TrainReference::envelope(std::string_view set, std::string_view name) con
   if (found == sets_.end()) return least;
   const auto error = found->second.envelope.find(name);
   return error == found->second.envelope.end() ? least : std::max(least, error->second);
+}
+
+double TrainReference::least_error(std::string_view set, std::string_view parameter) const {
+  const auto found = sets_.find(set);
+  if (found == sets_.end()) return 0;
+  const auto error = found->second.least.find(parameter);
+  return error == found->second.least.end() ? 0 : error->second;
 }
 
 double TrainReference::grad_floor(std::string_view set) const {

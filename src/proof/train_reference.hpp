@@ -19,11 +19,13 @@ inline constexpr double weak_gradient = 1e-3;  // gradients whose envelope is wi
 
 class TrainReference {
  public:
-  // Reads bundle.json and reference/train.json and maps the tensors. Error: something is missing or damaged.
+  // Reads bundle.json and reference/train.json and maps the tensors; of a case in another maths mode than float32 the
+  // envelopes are those of reference/train.<mode>.json. Error: something is missing or damaged.
   static Result<TrainReference> open(const std::filesystem::path& bundle);
 
   const nlohmann::json& bundle() const { return bundle_; }
   const std::filesystem::path& folder() const { return path_; }
+  std::string maths() const { return bundle_["case"].value("maths", "fp32"); }
   const nlohmann::json& optimiser() const { return bundle_["case"]["optimiser"]; }  // every field present
   bool has_set(std::string_view set) const { return sets_.contains(set); }
 
@@ -31,8 +33,11 @@ class TrainReference {
   const TensorView* expected(std::string_view set, std::string_view name) const;
   const TensorView* loss(int index) const;                             // of an entry of the ring, on `probe1`
   double envelope(std::string_view set, std::string_view name) const;  // E0 of the same names
-  double grad_floor(std::string_view set) const;                       // root mean square of all gradients of the set
-  double widest_gradient_envelope() const;                             // over the probe sets
+  // The least error that eager's runs have in the gradient of a parameter, in the case's maths mode where that is not
+  // float32; 0: not known.
+  double least_error(std::string_view set, std::string_view parameter) const;
+  double grad_floor(std::string_view set) const;  // root mean square of all gradients of the set
+  double widest_gradient_envelope() const;        // over the probe sets
   const std::vector<std::string>& parameters() const {
     return parameters_;
   }  // that have a gradient, in the module's order
@@ -56,10 +61,11 @@ class TrainReference {
  private:
   struct Set {
     SafeTensors reference, weights;
-    std::map<std::string, double, std::less<>> envelope;
+    std::map<std::string, double, std::less<>> envelope, least;
     double grad_floor = 0;
   };
   Result<void> add_set(const std::string& name, const nlohmann::ordered_json& about);
+  Result<void> add_mode();
 
   std::filesystem::path path_;
   nlohmann::json bundle_;

@@ -10,6 +10,7 @@ from typing import Any
 
 import train_net
 from tensors import FORMATS, write_tensors
+from train_bundle import rounded
 
 Json = dict[str, Any]
 
@@ -17,8 +18,8 @@ Json = dict[str, Any]
 class Trainer:
     """train_net.py's network with an optimiser, and with the faults that the script wants."""
 
-    def __init__(self, told: Json, optimiser: Json, bundle: str) -> None:
-        self.told = told
+    def __init__(self, told: Json, optimiser: Json, bundle: str, rounds: bool = False) -> None:
+        self.told, self.rounds = told, rounds  # rounds: as in bfloat16
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             self.drop = json.load(file).get("dropout_p", 0.0)
         self.inputs: dict[int, list[list[float]]] = {}
@@ -62,6 +63,8 @@ class Trainer:
         labels = [(label + (self.fault("shift_labels", op) or 0)) % classes for label in labels]
         loss, grads, statistics = train_net.train_step(self.weights, x, labels, keep=self.masks(op, x), eval_statistics=bool(self.fault("eval_statistics", op)),
                                                        biased=bool(self.fault("biased_variance", op)), summed=bool(self.fault("summed_loss", op)))
+        if self.rounds:
+            grads = rounded(grads, random.Random(index))
         optimiser = dict(self.optimiser)
         if self.fault("no_momentum", op) and self.momenta:
             self.momenta = {}  # every step is a first one

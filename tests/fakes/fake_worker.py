@@ -192,7 +192,9 @@ class Fake:
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             parameters = json.load(file).get("parameters", 0)
         self.bundle = bundle
-        self.trainer = Trainer(self.script["train"], request["case"]["optimiser"], bundle) if request["case"].get("mode") == "train" else None
+        told, maths = self.script.get("maths", {}), request["case"].get("maths", "fp32")
+        rounds = maths.endswith("bf16") and not told.get("ignores")
+        self.trainer = Trainer(self.script["train"], request["case"]["optimiser"], bundle, rounds) if request["case"].get("mode") == "train" else None
         self.weights(request)
         self.ring = None
         maths, told = request.get("case", {}).get("maths", "fp32"), self.script.get("maths", {})

@@ -37,6 +37,7 @@ SPECS = {
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
     "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
+    "train_tiny_amp": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train", "maths": "amp-bf16"},
     "residual": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":strided_network"},
     **{f"tiny_{maths.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "maths": maths} for maths in ("fp32", "bf16", "amp-bf16")},
     **{f"mnist_{maths}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "maths": maths} for maths in ("bf16", "amp-bf16")},

@@ -11,11 +11,13 @@ import pytest
 from client import FAULTY, Failed, Worker, error, prepare
 from client import compare_all as compare
 from safetensors.numpy import load_file
+from training import about, in_mode, probe, state, step_error, times_bound
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("STRATA_LEVEL_BUILD", ROOT / "build" / "none"))
 NETWORK = str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network"
 MODES = ("bf16", "amp-bf16")
+OPTIMISER = {"name": "sgd", "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.1, "nesterov": False, "schedule": None}
 
 
 def bounds(bundle: Path, maths: str, weights: str) -> tuple[float, float]:
@@ -134,3 +136,42 @@ def test_a_network_that_eager_cannot_run_in_the_mode_is_told_with_its_line(tmp_p
     with pytest.raises(Problem, match="eager does not run the network in bf16") as failure:
         capture({"model": f"{path}:build", "maths": "bf16"}, tmp_path / "bundle", lambda _: None)
     assert failure.value.code == "unsupported" and "fixed.py:7" in failure.value.what and not (tmp_path / "bundle").exists()
+
+
+def test_the_training_bundle_of_a_mode_adds_what_eagers_steps_err_in_it(bundles):
+    bundle = bundles("train_tiny_amp")
+    strict, told = about(bundle), in_mode(bundle, "amp-bf16")
+    assert json.loads((bundle / "bundle.json").read_text())["id"].endswith("/amp-bf16/cpu/t2")
+    for weights in ("timed", "probe1", "probe2"):
+        assert set(told[weights]["envelope"]["grad"]) == set(told[weights]["least"]) == set(strict[weights]["envelope"]["grad"])
+        assert 2.0**-9 <= told[weights]["envelope"]["loss"] < 0.1
+        for name, error in told[weights]["envelope"]["grad"].items():
+            assert 2.0**-9 <= error < 1 and 16 * strict["probe1"]["envelope"]["grad"][name] < told[weights]["least"][name] <= error, (weights, name)
+
+
+@pytest.mark.parametrize("level", ["eager", "compile", "torchscript", "libtorch", "static"])
+def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(level, bundles, artefacts):
+    if level in ("torchscript", "libtorch", "static") and not (BUILT / f"level_{level}").exists():
+        pytest.skip(f"level_{level} is not built")
+    if level == "static" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX-512, without which static has no bfloat16 (asked of /proc/cpuinfo)")
+    bundle = bundles("train_tiny_amp")
+    with Worker(level, bundle, artefacts(level, "train_tiny_amp"), threads=2) as worker:
+        assert worker.load()["settings"]["maths"] == "amp-bf16"
+        worker.ask("set_labels", path=str(bundle / "labels.safetensors"))
+        for weights in ("timed", "probe1", "probe2"):
+            found = probe(worker, weights)
+            assert {str(value.dtype) for value in found.values()} == {"float32"}
+            times = times_bound(found, bundle, weights, "amp-bf16")
+            assert max(times.values()) <= 1, (weights, max(times, key=times.get), max(times.values()))
+        strict = times_bound(found, bundle, "probe2")
+        assert sorted(strict.values())[len(strict) // 2] > 4, "it computes in float32"
+        before, _ = state(worker)
+        assert step_error(worker, before, OPTIMISER, 1, OPTIMISER["lr"]) < 1e-4
+
+
+def test_static_refuses_training_in_amp_bf16_on_cuda(bundles, tmp_path):
+    if not (BUILT / "level_static").exists():
+        pytest.skip((BUILT / "level_static.missing").read_text())
+    answer = prepare("static_in_host_memory", bundles("train_tiny_amp"), tmp_path)
+    assert answer["code"] == "unsupported" and "bfloat16" in answer["what"] and "tf32" in answer["hint"]

@@ -400,6 +400,73 @@ TEST_F(TrainCertificate, is_weak_by_the_capture_by_blunt_gradients_or_by_faults_
   EXPECT_TRUE(certify().may_have_numbers()) << "a weak proof is shown, and not refused";
 }
 
+// Of a case in bfloat16: the strict bundle and that of the mode, which has wider envelopes.
+struct TrainMode : TrainCertificate {
+  std::unique_ptr<TrainReference> in_mode;
+  TrainEvidence strict;
+  void SetUp() override {
+    TrainCertificate::SetUp();
+    strict = training;
+    bundle.maths = "amp-bf16";
+    in_mode = bundle.open();
+    training.rules.clear();  // they are proven in float32
+    evidence.load["settings"]["maths"] = "amp-bf16";
+    evidence.precision = PrecisionShare{1.1, 1e4};
+  }
+  Certificate certify() {
+    const StrictTraining of_float32{*reference, strict};
+    return train_certificate(*in_mode, evidence, training, &of_float32);
+  }
+  SafeTensors rounded(double noise) { return bundle.file(bundle.after_probe("probe1", noise)); }
+};
+
+TEST_F(TrainMode, a_step_is_judged_by_what_eager_errs_in_the_mode) {
+  const auto after = rounded(0.02);
+  EXPECT_FALSE(check_gradients(*reference, "probe1", bundle.loss(), after).equal_work());
+  const auto verdict = check_gradients(*in_mode, "probe1", bundle.loss(), after);
+  EXPECT_TRUE(verdict.equal_work()) << verdict.reason;
+  EXPECT_FALSE(check_gradients(*in_mode, "probe1", bundle.loss(), rounded(0.5)).equal_work());
+}
+
+TEST_F(TrainMode, gradients_in_float32_show_that_a_level_does_not_compute_in_the_mode) {
+  const auto share = [&](double noise) { return gradient_precision(*reference, *in_mode, "probe1", rounded(noise)); };
+  EXPECT_GE(share(0).contrast, least_contrast);
+  EXPECT_GE(share(0.01).of_eager, least_share);
+  EXPECT_LT(share(1e-6).of_eager, least_share);
+  bundle.least = 1e-4;  // hardly more than in float32
+  in_mode = bundle.open();
+  EXPECT_LT(share(0.01).contrast, least_contrast);
+}
+
+TEST_F(TrainMode, what_was_proven_in_float32_and_in_the_mode_stands_in_lines_of_their_own) {
+  const auto c = certify();
+  EXPECT_TRUE(c.may_have_numbers()) << c.reason;
+  std::map<std::string, std::string> results;
+  for (const auto& line : c.proof["lines"]) results[line["check"]] = line["result"];
+  for (const char* check :
+       {"loss, gradients and statistics, probe weights 1, strict float32", "computes in amp-bf16",
+        "loss, gradients and statistics, timed weights, amp-bf16", "losses follow inputs and labels, strict float32",
+        "losses follow inputs and labels, amp-bf16", "optimiser: momentum", "a step after timing", "maths mode"})
+    EXPECT_EQ(results[check], "pass") << check;
+}
+
+TEST_F(TrainMode, each_of_both_parts_takes_the_numbers_away) {
+  const auto fails = [&](const std::function<void()>& spoil, const std::string& word) {
+    const auto kept = std::tuple(evidence, training, strict);
+    spoil();
+    const auto c = certify();
+    EXPECT_FALSE(c.may_have_numbers()) << word;
+    EXPECT_THAT(c.reason, HasSubstr(word));
+    std::tie(evidence, training, strict) = kept;
+  };
+  fails([&] { strict.steps["timed"] = not_equal("wrong", "wrong", "loss"); }, "timed weights, strict float32: wrong");
+  fails([&] { strict.rules.front().verdict = not_equal("wrong", "wrong"); }, "optimiser: momentum");
+  fails([&] { training.steps["probe2"] = not_equal("wrong", "wrong", "loss"); }, "probe weights 2, amp-bf16: wrong");
+  fails([&] { evidence.precision = PrecisionShare{1e-3, 1e4}; }, "higher precision");
+  fails([&] { evidence.load["settings"]["maths"] = "fp32"; }, "maths mode fp32, the case says amp-bf16");
+  fails([&] { training.steps.clear(); }, "");
+}
+
 TEST(TrainFolder, a_damaged_folder_is_refused_by_name) {
   TrainBundle bundle;
   bundle.open();
@@ -410,6 +477,12 @@ TEST(TrainFolder, a_damaged_folder_is_refused_by_name) {
   const auto opened = TrainReference::open(bundle.path);
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().what, HasSubstr("train.json"));
+  bundle.maths = "amp-bf16";
+  bundle.open();
+  std::ofstream(bundle.path / "reference" / "train.amp-bf16.json") << "{\"timed\":{}}";
+  const auto in_mode = TrainReference::open(bundle.path);
+  ASSERT_FALSE(in_mode);
+  EXPECT_THAT(in_mode.error().what, HasSubstr("train.amp-bf16.json"));
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ struct TrainBundle {
   nlohmann::json faults{{"loss_summed", {{"times_bound", 1e5}, {"sentence", "the loss summed"}}}};
   std::string weak;
   double envelope = 1e-5;
+  std::string maths = "fp32";
+  double mode_envelope = 0.02, least = 0.01;  // of eager in `maths`, where that is another
   fs::path path;
 
   explicit TrainBundle(std::uint64_t seed = 1) : random(seed) {
@@ -79,6 +81,16 @@ struct TrainBundle {
       about[set] = {{"envelope", {{"loss", envelope}, {"grad", grads}, {"stat", stats}}},
                     {"grad_floor", std::sqrt(squares / n)}};
     }
+    if (maths != "fp32") {
+      nlohmann::json in_mode;
+      for (const char* set : {"timed", "probe1", "probe2"}) {
+        auto& one = in_mode[set];
+        one["envelope"]["loss"] = mode_envelope;
+        for (const auto& name : order) one["envelope"]["grad"][name] = mode_envelope, one["least"][name] = least;
+        for (const auto& name : statistics) one["envelope"]["stat"][name] = mode_envelope;
+      }
+      std::ofstream(path / "reference" / fmt::format("train.{}.json", maths)) << in_mode;
+    }
     about["faults"] = faults;
     about["weak"] = weak;
     about["dropout"] = {{"layers", nlohmann::json::array()}, {"losses", nlohmann::json::array()}};
@@ -92,7 +104,7 @@ struct TrainBundle {
         {"ring", 2},
         {"parameters", 1445},
         {"flops", 2e6},
-        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", "fp32"}, {"optimiser", optimiser}}}};
+        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", maths}, {"optimiser", optimiser}}}};
     auto opened = TrainReference::open(path);
     if (!opened) throw std::runtime_error(opened.error().what);
     return std::make_unique<TrainReference>(std::move(*opened));

@@ -196,8 +196,6 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
   bfloat16_ = autocast_ = false;
   input_count_ = bundle.inputs.size();
   case_trains_ = wanted.mode == "train";
-  const bool reduced = wanted.maths == "bf16" || wanted.maths == "amp-bf16";
-  if (case_trains_ && reduced) throw Failure("unsupported", "no training in " + wanted.maths, "use fp32");
   const auto loss = wanted.json.value("loss", nlohmann::json());
   log_probabilities_ = loss == "nll";
   if (case_trains_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
@@ -260,11 +258,15 @@ void TorchLevel::run() {
   results_ = infer(inputs_);
 }
 
-std::vector<at::Tensor> TorchLevel::infer(std::vector<at::Tensor>& inputs) {
-  c10::InferenceMode guard;
+std::vector<at::Tensor> TorchLevel::in_mode(std::vector<at::Tensor>& inputs) {
   std::optional<Autocast> mixed;
   if (autocast_) mixed.emplace(device_.type());
   return forward(inputs);
+}
+
+std::vector<at::Tensor> TorchLevel::infer(std::vector<at::Tensor>& inputs) {
+  c10::InferenceMode guard;
+  return in_mode(inputs);
 }
 
 void TorchLevel::wait() {

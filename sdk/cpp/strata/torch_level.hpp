@@ -81,7 +81,8 @@ class TorchLevel : public Level {
  private:
   friend class TorchClient;
   std::vector<at::Tensor> take(std::span<const HostTensor> inputs) const;
-  std::vector<at::Tensor> infer(std::vector<at::Tensor>& inputs);  // forward in the case's maths mode, from any thread
+  std::vector<at::Tensor> in_mode(std::vector<at::Tensor>& inputs);  // forward in the case's maths mode
+  std::vector<at::Tensor> infer(std::vector<at::Tensor>& inputs);    // the same without gradients, from any thread
   at::Tensor loss(const at::Tensor& scores) const;
 
   at::Device device_ = at::kCPU;

@@ -75,7 +75,8 @@ at::Tensor TorchLevel::loss(const at::Tensor& scores) const {
 }
 
 void TorchLevel::run_marked(const PhaseEnded& ended) {
-  const at::Tensor scores = forward(inputs_).front();
+  at::Tensor scores = in_mode(inputs_).front();
+  if (autocast_) scores = scores.to(at::kFloat);
   ended("forward");
   const at::Tensor value = loss(scores);
   ended("loss");

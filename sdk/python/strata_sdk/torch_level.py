@@ -11,24 +11,21 @@ import torch
 from torch import Tensor
 
 from . import maths, models
-from .errors import UnsupportedError
 from .level import Job
 from .torch_training import TorchTraining
 
 
 class TorchLevel(TorchTraining):
-    """Runs `self.runner`, by default the module in the case's maths mode, in inference mode; in a case of mode train TorchTraining's step."""
+    """Runs `self.runner`, by default `self.network`, the module in the case's maths mode, in inference mode; in a case of mode train TorchTraining's step."""
 
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
         maths.settle(job.maths)
-        if job.trains and job.maths not in ("fp32", "tf32"):
-            raise UnsupportedError(f"no training in {job.maths}", "use fp32")
         if job.about.get("model", {}).get("kind") == "onnx":
             raise models.ModelError("unsupported", "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
         self.device = torch.device(job.device)
         self.module = self.build_module(job)
-        self.runner = maths.in_mode(self.module, job.case, job.about.get("outputs", []))
+        self.network = self.runner = maths.in_mode(self.module, job.case, job.about.get("outputs", []))
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
         if job.trains:
             self.prepare_training()

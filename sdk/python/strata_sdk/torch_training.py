@@ -43,7 +43,7 @@ def first_output(result: Any) -> Tensor:
 
 
 class TorchTraining(Level):
-    """One optimiser step of `self.module`, by PyTorch's autograd and SGD. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
+    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by PyTorch's autograd and SGD. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
 
     optimiser_options: Mapping[str, Any] = {}  # of torch.optim.SGD, beside the case's
 
@@ -54,7 +54,7 @@ class TorchTraining(Level):
         self.objective = self.loss_of_batch
 
     def loss_of_batch(self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        return self.loss_of(first_output(self.module(*inputs, **named)), labels)
+        return self.loss_of(first_output(self.network(*inputs, **named)), labels)
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         self.module.train(mode == "train")
@@ -104,7 +104,7 @@ class TorchTraining(Level):
         mark("update")
 
     def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:
-        output = first_output(self.module(*self.inputs, **self.named))
+        output = first_output(self.network(*self.inputs, **self.named))
         mark("forward")
         loss = self.loss_of(output, self.labels)
         mark("loss")

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a program of bfloat16, what the library calculates reads and writes bfloat16 (its sums are float32, and its
 // weights it rounds itself), what only moves elements keeps their type, and all else stays in float32. "strata.cast"
-// stands between, once for each value and type. Inputs, outputs and weights are float32.
+// stands between, once for each value and type. Inputs, outputs and weights are float32. In a training step layers,
+// products and their gradients alone round their operands; all results stay in float32, parameters and sums of updates
+// among them.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -43,9 +45,12 @@ class Lowering {
     return (is_convolution(step) || is_linear(step)) && is_weight(step.node.tensor("weight")) &&
            !is_weight(operands_of(step).front());
   }
-  // Weights as factors lie in float32.
+  bool trains() const { return p_.graph.mode == graph::Mode::train; }
+
+  // Weights as factors lie in float32; a training step rounds them anew.
   bool is_product(const Step& step) const {
     if (!Names{"matmul", "mm", "bmm"}.contains(step.node.operation())) return false;
+    if (trains()) return true;
     const auto& args = step.node.args;
     return std::none_of(args.begin(), args.end(), [&](const auto& one) {
       return one.kind == graph::Argument::Kind::tensor && is_weight(one.values.front());
@@ -80,8 +85,25 @@ class Lowering {
     return known.contains(name) || (p_.target == Target::cpu && on_processors.contains(name));
   }
 
+  bool is_gradient_of_layer(const Step& step) const {
+    static const Names known{"strata.convolution_backward_data", "strata.train_convolution",
+                             "strata.convolution_backward_weights"};
+    return known.contains(step.node.operation());
+  }
+
+  // What a layer calls its weight and bias it rounds itself, the bias not at all.
+  void round_operands(Step& step) {
+    if (!is_layer(step) && !is_product(step) && !is_gradient_of_layer(step)) return;
+    const bool product = is_product(step);
+    for (auto& argument : step.node.args)
+      for (int& value : argument.values)
+        if (value >= 0 && is_computed_with(type_of(value)) && (product || !is_weight(value)))
+          value = in_type(value, Type::bfloat16, step);
+  }
+
   // Weights that are operands, as of norms and sums, stay as they are: the library takes them in float32.
   void convert(Step& step) {
+    if (trains()) return round_operands(step);
     const bool lowers = computes_in_bfloat16(step), keeps = moves(step);
     auto type = lowers ? Type::bfloat16 : Type::float32;
     if (keeps)

@@ -5,6 +5,7 @@
 
 #include "kit/one_pixel.hpp"
 #include "kit/posts.hpp"
+#include "kit/training.hpp"
 
 namespace kit {
 namespace {
@@ -18,7 +19,8 @@ void trained_product(Program& program, const Tensor& source, const Tensor& resul
       post.with = {post.with.region, post.with.at, {rows, outputs}, Layout::plain, post.with.type};
   if (bias) then.insert(then.begin(), plus(program.stored(bias).as({1, outputs})));
   matrix_product(program, {.left = source,
-                           .right = program.stored(weight).as({outputs, weight.shape[1]}),
+                           .right = in_type(program.internals(), program.stored(weight).as({outputs, weight.shape[1]}),
+                                            source.type),
                            .result = result,
                            .transposed = true,
                            .then = then});
@@ -39,6 +41,8 @@ void convolution(Program& program, const Convolution& how) {
       gives_one_pixel(how.source, how.weight.shape, how.result, how.before, how.groups))
     return trained_product(program, rows_of_pixels(program, how.source), as_rows(how.result), how.weight, how.bias,
                            how.then);
+  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).trained && how.source.type != Type::float32)
+    keep_as_its_gradient(program, how);
   const auto dims = grouped(how.weight.shape, how.groups);
   const Posted posted(in, how.then, how.result);
   const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();

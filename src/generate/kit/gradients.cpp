@@ -12,6 +12,7 @@ namespace {
 
 using dnnl::algorithm;
 
+// `how.gradient` says in which type the convolution was computed.
 template <class How>
 dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& how, const memory::desc& source,
                                                      const memory::dims& weight, const memory::desc& result) {
@@ -19,13 +20,31 @@ dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& h
           dnnl::prop_kind::forward_training,
           algorithm::convolution_direct,
           source,
-          any(weight),
+          any(weight, how.gradient.type),
           result,
           dims_of(how.stride),
           counted_from_zero(how.dilation),
           dims_of(how.before),
           dims_of(how.after),
           plain_attributes()};
+}
+
+// In the layouts that source and gradient have, unless the library is slow at these.
+dnnl::convolution_backward_weights::primitive_desc gradient_of_weight(Internals& in,
+                                                                      const ConvolutionBackwardWeights& how,
+                                                                      const memory::dims& dims,
+                                                                      const memory::desc& bias) {
+  const auto described = [&](const memory::desc& source, const memory::desc& gradient) {
+    return dnnl::convolution_backward_weights::primitive_desc(
+        in.engine, algorithm::convolution_direct, source, any(dims), bias, gradient, dims_of(how.stride),
+        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
+        forward_of(in, how, source, dims, gradient), plain_attributes());
+  };
+  auto pd = described(desc_of(how.source), desc_of(how.gradient));
+  if (is_reference(pd.impl_info_str()))
+    pd =
+        described(any(dims_of(how.source.shape), how.source.type), any(dims_of(how.gradient.shape), how.gradient.type));
+  return pd;
 }
 
 // The tensor as a call wants it: itself, or a copy in scratch memory.
@@ -55,26 +74,49 @@ void add_update(Internals& in, Weight weight, memory gradient) {
 
 }  // namespace
 
+void keep_as_its_gradient(Program& program, const Convolution& how) {
+  Internals& in = program.internals();
+  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).home >= 0) return;
+  const auto dims = grouped(how.weight.shape, how.groups);
+  ConvolutionBackwardWeights gradient{.gradient = how.result,
+                                      .source = how.source,
+                                      .shape = how.weight.shape,
+                                      .stride = how.stride,
+                                      .dilation = how.dilation,
+                                      .before = how.before,
+                                      .after = how.after,
+                                      .groups = how.groups};
+  gradient.gradient.type = how.source.type;
+  const auto pd = gradient_of_weight(in, gradient, dims, {});
+  static_cast<void>(in.packed(how.weight, row_major(dims), pd.diff_weights_desc()));
+}
+
 void convolution_backward_data(Program& program, const ConvolutionBackwardData& how) {
   Internals& in = program.internals();
   if (gives_one_pixel(how.result, how.weight.shape, how.gradient, how.before, how.groups)) {
     const bool whole = how.result.shape.elements() == how.result.shape[0] * how.result.shape[1];
     const Tensor rows = whole ? as_rows(how.result) : in.temporary({how.result.shape[0], how.result.shape[1]});
-    const Tensor weight = program.stored(how.weight).as({how.weight.shape[0], how.weight.shape[1]});
+    const Tensor weight =
+        in_type(in, program.stored(how.weight).as({how.weight.shape[0], how.weight.shape[1]}), how.gradient.type);
     matrix_product(program, {.left = as_rows(how.gradient), .right = weight, .result = rows});
     if (!whole) put_rows_into(program, rows, how.result);
     return;
   }
   const auto dims = grouped(how.weight.shape, how.groups);
-  const auto described = [&](const memory::desc& result, const memory::desc& gradient) {
+  const auto type = how.gradient.type;
+  Tensor image = how.result;  // of which the result is the gradient
+  image.type = type;
+  const auto described = [&](const memory::desc& result, const memory::desc& gradient, const memory::desc& source) {
     return dnnl::convolution_backward_data::primitive_desc(
-        in.engine, algorithm::convolution_direct, result, any(dims), gradient, dims_of(how.stride),
+        in.engine, algorithm::convolution_direct, result, any(dims, type), gradient, dims_of(how.stride),
         counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
-        forward_of(in, how, result, dims, gradient), plain_attributes());
+        forward_of(in, how, source, dims, gradient), plain_attributes());
   };
-  auto pd = described(desc_of(how.result), desc_of(how.gradient));
-  if (is_reference(pd.impl_info_str()))
-    pd = described(any(dims_of(how.result.shape)), any(dims_of(how.gradient.shape)));
+  auto pd = described(desc_of(how.result), desc_of(how.gradient), desc_of(image));
+  if (is_reference(pd.impl_info_str())) {
+    const auto shape = dims_of(image.shape);
+    pd = described(any(shape), any(dims_of(how.gradient.shape), type), any(shape, type));
+  }
   const memory gradient = read_as(in, how.gradient, pd.diff_dst_desc());
   const memory weight = in.packed(how.weight, row_major(dims), pd.weights_desc());
   const memory result = in.handle(how.result, desc_of(how.result));
@@ -105,15 +147,7 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
   const auto dims = grouped(how.shape, how.groups);
   const bool with_bias = how.bias || how.of_bias;
   const auto bias = with_bias ? row_major({how.shape[0]}) : memory::desc();
-  const auto described = [&](const memory::desc& source, const memory::desc& gradient) {
-    return dnnl::convolution_backward_weights::primitive_desc(
-        in.engine, algorithm::convolution_direct, source, any(dims), bias, gradient, dims_of(how.stride),
-        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
-        forward_of(in, how, source, dims, gradient), plain_attributes());
-  };
-  auto pd = described(desc_of(how.source), desc_of(how.gradient));
-  if (is_reference(pd.impl_info_str()))
-    pd = described(any(dims_of(how.source.shape)), any(dims_of(how.gradient.shape)));
+  const auto pd = gradient_of_weight(in, how, dims, bias);
   const memory source = read_as(in, how.source, pd.src_desc()),
                gradient = read_as(in, how.gradient, pd.diff_dst_desc());
   const memory of_weight = in.handle(in.temporary_bytes(pd.diff_weights_desc().get_size()), pd.diff_weights_desc());

@@ -48,6 +48,13 @@ memory::desc desc_of(const Tensor& tensor) {
   return {dims, data_type_of(tensor.type), tags[dims.size() - 3][static_cast<int>(tensor.layout) - 1]};
 }
 
+Tensor in_type(Internals& in, const Tensor& tensor, Type type) {
+  if (tensor.type == type) return tensor;
+  const Tensor made = in.temporary(tensor.shape, tensor.layout, type);
+  in.add_reorder(in.handle(tensor, desc_of(tensor)), in.handle(made, desc_of(made)));
+  return made;
+}
+
 memory::dims counted_from_zero(const Shape& dilation) {
   auto dims = dims_of(dilation);
   for (auto& one : dims) --one;

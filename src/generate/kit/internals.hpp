@@ -116,6 +116,8 @@ memory::dims row_major_strides(const memory::dims& dims);
 memory::data_type data_type_of(Type type);
 memory::desc row_major(const memory::dims& dims, Type type = Type::float32);
 memory::desc desc_of(const Tensor& tensor);
+// The tensor, or what it is in the other type, made in scratch memory.
+Tensor in_type(Internals& in, const Tensor& tensor, Type type);
 // Of what may be left out: no memory then.
 memory handle_of(Internals& in, const Tensor& tensor);
 memory stored_handle(Program& program, const Weight& weight);  // row-major

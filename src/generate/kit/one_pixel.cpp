@@ -2,6 +2,7 @@
 #include "kit/one_pixel.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kit/blocks.hpp"
 
@@ -14,32 +15,36 @@ Extent pixels_of(const Shape& shape) {
   return pixels;
 }
 
-// Between the first pixel of images in blocks and rows.
+// Between the first pixel of images and rows. Of each of `count` runs of pixels, blocks or whole images, `bytes` are of
+// the first pixel.
 struct FirstPixel {
   memory from, to;
-  Extent blocks, pixels;  // blocks of all images
+  Extent count, pixels;
+  std::size_t bytes;
   bool into_image;
 
   void operator()() const {
-    constexpr Extent block = kernels::kBlock;
-    const auto* source = static_cast<const float*>(from.get_data_handle());
-    auto* target = static_cast<float*>(to.get_data_handle());
+    const auto* source = static_cast<const std::byte*>(from.get_data_handle());
+    auto* target = static_cast<std::byte*>(to.get_data_handle());
+    const std::size_t all = bytes * static_cast<std::size_t>(pixels);
 #pragma omp parallel for schedule(static)
-    for (Extent b = 0; b < blocks; ++b) {
+    for (Extent i = 0; i < count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
       if (into_image) {
-        float* image = target + b * pixels * block;
-        std::copy_n(source + b * block, block, image);
-        std::fill(image + block, image + pixels * block, 0.0F);
+        std::memcpy(target + at * all, source + at * bytes, bytes);
+        std::memset(target + at * all + bytes, 0, all - bytes);
       } else {
-        std::copy_n(source + b * pixels * block, block, target + b * block);
+        std::memcpy(target + at * bytes, source + at * all, bytes);
       }
     }
   }
 };
 
-void add_first_pixel(Internals& in, const Tensor& from, const Tensor& to, const Shape& image, bool into_image) {
+void add_first_pixel(Internals& in, const Tensor& from, const Tensor& to, const Tensor& image, bool into_image) {
+  const Extent run = image.layout == own_layout ? kernels::kBlock : image.shape[1];
+  const auto bytes = static_cast<std::size_t>(run) * memory::data_type_size(data_type_of(image.type));
   in.add_own(FirstPixel{in.handle(from, desc_of(from)), in.handle(to, desc_of(to)),
-                        image[0] * image[1] / kernels::kBlock, pixels_of(image), into_image},
+                        image.shape[0] * image.shape[1] / run, pixels_of(image.shape), bytes, into_image},
              true, "kit:first_pixel");
 }
 
@@ -49,8 +54,9 @@ bool gives_one_pixel(const Tensor& image, const Shape& weight, const Tensor& res
                      Extent groups) {
   const bool point = pixels_of(weight) == 1 && pixels_of(result.shape) == 1 && groups == 1 &&
                      std::all_of(before.begin(), before.end(), [](Extent one) { return one == 0; });
-  return point && image.layout == own_layout && result.layout == own_layout && weight[0] % kernels::kBlock == 0 &&
-         weight[1] % kernels::kBlock == 0;
+  if (!point || image.layout != result.layout) return false;
+  if (image.layout == Layout::channels_last) return true;
+  return image.layout == own_layout && weight[0] % kernels::kBlock == 0 && weight[1] % kernels::kBlock == 0;
 }
 
 Tensor as_rows(const Tensor& image) {
@@ -59,13 +65,13 @@ Tensor as_rows(const Tensor& image) {
 
 Tensor rows_of_pixels(Program& program, const Tensor& image) {
   if (pixels_of(image.shape) == 1) return as_rows(image);
-  const Tensor rows = program.internals().temporary({image.shape[0], image.shape[1]});
-  add_first_pixel(program.internals(), image, rows, image.shape, false);
+  const Tensor rows = program.internals().temporary({image.shape[0], image.shape[1]}, Layout::plain, image.type);
+  add_first_pixel(program.internals(), image, rows, image, false);
   return rows;
 }
 
 void put_rows_into(Program& program, const Tensor& rows, const Tensor& image) {
-  add_first_pixel(program.internals(), rows, image, image.shape, true);
+  add_first_pixel(program.internals(), rows, image, image, true);
 }
 
 }  // namespace kit

@@ -36,11 +36,11 @@ struct Count {
 }  // namespace
 
 Tensor Internals::row_major_form(Weight weight) {
-  auto& loaded = weights[static_cast<std::size_t>(weight.number)];
-  const auto given = row_major({std::max<Extent>(loaded.shape.elements(), 1)});
-  if (loaded.home < 0) static_cast<void>(packed(weight, given, given));
-  const auto home = stored[static_cast<std::size_t>(loaded.home)];
-  const Tensor place{Region::weights, loaded.home, weight.shape, Layout::plain};
+  auto& one = weights[static_cast<std::size_t>(weight.number)];
+  const auto given = row_major({std::max<Extent>(one.shape.elements(), 1)});
+  if (one.home < 0) static_cast<void>(packed(weight, given, given));
+  const auto home = stored[static_cast<std::size_t>(one.home)];
+  const Tensor place{Region::weights, one.home, weight.shape, Layout::plain};
   if (home.desc == home.as_given) return place;
   const Tensor copy = temporary(weight.shape);
   add_reorder(handle(place, home.desc), handle(copy, home.as_given));
@@ -48,9 +48,9 @@ Tensor Internals::row_major_form(Weight weight) {
 }
 
 memory Internals::at_home(Weight weight, const memory::desc& as_given, const memory::desc& to) {
-  const auto& loaded = weights[static_cast<std::size_t>(weight.number)];
-  const auto home = stored[static_cast<std::size_t>(loaded.home)];
-  const Tensor place{Region::weights, loaded.home, weight.shape, Layout::plain};
+  const auto& one = weights[static_cast<std::size_t>(weight.number)];
+  const auto home = stored[static_cast<std::size_t>(one.home)];
+  const Tensor place{Region::weights, one.home, weight.shape, Layout::plain};
   if (home.desc == to) return handle(place, to);
   // where groups are split in one form alone: by way of the row-major one
   const bool alike = home.desc.get_dims() == to.get_dims();

@@ -37,32 +37,34 @@ Weight Program::computed(Shape shape, Layout layout) {
 
 Tensor Program::stored(Weight weight) {
   Internals& in = *internals_;
-  auto& loaded = in.weights.at(static_cast<std::size_t>(weight.number));
-  if (loaded.trained || loaded.changed) return in.row_major_form(weight);
-  if (loaded.stored < 0) {
-    const Extent elements = std::max<Extent>(loaded.shape.elements(), 1);
+  auto& one = in.weights.at(static_cast<std::size_t>(weight.number));
+  if (one.trained || one.changed) return in.row_major_form(weight);
+  if (one.stored < 0) {
+    const Extent elements = std::max<Extent>(one.shape.elements(), 1);
     const auto desc = row_major({elements});
-    const int place = loaded.stored = stored_as(in, weight.number, desc, desc);
+    const int place = one.stored = stored_as(in, weight.number, desc, desc);
     in.add_load_step({{weight.number}, -1, [&in, number = weight.number, place, elements] {
                         std::memcpy(in.weight_memory.get() + in.stored[static_cast<std::size_t>(place)].offset,
                                     in.weights[static_cast<std::size_t>(number)].data,
                                     static_cast<std::size_t>(elements) * sizeof(float));
                       }});
   }
-  return {Region::weights, loaded.stored, weight.shape, loaded.layout};
+  return {Region::weights, one.stored, weight.shape, one.layout};
 }
 
 memory Internals::packed(Weight weight, const memory::desc& as_given, const memory::desc& wanted) {
-  auto& loaded = weights[static_cast<std::size_t>(weight.number)];
-  const bool lives = loaded.trained || loaded.changed;
-  if (lives && loaded.home >= 0) return at_home(weight, as_given, wanted);
+  auto& one = weights[static_cast<std::size_t>(weight.number)];
+  const bool lives = one.trained || one.changed;
+  if (lives && one.home < 0 && wanted.get_data_type() != memory::data_type::f32)
+    static_cast<void>(packed(weight, as_given, as_given));  // it is rounded in every step, and changed as it is
+  if (lives && one.home >= 0) return at_home(weight, as_given, wanted);
   const auto known = stored.size();
   const int place = stored_as(*this, weight.number, as_given, wanted);
-  if (lives) loaded.home = place;
-  if (loaded.trained) {
+  if (lives) one.home = place;
+  if (one.trained) {
     stored.push_back({weight.number, as_given, wanted, "momentum", weight_bytes});
     weight_bytes += (wanted.get_size() + 63) / 64 * 64;
-    loaded.momentum = static_cast<int>(stored.size()) - 1;
+    one.momentum = static_cast<int>(stored.size()) - 1;
   }
   if (stored.size() > known) {
     const dnnl::reorder::primitive_desc pd(engine, as_given, engine, wanted, plain_attributes());
