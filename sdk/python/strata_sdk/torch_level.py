@@ -24,11 +24,15 @@ class TorchLevel(TorchTraining):
         if job.about.get("model", {}).get("kind") == "onnx":
             raise models.ModelError("unsupported", "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
         self.device = torch.device(job.device)
-        self.module = self.build_module(job)
-        self.network = self.runner = maths.in_mode(self.module, job.case, job.about.get("outputs", []))
+        self.take(self.build_module(job))
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
         if job.trains:
             self.prepare_training()
+
+    def take(self, module: torch.nn.Module) -> None:
+        """Runs this module from now on, in the case's maths mode."""
+        self.module = module
+        self.network = self.runner = maths.in_mode(module, self.job.case, self.job.about.get("outputs", []))
 
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""

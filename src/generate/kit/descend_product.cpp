@@ -62,8 +62,23 @@ struct DescentByProduct {
 
     void rows_from(Extent row, Extent count, Extent begin, Extent end) const {
       // of one or two rows nothing is worth reading again from registers, and one stream is faster than four
-      if (count == kHeight && shared > 2) return tiles<kHeight>(row, begin, end);
+      if (shared == 1 || shared == 2) {
+        for (; count > 0; --count) stream(row++, begin, end);
+        return;
+      }
+      if (count == kHeight) return tiles<kHeight>(row, begin, end);
       for (; count > 0; --count) tiles<1>(row++, begin, end);
+    }
+
+    void stream(Extent row, Extent begin, Extent end) const {
+      const Extent at = row * columns + begin;
+      const float *first = right + begin, *second = first + columns;
+      const float a = left[row * shared], b = left[row * shared + shared - 1];
+      if (shared == 1)
+        descend_by(rates, weight + at, velocity + at, end - begin, [=](Extent i) { return a * first[i]; });
+      else
+        descend_by(rates, weight + at, velocity + at, end - begin,
+                   [=](Extent i) { return a * first[i] + b * second[i]; });
     }
 
     template <int Height>

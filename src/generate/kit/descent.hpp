@@ -22,22 +22,27 @@ inline Rates rates_of(const Sgd& sgd, bool has_momentum) {
           sgd.momentum == 0};
 }
 
-// `velocity` is read and written, but with plain rates.
-inline void descend(const Rates& rates, float* weight, float* velocity, const float* gradient, Extent count) {
+// `velocity` is read and written, but with plain rates. `gradient(i)`: that of element i.
+template <class Gradient>
+inline void descend_by(Rates rates, float* weight, float* velocity, Extent count, const Gradient& gradient) {
   if (rates.plain) {
 #pragma omp simd
-    for (Extent i = 0; i < count; ++i) weight[i] -= rates.rate * (gradient[i] + rates.decay * weight[i]);
+    for (Extent i = 0; i < count; ++i) weight[i] -= rates.rate * (gradient(i) + rates.decay * weight[i]);
     return;
   }
   // what a first step finds as momentum may be anything, NaN too
   if (rates.before == 0) std::fill_n(velocity, count, 0.0F);
 #pragma omp simd
   for (Extent i = 0; i < count; ++i) {
-    const float d = gradient[i] + rates.decay * weight[i];
+    const float d = gradient(i) + rates.decay * weight[i];
     const float v = rates.before * velocity[i] + rates.share * d;
     velocity[i] = v;
     weight[i] -= rates.rate * (rates.of_gradient * d + rates.of_velocity * v);
   }
+}
+
+inline void descend(const Rates& rates, float* weight, float* velocity, const float* gradient, Extent count) {
+  descend_by(rates, weight, velocity, count, [=](Extent i) { return gradient[i]; });
 }
 
 // A whole parameter by all threads; `gradient` lies as its home does.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from strata_sdk import Job, UnsupportedError, maths, models
+from strata_sdk import Job, UnsupportedError, models
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
@@ -35,14 +35,16 @@ class FaultyEager(TorchLevel):
         self.count, self.first_inputs, self.first_labels, self.memo, self.has_weights = 0, None, None, None, False
         super().load(job)
         if self.fault == "ignores_maths":
-            self.module = self.runner = self.build_module(job)
+            self.take_as_it_is(self.build_module(job))
+
+    def take_as_it_is(self, module: torch.nn.Module) -> None:
+        self.module = self.network = self.runner = module
 
     def load_weights(self, weights: str) -> None:
         if self.fault == "baked_weights" and self.has_weights:
             return
         if self.has_weights and self.fault != "keeps_buffers":  # network faults overwrite weights and wrap layers, so each set starts from a sound network
-            self.module = self.build_module(self.job)
-            self.runner = self.module if self.fault == "ignores_maths" else maths.in_mode(self.module, self.job.case, self.job.about["outputs"])
+            (self.take_as_it_is if self.fault == "ignores_maths" else self.take)(self.build_module(self.job))
             if self.job.trains:
                 self.prepare_training()
                 self.set_mode(*self.mode)
