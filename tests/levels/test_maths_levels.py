@@ -149,14 +149,14 @@ def test_the_training_bundle_of_a_mode_adds_what_eagers_steps_err_in_it(bundles)
             assert 2.0**-9 <= error < 1 and 16 * strict["probe1"]["envelope"]["grad"][name] < told[weights]["least"][name] <= error, (weights, name)
 
 
-@pytest.mark.parametrize("level", ["eager", "compile", "torchscript", "libtorch", "static"])
-def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(level, bundles, artefacts):
+@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny_amp") for level in ("eager", "compile", "torchscript", "libtorch", "static")), ("static", "train_wide_amp")])
+def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(level, name, bundles, artefacts):
     if level in ("torchscript", "libtorch", "static") and not (BUILT / f"level_{level}").exists():
         pytest.skip(f"level_{level} is not built")
     if level == "static" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512, without which static has no bfloat16 (asked of /proc/cpuinfo)")
-    bundle = bundles("train_tiny_amp")
-    with Worker(level, bundle, artefacts(level, "train_tiny_amp"), threads=2) as worker:
+    bundle = bundles(name)
+    with Worker(level, bundle, artefacts(level, name), threads=2) as worker:
         assert worker.load()["settings"]["maths"] == "amp-bf16"
         worker.ask("set_labels", path=str(bundle / "labels.safetensors"))
         for weights in ("timed", "probe1", "probe2"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropout nothing can switch off."""
+"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropout nothing can switch off, and one of many channels."""
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -56,3 +56,12 @@ class BuiltInDropout(nn.Module):
 
 def built_in_dropout():
     return BuiltInDropout()
+
+
+def wide():
+    """(N, 3, 8, 8) -> (N, 10). Enough channels that a thread takes several blocks of them, and 1x1 convolutions that give one pixel."""
+
+    def layer(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
+        return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+
+    return nn.Sequential(layer(3, 64, 3), nn.MaxPool2d(2), layer(64, 128, 1), layer(128, 256, 3, 2), layer(256, 128, 1, 2), layer(128, 64, 1), nn.Flatten(), nn.Linear(64, 10))
