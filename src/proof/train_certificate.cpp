@@ -101,16 +101,21 @@ void add_update(Lines& lines, const TrainEvidence& training) {
   } else {
     lines.add(line);
   }
-  Line counts{"steps done and learning rate", "reported", "not_checked", "", "as requested", ""};
-  if (training.counts_checked > 0) {
-    counts.result = "pass";
-    counts.value = fmt::format("{} states", training.counts_checked);
+}
+
+// Of both passes, where there are two.
+void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence* strict) {
+  const int checked = training.counts_checked + (strict ? strict->counts_checked : 0);
+  const auto& wrong = strict && !strict->counts_wrong.empty() ? strict->counts_wrong : training.counts_wrong;
+  Line line{"steps done and learning rate", "reported", "not_checked", "", "as requested", wrong};
+  if (checked > 0) {
+    line.result = "pass";
+    line.value = fmt::format("{} states", checked);
   }
-  counts.detail = training.counts_wrong;
-  if (training.counts_wrong.empty())
-    lines.add(counts);
+  if (wrong.empty())
+    lines.add(line);
   else
-    lines.fail(counts, Kind::unequal, training.counts_wrong, "another number of steps or rate");
+    lines.fail(line, Kind::unequal, wrong, "another number of steps or rate");
 }
 
 void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& training) {
@@ -214,6 +219,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_ring(lines, reference, training, mode);
   add_rules(lines, structure);
   add_update(lines, training);
+  add_counts(lines, training, strict ? &strict->training : nullptr);
   add_losses(lines, evidence, training);
   add_dropout(lines, reference, training, mode);
   add_read_back(lines, reference.folder(), evidence);

@@ -461,6 +461,7 @@ TEST_F(TrainMode, each_of_both_parts_takes_the_numbers_away) {
   };
   fails([&] { strict.steps["timed"] = not_equal("wrong", "wrong", "loss"); }, "timed weights, strict float32: wrong");
   fails([&] { strict.rules.front().verdict = not_equal("wrong", "wrong"); }, "optimiser: momentum");
+  fails([&] { strict.counts_wrong = "another count"; }, "another count");
   fails([&] { training.steps["probe2"] = not_equal("wrong", "wrong", "loss"); }, "probe weights 2, amp-bf16: wrong");
   fails([&] { evidence.precision = PrecisionShare{1e-3, 1e4}; }, "higher precision");
   fails([&] { evidence.load["settings"]["maths"] = "fp32"; }, "maths mode fp32, the case says amp-bf16");
