@@ -27,7 +27,7 @@ def check_mode(spec: dict) -> None:
     if spec["maths"] == "fp32":
         return
     if spec["mode"] == "train" and maths.storage(spec["maths"]) is not None:
-        raise Problem("unsupported", f"no training in {spec['maths']}: most steps of an optimiser are smaller than the rounding of such a parameter", "use amp-bf16, where parameters stay float32")
+        raise Problem("unsupported", f"no training in {spec['maths']}: a step below a 512th of a parameter is lost in its rounding", "use amp-bf16, where parameters stay float32")
     if spec["deep"]:
         raise Problem("usage", "'deep' shows where outputs part in strict float32", "use fp32 for it")
 

@@ -63,8 +63,8 @@ class Rules {
     return found;
   }
 
-  // What the library's layers are fastest in: blocks in float32 on processors; in bfloat16 there is a kernel for AMX in
-  // NHWC alone.
+  // What the library's layers are fastest in: blocks in float32 on processors; in bfloat16 NHWC, where
+  // oneDNN takes its kernels for AMX.
   bool in_blocks() const { return p_.target == Target::cpu && p_.type == graph::Type::float32; }
   Layout best() const { return in_blocks() ? Layout::blocked : Layout::channels_last; }
   static Options alike_in(Layout layout) { return {{layout, layout}}; }
@@ -76,9 +76,7 @@ class Rules {
     if (reads_plain(in)) return {{Layout::plain, Layout::blocked}};
     return blocks_of(in, out);
   }
-  bool reads_plain(std::int64_t in) const {
-    return in_blocks() && node_.integer("groups") == 1 && in <= 3;
-  }
+  bool reads_plain(std::int64_t in) const { return in_blocks() && node_.integer("groups") == 1 && in <= 3; }
 
   // Of a layer and of its gradients: blocks, unless groups straddle them.
   Options blocks_of(std::int64_t in, std::int64_t out) const {

@@ -92,8 +92,8 @@ Result<void> check(const Options& options) {
   if (!maths) return tl::unexpected(maths.error());
   if (trains && std::find(maths->begin(), maths->end(), "bf16") != maths->end())
     return usage(
-        fmt::format("--maths {}: there is no training in bf16: most steps of an optimiser are smaller than the "
-                    "rounding of such a parameter",
+        fmt::format("--maths {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
+                    "rounding",
                     options.maths),
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
