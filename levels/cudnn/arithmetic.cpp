@@ -43,7 +43,7 @@ double alpha_of(Builder& b) {
 // The count of batches that a batch norm has seen.
 void add_integers(Builder& b) {
   if (b.is_tensor("other") || alpha_of(b) != 1) throw Unsupported("a sum of two integer tensors");
-  const Tensor x = b.int64_tensor("self"), to = b.library().allocate(x.view, true);
+  const Tensor x = b.int64_tensor("self"), to = b.library().allocate(x.view, Type::int64);
   const auto term = static_cast<std::int64_t>(b.number("other"));
   b.own([=](Stream stream) { kit_cuda::add_number(stream, x.int64_data(), term, to.int64_data(), to.view.count()); },
         x.view, to.view);

@@ -34,6 +34,12 @@ Tensor Builder::in(const Tensor& tensor, const View& view) {
   return same_layout(tensor.view, view) ? tensor : library_.reordered(tensor, view, steps_);
 }
 
+Tensor Builder::operand(const Tensor& tensor) {
+  if (!rounds()) return tensor;
+  return library_.reordered(tensor, is_dense(tensor.view) ? tensor.view : row_major(tensor.dims()), steps_,
+                            Type::bfloat16);
+}
+
 View Builder::image_view(const Dims& dims) const {
   return library_.layouts() == Layouts::channels_last ? channels_last(dims) : row_major(dims);
 }
@@ -91,11 +97,8 @@ void Builder::add(std::string kernel, const View& from, const View& to, std::fun
 }
 
 void Builder::move(const Tensor& from, const Tensor& to) {
-  primitives::Description what{"reorder", "strata",
-                               fmt::format("{} -> {}", layout_name(from.view), layout_name(to.view)), true,
-                               static_cast<std::int64_t>(to.bytes())};
   steps_.in_run.push_back(std::make_unique<primitives::FunctionCall>(
-      std::move(what), [stream = library_.stream(), from, to] { kit_cuda::copy(stream, from.source(), to.target()); }));
+      reorder(from, to), [stream = library_.stream(), from, to] { copy(stream, from, to); }));
 }
 
 }  // namespace strata::cudnn

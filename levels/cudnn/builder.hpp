@@ -36,13 +36,16 @@ class Builder : public primitives::Arguments {
   // As convolutions of this library have it: row-major, or channels last.
   Tensor image(const Tensor& tensor) { return in(tensor, image_view(tensor.dims())); }
   View image_view(const Dims& dims) const;
+  // As a convolution or a product takes it: in bfloat16 where the case's maths mode says so.
+  bool rounds() const { return library_.maths() == Maths::bfloat16; }
+  Tensor operand(const Tensor& tensor);
   // The same elements in row-major order as another shape: a view where the layout allows, else after a copy.
   Tensor reshaped(const Tensor& tensor, const Dims& dims);
 
   // Memory for output `i`, which is to lie like `like` does, where it is an image alike; for something in between.
   Tensor result(const View& view, std::size_t i = 0);
   Tensor result_like(const Tensor& like, std::size_t i = 0) { return result(view_like(shape(i), like.view), i); }
-  Tensor temporary(const View& view) { return library_.allocate(view); }
+  Tensor temporary(const View& view, Type type = Type::float32) { return library_.allocate(view, type); }
   static View view_like(const Dims& dims, const View& like);
   // A tensor with these values, made now: a mask.
   Tensor constant(const Dims& dims, const std::vector<float>& values);
@@ -66,7 +69,7 @@ class Builder : public primitives::Arguments {
   // A call of a library; kernels of strata's own.
   void call(BoundCall call, const View& from, const View& to);
   void own(std::function<void(kit_cuda::Stream)> run, const View& from, const View& to);
-  // One that only moves bytes.
+  // One that only moves elements, or gives them another type.
   void move(const Tensor& from, const Tensor& to);
 
   Calls& calls() { return library_.calls(); }

@@ -24,22 +24,24 @@ struct ConvolutionShape {
   Direction direction = Direction::forward;
   View image, weight, result;
   Dims stride, dilation, padding;
+  bool bfloat16 = false;  // all three, else float32
 };
 struct ConvolutionCall {
   ConvolutionShape shape;
-  float *image = nullptr, *weight = nullptr, *result = nullptr;  // two are read, the one of `direction` is written
+  void *image = nullptr, *weight = nullptr, *result = nullptr;  // two are read, the one of `direction` is written
 };
 
 // to[i, r, c] = sum over k of left[i, r, k] right[i, k, c], row-major; in left and right one of the last two dimensions
 // has stride 1.
 struct ProductCall {
   struct Operand {
-    const float* data;
+    const void* data;
     Index batch_stride, row_stride, column_stride;
   };
   Index batch = 1, rows = 1, columns = 1, inner = 1;
   Operand left, right;
   float* to = nullptr;
+  bool bfloat16 = false;  // left and right, else float32
 };
 
 // By the batch's statistics, which are kept; `view`: of x and y.
@@ -75,7 +77,7 @@ class Calls {
   virtual std::size_t finish() = 0;
 };
 
-// All work goes to `stream`. `tf32`: products may round their factors to TF32, else all is float32.
+// All work goes to `stream`; sums are float32. `tf32`: calls in float32 may round their factors to TF32.
 std::unique_ptr<Calls> make_calls(kit_cuda::Stream stream, bool tf32);
 
 // Who this is: the level's id, the devices that it runs on, the libraries' versions.

@@ -66,10 +66,17 @@ void convolve(Builder& b, Direction direction, const Even& even, const Tensor& i
                                with_two(result.view),
                                with_two(window.stride, 1),
                                with_two(window.dilation, 1),
-                               with_two(window.before, 0)};
+                               with_two(window.before, 0),
+                               b.rounds()};
   const Tensor& to = direction == Direction::forward ? result : direction == Direction::of_input ? image : weight;
   const Tensor& from = direction == Direction::forward ? image : result;
-  b.call(b.calls().convolution({shape, image.data(), weight.data(), result.data()}), from.view, to.view);
+  // as autocast; cuDNN, asked without a device, names no plan of bfloat16 with a result in float32
+  const auto own = [&](const Tensor& one) {
+    return &one != &to ? b.operand(one) : b.rounds() ? b.temporary(one.view, Type::bfloat16) : one;
+  };
+  const Tensor x = own(image), w = own(weight), y = own(result);
+  b.call(b.calls().convolution({shape, x.begin(), w.begin(), y.begin()}), from.view, to.view);
+  if (b.rounds()) b.move(&to == &result ? y : &to == &image ? x : w, to);
 }
 
 void convolution(Builder& b) {

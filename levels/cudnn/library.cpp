@@ -61,8 +61,19 @@ std::vector<std::string> known_operations() {
   return names;
 }
 
-Library::Library(Layouts layouts, bool tf32)
-    : layouts_(layouts), stream_(kit_cuda::make_stream()), calls_(make_calls(stream_.get(), tf32)) {}
+primitives::Description reorder(const Tensor& from, const Tensor& to) {
+  const auto name = [&](const Tensor& one) {
+    return layout_name(one.view) + (from.type == to.type ? "" : one.type == Type::float32 ? " float32" : " bfloat16");
+  };
+  return {"reorder", "strata", fmt::format("{} -> {}", name(from), name(to)), true,
+          static_cast<std::int64_t>(to.bytes())};
+}
+
+Library::Library(Layouts layouts, Maths maths)
+    : layouts_(layouts),
+      maths_(maths),
+      stream_(kit_cuda::make_stream()),
+      calls_(make_calls(stream_.get(), maths == Maths::tf32)) {}
 
 Result<void> Library::declare(const graph::Graph& graph, int value) {
   const auto& described = graph.value(value);
@@ -70,7 +81,8 @@ Result<void> Library::declare(const graph::Graph& graph, int value) {
   if (described.type != graph::Type::float32 && !integers) return {};  // an error only for an operation that reads it
   return guarded([&] {
     const bool image = layouts_ == Layouts::channels_last && described.shape.size() > 3 && !integers;
-    Tensor tensor = allocate(image ? channels_last(described.shape) : row_major(described.shape), integers);
+    Tensor tensor = allocate(image ? channels_last(described.shape) : row_major(described.shape),
+                             integers ? Type::int64 : Type::float32);
     if (!is_input) {
       homes_[value] = tensor;
       held_.buffer_bytes -= static_cast<std::int64_t>(tensor.bytes());
@@ -105,7 +117,7 @@ void Library::bind(int value, const std::byte* data) {
 
 void Library::upload(const Tensor& tensor, const std::byte* data) const {
   const auto bytes = tensor.bytes();
-  if (tensor.integers || is_row_major(tensor.view)) {
+  if (tensor.type == Type::int64 || is_row_major(tensor.view)) {
     kit_cuda::copy_to_device(tensor.begin(), data, bytes, stream());
   } else {
     const auto staged = kit_cuda::memory(bytes);
@@ -119,7 +131,7 @@ void Library::download(const Tensor& tensor, std::byte* into) const {
   const auto bytes = tensor.bytes();
   kit_cuda::Memory staged;
   const std::byte* from = tensor.begin();
-  if (!tensor.integers && !is_row_major(tensor.view)) {
+  if (tensor.type != Type::int64 && !is_row_major(tensor.view)) {
     staged = kit_cuda::memory(bytes);
     kit_cuda::copy(stream(), tensor.source(), {reinterpret_cast<float*>(staged.get()), row_major(tensor.dims())});
     from = staged.get();
@@ -175,8 +187,8 @@ std::byte* Library::hold(std::size_t bytes) {
   return memory_.emplace_back(kit_cuda::memory(bytes)).get();
 }
 
-Tensor Library::allocate(const View& view, bool integers) {
-  Tensor made{nullptr, 0, view, integers, false};
+Tensor Library::allocate(const View& view, Type type) {
+  Tensor made{nullptr, 0, view, type, false};
   made.memory = hold(made.bytes());
   held_.buffer_bytes += static_cast<std::int64_t>(made.bytes());
   return made;
@@ -187,20 +199,16 @@ Library::Left Library::allocate_bytes(const View& view) {
   return {reinterpret_cast<std::uint8_t*>(hold(static_cast<std::size_t>(view.count()))), view};
 }
 
-Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Steps& steps) {
+Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Steps& steps, Type type) {
   for (const auto& [from, made] : forms_)
     if (from.memory == tensor.memory && from.offset == tensor.offset && same_layout(from.view, tensor.view) &&
-        same_layout(made.view, to))
+        same_layout(made.view, to) && made.type == type)
       return made;
-  Tensor made = allocate(to);
+  Tensor made = allocate(to, type);
   made.constant = tensor.constant;
-  primitives::Description what{"reorder", "strata", fmt::format("{} -> {}", layout_name(tensor.view), layout_name(to)),
-                               true, static_cast<std::int64_t>(made.bytes())};
+  const auto call = [stream = stream(), tensor, made] { copy(stream, tensor, made); };
   (tensor.constant ? steps.at_load : steps.in_run)
-      .push_back(std::make_unique<primitives::FunctionCall>(std::move(what),
-                                                            [stream = stream(), from = tensor.source(), target = made] {
-                                                              kit_cuda::copy(stream, from, target.target());
-                                                            }));
+      .push_back(std::make_unique<primitives::FunctionCall>(reorder(tensor, made), call));
   forms_.push_back({tensor, made});
   return made;
 }
@@ -211,7 +219,7 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
     primitives::Description what{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(target.bytes())};
     steps.in_run.push_back(
         std::make_unique<primitives::FunctionCall>(std::move(what), [stream = stream(), given, target] {
-          if (target.integers)
+          if (target.type == Type::int64)
             kit_cuda::copy_on_device(target.int64_data(), given.int64_data(), target.bytes(), stream);
           else
             kit_cuda::copy(stream, given.source(), target.target());

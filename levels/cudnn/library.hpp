@@ -15,9 +15,16 @@ namespace strata::cudnn {
 // ATen names without overload that the library knows, sorted.
 std::vector<std::string> known_operations();
 
+// What a copy of elements is called.
+primitives::Description reorder(const Tensor& from, const Tensor& to);
+
+// What convolutions and products calculate with: float32; factors that they may round to TF32; or factors that are
+// rounded to bfloat16 by calls of their own, as autocast does it. All else, and every sum, is float32.
+enum class Maths : std::uint8_t { float32, tf32, bfloat16 };
+
 class Library final : public primitives::Primitives {
  public:
-  Library(Layouts layouts, bool tf32);
+  Library(Layouts layouts, Maths maths);
 
   std::vector<std::string> operations() const override { return known_operations(); }
   Result<void> declare(const graph::Graph& graph, int value) override;
@@ -46,14 +53,15 @@ class Library final : public primitives::Primitives {
   kit_cuda::Stream stream() const { return stream_.get(); }
   Calls& calls() { return *calls_; }
   Layouts layouts() const { return layouts_; }
+  Maths maths() const { return maths_; }
   // The tensor of a value, which is float32, or int64. Throws Unsupported for one of another type.
   const Tensor& tensor(const graph::Graph& graph, int value) const;
   const Tensor& integers(const graph::Graph& graph, int value) const;
   void set_tensor(int value, Tensor tensor) { tensors_.insert_or_assign(value, std::move(tensor)); }
-  Tensor allocate(const View& view, bool integers = false);
-  // The tensor as `to` lies, by a copy: of a weight when it is loaded, else in every run. Made once for all that want
-  // it.
-  Tensor reordered(const Tensor& tensor, const View& to, primitives::Steps& steps);
+  Tensor allocate(const View& view, Type type = Type::float32);
+  // The tensor as `to` lies, or of another type, by a copy: of a weight when it is loaded, else in every run. Made once
+  // for all that want it.
+  Tensor reordered(const Tensor& tensor, const View& to, primitives::Steps& steps, Type type = Type::float32);
 
   // What a forward call leaves for its backward call beside the graph's tensors, by the value that stands for it there:
   // bytes for indices or a mask, which lie as `view` says.
@@ -86,6 +94,7 @@ class Library final : public primitives::Primitives {
   std::byte* hold(std::size_t bytes);  // on the device, as long as this lives
 
   Layouts layouts_;
+  Maths maths_;
   std::unique_ptr<CUstream_st, EndStream> stream_;
   std::vector<kit_cuda::Memory> memory_;
   std::unique_ptr<Calls> calls_;

@@ -68,7 +68,6 @@ class NvidiaCalls final : public Calls {
     check(cudnnSetStream(dnn_, stream), "a stream");
     check(cublasCreate(&blas_), "a handle");
     check(cublasSetStream(blas_, stream), "a stream");
-    check(cublasSetMathMode(blas_, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH), "the precision");
   }
   ~NvidiaCalls() override {
     (void)cublasDestroy(blas_);
@@ -88,15 +87,18 @@ class NvidiaCalls final : public Calls {
     const auto left = matrix_of(call.left, call.rows, call.inner),
                right = matrix_of(call.right, call.inner, call.columns);
     // to^T = right^T left^T, which are what cuBLAS sees
-    const auto run = [this, call, left, right] {
-      check(cublasSgemmStridedBatched(blas_, right.operation, left.operation, static_cast<int>(call.columns),
-                                      static_cast<int>(call.rows), static_cast<int>(call.inner), &one, call.right.data,
-                                      right.leading, call.right.batch_stride, call.left.data, left.leading,
-                                      call.left.batch_stride, &zero, call.to, static_cast<int>(call.columns),
-                                      call.rows * call.columns, static_cast<int>(call.batch)),
+    const auto factor = call.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+    const auto sum = tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const auto run = [this, call, left, right, factor, sum] {
+      check(cublasGemmStridedBatchedEx(blas_, right.operation, left.operation, static_cast<int>(call.columns),
+                                       static_cast<int>(call.rows), static_cast<int>(call.inner), &one, call.right.data,
+                                       factor, right.leading, call.right.batch_stride, call.left.data, factor,
+                                       left.leading, call.left.batch_stride, &zero, call.to, CUDA_R_32F,
+                                       static_cast<int>(call.columns), call.rows * call.columns,
+                                       static_cast<int>(call.batch), sum, CUBLAS_GEMM_DEFAULT),
             "a product");
     };
-    return {run, "cublasSgemmStridedBatched"};
+    return {run, "cublasGemmStridedBatchedEx"};
   }
 
   BoundCall batch_norm(const BatchNormCall& call) override {

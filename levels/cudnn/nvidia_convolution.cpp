@@ -22,11 +22,6 @@ Dims strides(const View& view) {
   return {whole.strides, whole.strides + whole.rank};
 }
 
-Tensors described(fe::graph::Tensor_attributes attributes, const View& view, Names name) {
-  attributes.set_uid(name).set_dim(extents(view)).set_stride(strides(view)).set_data_type(fe::DataType_t::FLOAT);
-  return std::make_shared<fe::graph::Tensor_attributes>(attributes);
-}
-
 template <class Attributes>
 Attributes window_of(const ConvolutionShape& shape) {
   return Attributes().set_padding(shape.padding).set_stride(shape.stride).set_dilation(shape.dilation);
@@ -38,8 +33,12 @@ void check(fe::error_t status, const char* tried) {
 
 void fill(fe::graph::Graph& graph, const ConvolutionShape& shape) {
   const auto type = fe::DataType_t::FLOAT;
-  graph.set_io_data_type(type).set_intermediate_data_type(type).set_compute_data_type(type);
-  const auto tensor = [&](const View& view, Names name) { return graph.tensor(*described({}, view, name)); };
+  graph.set_io_data_type(shape.bfloat16 ? fe::DataType_t::BFLOAT16 : type)
+      .set_intermediate_data_type(type)
+      .set_compute_data_type(type);
+  const auto tensor = [&](const View& view, Names name) {
+    return graph.tensor(fe::graph::Tensor_attributes().set_uid(name).set_dim(extents(view)).set_stride(strides(view)));
+  };
   const auto give = [](const Tensors& made, const View& view, Names name) {
     made->set_output(true).set_uid(name).set_dim(extents(view)).set_stride(strides(view));
   };
@@ -58,11 +57,11 @@ void fill(fe::graph::Graph& graph, const ConvolutionShape& shape) {
   }
 }
 
-// Same results in every run; and where it is to be float32, no kernel that rounds factors or sums.
-void plan(fe::graph::Graph& graph, bool tf32) {
+// Same results in every run; and unless it `rounds`, no kernel that rounds factors or sums.
+void plan(fe::graph::Graph& graph, bool rounds) {
   using Note = fe::NumericalNote_t;
   std::vector<Note> barred{Note::NONDETERMINISTIC};
-  if (!tf32)
+  if (!rounds)
     barred.insert(barred.end(), {Note::TENSOR_CORE, Note::DOWN_CONVERT_INPUTS, Note::REDUCED_PRECISION_REDUCTION});
   check(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "no plans");
   graph.deselect_numeric_notes(barred);
@@ -79,7 +78,7 @@ ConvolutionPlan::ConvolutionPlan(cudnnHandle_t handle, const ConvolutionShape& s
   fill(*graph_, shape);
   check(graph_->validate(), "this convolution");
   check(graph_->build_operation_graph(handle), "this convolution");
-  plan(*graph_, tf32);
+  plan(*graph_, tf32 || shape.bfloat16);
   std::int64_t bytes = 0;
   check(graph_->get_workspace_size(bytes), "the workspace");
   check(graph_->get_plan_name(name_), "the plan's name");
@@ -113,7 +112,7 @@ std::string kernel_on(const std::vector<std::uint8_t>& description, int compute_
   fill(graph, shape);
   check(graph.validate(), "this convolution");
   check(graph.build_operation_graph(), "this convolution");
-  plan(graph, tf32);
+  plan(graph, tf32 || shape.bfloat16);
   std::string name;
   check(graph.get_plan_name(name), "the plan's name");
   return name;

@@ -50,13 +50,16 @@ void product_into(Builder& b, Tensor x, Tensor y, const Tensor& to) {
     y = whole(y);
     batch = batches();
   }
+  x = b.operand(x);
+  y = b.operand(y);
+  batch = batches();
   const auto operand = [&](const Tensor& one, int n) -> ProductCall::Operand {
     const View matrix = last_two(one.view, false);
-    return {one.data(), batch.rank == 0 ? 0 : batch.strides[n][0], matrix.strides[0], matrix.strides[1]};
+    return {one.begin(), batch.rank == 0 ? 0 : batch.strides[n][0], matrix.strides[0], matrix.strides[1]};
   };
   const View left = last_two(x.view, false), result = last_two(to.view, false);
   b.call(b.calls().product({batch.count, result.extents[0], result.extents[1], left.extents[1], operand(x, 0),
-                            operand(y, 1), to.data()}),
+                            operand(y, 1), to.data(), b.rounds()}),
          x.view, to.view);
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kit_cuda/kernels/move.hpp"
+
 namespace strata::cudnn {
 namespace {
 
@@ -21,7 +23,27 @@ const Dims& checked(const Dims& dims) {
   return dims;
 }
 
+template <class T>
+kit_cuda::Strided<T> strided(const Tensor& tensor) {
+  return {reinterpret_cast<T*>(tensor.begin()), tensor.view};
+}
+
+template <class From>
+void copy_from(kit_cuda::Stream stream, const Tensor& from, const Tensor& to) {
+  if (to.type == Type::float32)
+    kit_cuda::convert(stream, strided<const From>(from), strided<float>(to));
+  else
+    kit_cuda::convert(stream, strided<const From>(from), strided<kit_cuda::Bfloat16>(to));
+}
+
 }  // namespace
+
+void copy(kit_cuda::Stream stream, const Tensor& from, const Tensor& to) {
+  if (from.type == Type::float32)
+    copy_from<float>(stream, from, to);
+  else
+    copy_from<kit_cuda::Bfloat16>(stream, from, to);
+}
 
 View row_major(const Dims& dims) {
   if (dims.empty()) return row_major({1});

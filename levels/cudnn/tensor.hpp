@@ -17,12 +17,15 @@ namespace strata::cudnn {
 using kit_cuda::Index, kit_cuda::View;
 using primitives::Dims, primitives::product, primitives::Unsupported;
 
-// A copy is another view of the same bytes, which the library holds: float32, or int64 row-major.
+// int64 is row-major; bfloat16 is an operand or a result of one call.
+enum class Type : std::uint8_t { float32, int64, bfloat16 };
+
+// A copy is another view of the same bytes, which the library holds.
 struct Tensor {
   std::byte* memory = nullptr;
   Index offset = 0;  // elements
   View view;
-  bool integers = false;
+  Type type = Type::float32;
   bool constant = false;  // (a view of) a weight that no run changes
 
   float* data() const { return reinterpret_cast<float*>(memory) + offset; }
@@ -31,9 +34,12 @@ struct Tensor {
   kit_cuda::Target target() const { return {data(), view}; }
   Dims dims() const { return {view.extents, view.extents + view.rank}; }
   std::byte* begin() const { return memory + offset * element_bytes(); }
-  Index element_bytes() const { return static_cast<Index>(integers ? sizeof(std::int64_t) : sizeof(float)); }
+  Index element_bytes() const { return type == Type::int64 ? 8 : type == Type::float32 ? 4 : 2; }
   std::size_t bytes() const { return static_cast<std::size_t>(view.count() * element_bytes()); }
 };
+
+// To the same elements in other places, or of another type; not of int64.
+void copy(kit_cuda::Stream stream, const Tensor& from, const Tensor& to);
 
 // Layouts of images, of weights of convolutions and of what operations compute of them: as PyTorch has them.
 enum class Layouts { contiguous, channels_last };

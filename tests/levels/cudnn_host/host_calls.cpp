@@ -5,6 +5,7 @@
 #include <array>
 
 #include "calls.hpp"
+#include "kit_cuda/kernels/bfloat16.hpp"
 #include "kit_cuda/kernels/elementwise.hpp"
 #include "kit_cuda/kernels/move.hpp"
 #include "kit_cuda/kernels/normalisation.hpp"
@@ -17,21 +18,24 @@ using Floats = std::vector<float>;
 using Three = std::array<Index, 3>;
 
 // A row of the result at a time, its sums in float64.
+template <class Factor>
 void multiply(const ProductCall& call) {
+  using kit_cuda::widened;
   std::vector<double> sums(static_cast<std::size_t>(call.columns));
   double* const sum = sums.data();
   const auto left = call.left, right = call.right;
+  const auto *of_left = static_cast<const Factor*>(left.data), *of_right = static_cast<const Factor*>(right.data);
   for (Index i = 0; i < call.batch; ++i)
     for (Index r = 0; r < call.rows; ++r) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (Index k = 0; k < call.inner; ++k) {
-        const double factor = left.data[i * left.batch_stride + r * left.row_stride + k * left.column_stride];
-        const float* row = right.data + i * right.batch_stride + k * right.row_stride;
+        const double factor = widened(of_left[i * left.batch_stride + r * left.row_stride + k * left.column_stride]);
+        const Factor* row = of_right + i * right.batch_stride + k * right.row_stride;
         if (right.column_stride == 1) {
 #pragma omp simd
-          for (Index c = 0; c < call.columns; ++c) sum[c] += factor * row[c];
+          for (Index c = 0; c < call.columns; ++c) sum[c] += factor * widened(row[c]);
         } else {
-          for (Index c = 0; c < call.columns; ++c) sum[c] += factor * row[c * right.column_stride];
+          for (Index c = 0; c < call.columns; ++c) sum[c] += factor * widened(row[c * right.column_stride]);
         }
       }
       std::copy(sums.begin(), sums.end(), call.to + (i * call.rows + r) * call.columns);
@@ -73,13 +77,13 @@ class Unfolded {
       const float* w = weight.data() + one % groups_ * outputs_ * window_;
       // result [outputs, places] = weight rows^T
       const Floats turned = transposed(rows);
-      multiply({1,
-                outputs_,
-                places_,
-                window_,
-                {w, 0, window_, 1},
-                {turned.data(), 0, places_, 1},
-                result.data() + one * outputs_ * places_});
+      multiply<float>({1,
+                       outputs_,
+                       places_,
+                       window_,
+                       {w, 0, window_, 1},
+                       {turned.data(), 0, places_, 1},
+                       result.data() + one * outputs_ * places_});
     }
     write(result, call.result, shape_.result);
   }
@@ -89,13 +93,13 @@ class Unfolded {
     std::vector<double> image(static_cast<std::size_t>(shape_.image.count()), 0.0);
     Floats rows(static_cast<std::size_t>(places_ * window_));
     for (Index one = 0; one < batch_ * groups_; ++one) {
-      multiply({1,
-                places_,
-                window_,
-                outputs_,
-                {gradient.data() + one * outputs_ * places_, 0, 1, places_},
-                {weight.data() + one % groups_ * outputs_ * window_, 0, window_, 1},
-                rows.data()});
+      multiply<float>({1,
+                       places_,
+                       window_,
+                       outputs_,
+                       {gradient.data() + one * outputs_ * places_, 0, 1, places_},
+                       {weight.data() + one % groups_ * outputs_ * window_, 0, window_, 1},
+                       rows.data()});
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (from_[i] >= 0) image[static_cast<std::size_t>(one * image_elements() + from_[i])] += rows[i];
     }
@@ -108,13 +112,13 @@ class Unfolded {
     Floats part(static_cast<std::size_t>(outputs_ * window_));
     for (Index one = 0; one < batch_ * groups_; ++one) {
       const Floats rows = unfold(image, one);
-      multiply({1,
-                outputs_,
-                window_,
-                places_,
-                {gradient.data() + one * outputs_ * places_, 0, places_, 1},
-                {rows.data(), 0, window_, 1},
-                part.data()});
+      multiply<float>({1,
+                       outputs_,
+                       window_,
+                       places_,
+                       {gradient.data() + one * outputs_ * places_, 0, places_, 1},
+                       {rows.data(), 0, window_, 1},
+                       part.data()});
       for (std::size_t i = 0; i < part.size(); ++i)
         weight[static_cast<std::size_t>(one % groups_ * outputs_ * window_) + i] += part[i];
     }
@@ -159,13 +163,19 @@ class Unfolded {
     return turned;
   }
 
-  static Floats read(const float* data, const View& view) {
+  static Tensor row_major_of(Floats& plain, const View& view) {
+    return {reinterpret_cast<std::byte*>(plain.data()), 0, kit_cuda::row_major(view.extents, view.rank)};
+  }
+  Tensor operand(void* data, const View& view) const {
+    return {static_cast<std::byte*>(data), 0, view, shape_.bfloat16 ? Type::bfloat16 : Type::float32};
+  }
+  Floats read(void* data, const View& view) const {
     Floats plain(static_cast<std::size_t>(view.count()));
-    kit_cuda::copy(nullptr, {data, view}, {plain.data(), kit_cuda::row_major(view.extents, view.rank)});
+    copy(nullptr, operand(data, view), row_major_of(plain, view));
     return plain;
   }
-  static void write(const Floats& plain, float* data, const View& view) {
-    kit_cuda::copy(nullptr, {plain.data(), kit_cuda::row_major(view.extents, view.rank)}, {data, view});
+  void write(Floats plain, void* data, const View& view) const {
+    copy(nullptr, row_major_of(plain, view), operand(data, view));
   }
 
   ConvolutionShape shape_;
@@ -182,7 +192,7 @@ class HostCalls final : public Calls {
     return {[run, call, unfolded = std::make_shared<Unfolded>(call)] { (*unfolded.*run)(call); }, "host"};
   }
   BoundCall product(const ProductCall& call) override {
-    return {[call] { multiply(call); }, "host"};
+    return {[call] { call.bfloat16 ? multiply<kit_cuda::Bfloat16>(call) : multiply<float>(call); }, "host"};
   }
   BoundCall batch_norm(const BatchNormCall& call) override {
     kit_cuda::BatchNorm how{

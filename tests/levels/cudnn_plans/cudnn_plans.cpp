@@ -36,7 +36,7 @@ const std::vector<Kind> kinds{{"stem 7x7/2", {8, 3, 224, 224}, {64, 3, 7, 7}, 2,
                               {"3x3x3", {2, 16, 8, 28, 28}, {32, 16, 3, 3, 3}, 1, 1},
                               {"MNIST 3x3", {64, 1, 28, 28}, {32, 1, 3, 3}}};
 
-ConvolutionShape shape_of(const Kind& kind, Direction direction, bool last) {
+ConvolutionShape shape_of(const Kind& kind, Direction direction, bool last, bool bfloat16) {
   const auto rank = kind.image.size() - 2;
   const auto view = [&](const Dims& dims) { return last ? channels_last(dims) : row_major(dims); };
   Dims result{kind.image[0], kind.weight[0]};
@@ -48,7 +48,8 @@ ConvolutionShape shape_of(const Kind& kind, Direction direction, bool last) {
           view(result),
           Dims(rank, kind.stride),
           Dims(rank, kind.dilation),
-          Dims(rank, kind.padding)};
+          Dims(rank, kind.padding),
+          bfloat16};
 }
 
 std::string answer(const std::vector<std::uint8_t>& device, const ConvolutionShape& shape, bool tf32) {
@@ -66,9 +67,9 @@ void ask_all(const std::vector<std::uint8_t>& device) {
   for (const auto& kind : kinds)
     for (const auto& [direction, name] : directions)
       for (const bool last : {false, true})
-        for (const bool tf32 : {false, true})
-          std::cout << kind.name << '\t' << name << '\t' << (last ? "channels_last" : "contiguous") << '\t'
-                    << (tf32 ? "tf32" : "fp32") << '\t' << answer(device, shape_of(kind, direction, last), tf32)
+        for (const std::string maths : {"fp32", "tf32", "bf16"})
+          std::cout << kind.name << '\t' << name << '\t' << (last ? "channels_last" : "contiguous") << '\t' << maths
+                    << '\t' << answer(device, shape_of(kind, direction, last, maths == "bf16"), maths == "tf32")
                     << '\n';
 }
 
