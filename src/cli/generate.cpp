@@ -45,7 +45,7 @@ Result<void> check_maths(const Arguments& a) {
   std::vector<std::string> known{"fp32"};
   if (a.target == "cuda") known.emplace_back("tf32");
   if (a.target != "libtorch" && !a.train) known.emplace_back("bf16");
-  if (a.target == "onednn" || (a.target == "cuda" && !a.train)) known.emplace_back("amp-bf16");
+  if (a.target != "libtorch") known.emplace_back("amp-bf16");
   if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
   return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
                           fmt::join(known, ", ")),

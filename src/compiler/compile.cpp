@@ -46,13 +46,9 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
   if (!options.stop_after.empty())
     if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
   if (!program) return program;
-  const bool trains = program->graph.mode == graph::Mode::train;
   if (options.type != graph::Type::float32 && options.type != graph::Type::bfloat16)
     return fail(fmt::format("a program in {}", graph::name_of(options.type)), "allowed are float32 and bfloat16",
                 Exit::usage);
-  if (options.type == graph::Type::bfloat16 && trains && options.target == Target::cuda)
-    return fail("a training step with products in bfloat16 is generated for processors only",
-                "use fp32 or tf32 on CUDA; the levels on PyTorch have amp-bf16 there", Exit::environment);
   program->wanted = options.kernels;
   program->target = options.target;
   program->budget = options.budget;

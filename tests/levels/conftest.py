@@ -38,6 +38,7 @@ SPECS = {
     "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
     "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
     "train_wide_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":wide", "mode": "train", "maths": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [8, 3, 8, 8]}], "batch": 8},
+    "train_odd_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":odd", "mode": "train", "maths": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [4, 3, 9, 7]}], "batch": 4},
     "train_tiny_amp": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train", "maths": "amp-bf16"},
     "residual": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":strided_network"},
     **{f"tiny_{maths.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "maths": maths} for maths in ("fp32", "bf16", "amp-bf16")},

@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("STRATA_LEVEL_BUILD", ROOT / "build" / "none"))
 NETWORK = str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network"
 MODES = ("bf16", "amp-bf16")
+# The levels for CUDA with loops in place of what only a device runs, and what is built of them.
+WITHOUT_A_DEVICE = {"static_in_host_memory": "strata_generate_in_host_memory", "cudnn_host": "level_cudnn_host"}
 OPTIMISER = {"name": "sgd", "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.1, "nesterov": False, "schedule": None}
 
 
@@ -59,11 +61,12 @@ def test_a_level_computes_in_the_mode_of_the_case(level, maths, bundles, tmp_pat
             assert least / 64 < error(outputs, load_file(bundle / "reference" / f"{weights}.safetensors")) <= 8 * most
 
 
-@pytest.mark.skipif(not (BUILT / "level_libtorch").exists(), reason="level_libtorch is not built")
-@pytest.mark.parametrize("maths", MODES)
-def test_libtorch_computes_in_the_mode_of_the_case(maths, bundles):
+@pytest.mark.parametrize(("level", "maths"), [*(("libtorch", maths) for maths in MODES), ("cudnn_host", "amp-bf16")])
+def test_a_level_without_an_artefact_computes_in_the_mode_of_the_case(level, maths, bundles):
+    if not (BUILT / f"level_{level}").exists():
+        pytest.skip(f"level_{level} is not built")
     bundle = bundles(f"mnist_{maths}")
-    with Worker("libtorch", bundle, threads=1) as worker:
+    with Worker(level, bundle, threads=1) as worker:
         assert worker.load()["settings"]["maths"] == maths
         most, least = bounds(bundle, maths, "timed")
         assert least / 64 < error(worker.prove([0, 1]), load_file(bundle / "reference" / "timed.safetensors")) <= 8 * most
@@ -149,9 +152,10 @@ def test_the_training_bundle_of_a_mode_adds_what_eagers_steps_err_in_it(bundles)
             assert 2.0**-9 <= error < 1 and 16 * strict["probe1"]["envelope"]["grad"][name] < told[weights]["least"][name] <= error, (weights, name)
 
 
-@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny_amp") for level in ("eager", "compile", "torchscript", "libtorch", "static")), ("static", "train_wide_amp")])
+@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny_amp") for level in ("eager", "compile", "torchscript", "libtorch", "static", *WITHOUT_A_DEVICE)),
+                                             *((level, "train_wide_amp") for level in ("static", *WITHOUT_A_DEVICE)), ("static_in_host_memory", "train_odd_amp"), ("cudnn_host", "train_odd_amp")])
 def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(level, name, bundles, artefacts):
-    if level in ("torchscript", "libtorch", "static") and not (BUILT / f"level_{level}").exists():
+    if level not in ("eager", "compile") and not (BUILT / WITHOUT_A_DEVICE.get(level, f"level_{level}")).exists():
         pytest.skip(f"level_{level} is not built")
     if level == "static" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512, without which static has no bfloat16 (asked of /proc/cpuinfo)")
@@ -168,10 +172,3 @@ def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(lev
         assert sorted(strict.values())[len(strict) // 2] > 4, "it computes in float32"
         before, _ = state(worker)
         assert step_error(worker, before, OPTIMISER, 1, OPTIMISER["lr"]) < 1e-4
-
-
-def test_static_refuses_training_in_amp_bf16_on_cuda(bundles, tmp_path):
-    if not (BUILT / "level_static").exists():
-        pytest.skip((BUILT / "level_static.missing").read_text())
-    answer = prepare("static_in_host_memory", bundles("train_tiny_amp"), tmp_path)
-    assert answer["code"] == "unsupported" and "bfloat16" in answer["what"] and "tf32" in answer["hint"]

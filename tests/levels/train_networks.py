@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropout nothing can switch off, and one of many channels."""
+"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropout nothing can switch off, one of many channels, and one of odd convolutions."""
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -65,3 +65,26 @@ def wide():
         return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
 
     return nn.Sequential(layer(3, 64, 3), nn.MaxPool2d(2), layer(64, 128, 1), layer(128, 256, 3, 2), layer(256, 128, 1, 2), layer(128, 64, 1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class Odd(nn.Module):
+    """(N, 3, 9, 7) -> (N, 5). Convolutions with biases, in groups, of single channels and along one dimension, a product of two tensors, a residual sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 12, 3, stride=2, padding=1)
+        self.grouped = nn.Conv2d(12, 12, 3, padding=1, groups=4)
+        self.single = nn.Conv2d(12, 12, (5, 3), padding=(2, 1), groups=12, bias=False)
+        self.norm = nn.BatchNorm2d(12)
+        self.along = nn.Conv1d(12, 8, 3, padding=1)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu6(self.first(x))
+        x = F.relu(x + self.norm(self.single(self.grouped(x))))
+        x = self.along(x.flatten(2))
+        return self.fc((torch.matmul(x, x.transpose(1, 2)) / 20).sum(2))
+
+
+def odd():
+    return Odd()

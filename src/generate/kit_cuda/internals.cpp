@@ -136,6 +136,13 @@ void Internals::add_copy(const Tensor& from, const Tensor& to) {
       "copy", [this, from, to](Stream on) { copy(on, from, {view_of(from)}, to, {view_of(to)}); }, true);
 }
 
+Tensor Internals::as_float32(const Tensor& tensor) {
+  if (tensor.type == Type::float32) return tensor;
+  const Tensor made = temporary(tensor.shape, tensor.layout);
+  add_copy(tensor, made);
+  return made;
+}
+
 void Internals::allocate_all() {
   arena = device::memory(arena_bytes);
   weight_memory = device::memory(weight_bytes);

@@ -58,7 +58,7 @@ struct Internals : Loading {
   float* floats_to(const Tensor& tensor) const;
 
   // The weight in this layout and type, as an operand; made, or found among those that are. One that training changes
-  // lies where its first reader wants it, and is copied for others in every run.
+  // lies as its first reader wants it, in float32, and is copied for others and for other types in every run.
   Tensor packed(Weight weight, Layout layout, Type type = Type::float32);
   // The place that training changes. A parameter that no forward step has asked for lies row-major.
   const StoredWeight& home(Weight weight);
@@ -73,6 +73,8 @@ struct Internals : Loading {
   // To another place, layout or type, of the same shape; at once, or as a call.
   void copy(Stream on, const Tensor& from, const Part& source, const Tensor& to, const Part& result) const;
   void add_copy(const Tensor& from, const Tensor& to);
+  // The tensor, or a copy of it in float32.
+  Tensor as_float32(const Tensor& tensor);
 
   void allocate_all();
   // Between host memory, row-major, and the place of a weight, in the stream's order.

@@ -73,6 +73,12 @@ Tensor with_zeros_around(Internals& in, const Tensor& image, const Padded& room)
   return room.whole;
 }
 
+// Where a convolution of bfloat16 writes whose result is wanted in float32: cuDNN, asked without a device, names no
+// plan that does both, and autocast rounds results as well.
+Tensor rounded(Internals& in, const Tensor& result) {
+  return in.temporary(result.shape, result.layout, Type::bfloat16);
+}
+
 // A plan for the tensors as they lie; nullopt: there may be one for row-major copies of them.
 std::optional<int> plan_as_it_lies(const Internals& in, const device::Convolution& call, Layout layout) {
   const auto plan = in.libraries->plan(call);
@@ -107,6 +113,13 @@ void convolution(Program& program, const Convolution& given) {
   Internals& in = program.internals();
   Convolution how = given;
   if (how.result.shape.elements() == 0) return;
+  if (how.result.type != how.source.type) {
+    how.result = rounded(in, given.result);
+    how.then = {};
+    convolution(program, how);
+    in.add_copy(how.result, given.result);
+    return add_posts(in, given.result, {}, given.then);
+  }
   const Tensor filter = in.packed(how.weight, how.result.layout, how.source.type);
   if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
   auto call = described(Direction::forward, how, how.source, filter, how.result);
@@ -136,7 +149,12 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
   Internals& in = program.internals();
   ConvolutionBackwardData how = given;
   if (how.result.shape.elements() == 0) return;
-  const Tensor filter = in.packed(how.weight, how.gradient.layout);
+  if (how.result.type != how.gradient.type) {
+    how.result = rounded(in, given.result);
+    convolution_backward_data(program, how);
+    return in.add_copy(how.result, given.result);
+  }
+  const Tensor filter = in.packed(how.weight, how.gradient.layout, how.gradient.type);
   Padded room{how.result, {}};
   if (!pads_alike(how)) room = room_around(in, given.result, how);
   const auto call = described(Direction::data, how, room.whole, filter, how.gradient);
@@ -144,7 +162,7 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
     add_convolution(in, *plan, "cudnn data", room.whole, filter, how.gradient);
   } else {
     how.gradient = plain_copy(in, how.gradient);
-    how.result = in.temporary(room.whole.shape);
+    how.result = in.temporary(room.whole.shape, Layout::plain, room.whole.type);
     convolution_backward_data(program, how);
     in.add_copy(how.result, room.whole);
   }
@@ -160,7 +178,8 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
 void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& given) {
   Internals& in = program.internals();
   ConvolutionBackwardWeights how = given;
-  const Tensor of_weight = in.temporary(how.shape, how.gradient.layout);
+  const Type type = how.gradient.type;
+  const Tensor of_weight = in.temporary(how.shape, how.gradient.layout, type);
   if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
   const auto call = described(Direction::weights, how, how.source, of_weight, how.gradient);
   const auto plan = plan_as_it_lies(in, call, how.gradient.layout);
@@ -173,7 +192,7 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
   if (how.of_weight) in.add_copy(of_weight, how.of_weight.as(how.shape));
   if (how.weight) {
     Tensor gradient = of_weight;
-    if (const auto& home = in.home(how.weight); home.layout != of_weight.layout) {
+    if (const auto& home = in.home(how.weight); home.layout != of_weight.layout || home.type != type) {
       gradient = in.temporary(how.shape, home.layout);
       in.add_copy(of_weight, gradient);
     }
@@ -183,7 +202,7 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
   Shape channels{1, how.shape[0]};
   while (channels.rank < how.gradient.shape.rank) channels[channels.rank++] = 1;
   const Tensor of_bias = how.of_bias ? how.of_bias.as(channels) : in.temporary(channels);
-  in.add("sum", [&in, gradient = how.gradient, of_bias](Stream on) {
+  in.add("sum", [&in, gradient = in.as_float32(how.gradient), of_bias](Stream on) {
     device::reduce(on, in.source(gradient), device::Reduction::sum, in.target(of_bias));
   });
   if (how.bias) descend(program, {how.bias, of_bias});
@@ -202,6 +221,7 @@ void add_product(Program& program, const device::Product& what, const Tensor& le
   Internals& in = program.internals();
   auto call = what;
   call.bfloat16 = left.type == Type::bfloat16;
+  call.gives_float32 = result.type == Type::float32;
   const auto fused = fused_of(posts, result);
   std::optional<int> plan;
   if (fused && !fused->then.summand) {
@@ -216,7 +236,7 @@ void add_product(Program& program, const device::Product& what, const Tensor& le
   }
   if (!plan)
     throw std::runtime_error(std::string("cuBLAS has no plan for ") + in.step + ": " + in.libraries->refusal());
-  const Tensor with = whole ? operand_of(program, bias, left.type) : Tensor{};
+  const Tensor with = whole ? operand_of(program, bias, result.type) : Tensor{};
   in.add(whole && !call.then.is_empty() ? "cublas fused" : "cublas",
          [&in, plan = *plan, left, right, result, with](Stream) {
            in.libraries->run(plan, device::ProductOperands{in.address(left), in.address(right), in.address(with),

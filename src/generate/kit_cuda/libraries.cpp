@@ -146,7 +146,7 @@ struct ProductPlan {
   Walk<3> batch;
   Index inner = 1;  // matrices of one call
   Index steps[3] = {};
-  std::size_t element = sizeof(float);
+  std::size_t element = sizeof(float), result_element = sizeof(float);
   std::unique_ptr<Layout> left, right, result;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
@@ -173,11 +173,13 @@ std::unique_ptr<ProductPlan> describe(const Product& how, bool tf32) {
   }
   const auto left = matrix_of(how.left), right = matrix_of(how.right);
   const auto count = static_cast<int>(plan->inner);
-  const auto type = how.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  const bool narrow = how.bfloat16 && !how.gives_float32;
+  const auto type = how.bfloat16 ? CUDA_R_16BF : CUDA_R_32F, result_type = narrow ? CUDA_R_16BF : CUDA_R_32F;
   if (how.bfloat16) plan->element /= 2;
+  if (narrow) plan->result_element /= 2;
   plan->left = std::make_unique<Layout>(left, type, count, plan->steps[0]);
   plan->right = std::make_unique<Layout>(right, type, count, plan->steps[1]);
-  plan->result = std::make_unique<Layout>(matrix_of(how.result), type, count, plan->steps[2]);
+  plan->result = std::make_unique<Layout>(matrix_of(how.result), result_type, count, plan->steps[2]);
   check(cublasLtMatmulDescCreate(&plan->operation,
                                  tf32 && !how.bfloat16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "a product");
@@ -310,7 +312,8 @@ void Libraries::run(int plan, const ProductOperands& on) {
     Index at[3];
     product.batch.find(first, at);
     const auto place = [&](const void* data, int which) {
-      return static_cast<const std::byte*>(data) + static_cast<std::size_t>(at[which]) * product.element;
+      const auto element = which == 2 ? product.result_element : product.element;
+      return static_cast<const std::byte*>(data) + static_cast<std::size_t>(at[which]) * element;
     };
     auto* result = const_cast<std::byte*>(place(on.result, 2));
     check(cublasLtMatmul(p.cublas, product.operation, &one, place(on.right, 1), product.right->handle,

@@ -46,8 +46,9 @@ struct ConvolutionOperands {
 // Matrices in the last two dimensions, in any of the two orders; dimensions before them are broadcast to the result's.
 struct Product {
   View left, right, result;
-  Epilogue then;          // without a sum
-  bool bfloat16 = false;  // as of a convolution
+  Epilogue then;               // without a sum
+  bool bfloat16 = false;       // left and right
+  bool gives_float32 = false;  // bias and result, where left and right are bfloat16; else these are as those
 };
 struct ProductOperands {
   const void *left = nullptr, *right = nullptr, *bias = nullptr;

@@ -170,8 +170,8 @@ void run_plan(const Convolution& how, const ConvolutionOperands& on) {
 
 void run_plan(const Product& how, const ProductOperands& on) {
   Operand left(on.left, reach(how.left), how.bfloat16), right(on.right, reach(how.right), how.bfloat16),
-      result(on.result, reach(how.result), how.bfloat16),
-      bias(on.bias, how.result.extents[how.result.rank - 1], how.bfloat16);
+      result(on.result, reach(how.result), how.bfloat16 && !how.gives_float32),
+      bias(on.bias, how.result.extents[how.result.rank - 1], how.bfloat16 && !how.gives_float32);
   multiply(how, {left.floats(), right.floats(), result.floats(), bias.floats(), nullptr});
   result.write_back();
 }

@@ -36,24 +36,14 @@ device::Then then_of(const Internals& in, const Posts& posts, std::size_t first)
   return then;
 }
 
-namespace {
-
-Tensor wide_copy(Internals& in, const Tensor& tensor) {
-  const Tensor made = in.temporary(tensor.shape, tensor.layout);
-  in.add_copy(tensor, made);
-  return made;
-}
-
-}  // namespace
-
 void add_posts(Internals& in, const Tensor& result, const Tensor& bias, const Posts& given, std::size_t first) {
   bool adds_bias = static_cast<bool>(bias);
   if (!adds_bias && first >= given.size()) return;
   Posts posts = given;
   if (result.type == Type::bfloat16) {  // in float32, between two conversions
     for (Post& post : posts)
-      if (post.with && post.with.type == Type::bfloat16) post.with = wide_copy(in, post.with);
-    const Tensor wide = wide_copy(in, result);
+      if (post.with) post.with = in.as_float32(post.with);
+    const Tensor wide = in.as_float32(result);
     add_posts(in, wide, bias, posts, first);
     return in.add_copy(wide, result);
   }

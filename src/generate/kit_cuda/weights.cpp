@@ -44,10 +44,10 @@ Tensor Internals::packed(Weight weight, Layout layout, Type type) {
     return Tensor{Region::weights, place, weight.shape, one.layout, one.type};
   };
   const bool lives = loaded.trained || loaded.changed;
-  if (lives && loaded.home >= 0) {
-    const Tensor own = as_tensor(loaded.home);
-    if (own.layout == wanted.layout) return own;
-    const Tensor copy = temporary(weight.shape, wanted.layout);
+  if (lives && (loaded.home >= 0 || type != Type::float32)) {
+    const Tensor own = loaded.home >= 0 ? as_tensor(loaded.home) : packed(weight, layout);
+    if (own.layout == wanted.layout && own.type == type) return own;
+    const Tensor copy = temporary(weight.shape, wanted.layout, type);
     add_copy(own, copy);
     return copy;
   }
