@@ -238,7 +238,8 @@ TEST(CompilerTraining, random_networks_get_through_all_passes_and_the_verifier) 
     for (const auto& [block, target, type] : {std::tuple(8, Target::cpu, graph::Type::float32),
                                               {16, Target::cpu, graph::Type::float32},
                                               {16, Target::cpu, graph::Type::bfloat16},
-                                              {16, Target::cuda, graph::Type::float32}}) {
+                                              {16, Target::cuda, graph::Type::float32},
+                                              {16, Target::cuda, graph::Type::bfloat16}}) {
       const auto program = compile(*step, {block, "", {}, target, {}, type});  // compile() verifies
       ASSERT_TRUE(program) << "seed " << seed << ": " << program.error().what;
       EXPECT_FALSE(program->graph.updates.empty());
