@@ -124,7 +124,13 @@ Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Ins
   auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
     line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
   });
-  if (!bundle) return tl::unexpected(bundle.error());
+  if (!bundle) {
+    auto error = bundle.error();  // which knows nothing of this command's options
+    if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
+      error.hint = fmt::format("--maths {} needs a GPU here, to know what eager errs in it; --maths fp32 does not",
+                               a.options.maths);
+    return tl::unexpected(std::move(error));
+  }
   Source source{*std::move(bundle), {}};
   if (!a.tune) return source;
   auto kernels = tuned_kernels(source.bundle, *environments, a, place, line);

@@ -191,6 +191,14 @@ def test_a_program_in_bfloat16_is_within_the_errors_of_eager_in_that_mode_or_say
     assert weights[0] < 0.6 * weights[1]
 
 
+@pytest.mark.parametrize("more", [["--maths", "tf32"], ["--train", "--maths", "amp-bf16"]])
+def test_a_program_for_cuda_in_another_mode_says_without_a_gpu_why_it_needs_one(more, place, tmp_path):
+    done = place.run("generate", "mnist_convnet", "-o", str(tmp_path / "cuda"), "--threads", "1", "--target", "cuda", *more)
+    if done.returncode == 0:
+        pytest.skip("there is a GPU")
+    assert done.returncode == 3 and "no CUDA device" in done.stderr and f"{more[-1]} needs a GPU" in done.stderr and "--maths fp32" in done.stderr and "--device" not in done.stderr
+
+
 def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(place, tmp_path):
     if not Path(os.environ.get("STRATA_LEVEL_BUILD", ""), "strata_generate").exists():
         pytest.skip("the level static is not built")
