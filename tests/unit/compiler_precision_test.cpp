@@ -50,8 +50,9 @@ TEST(CompilerPrecision, what_a_program_keeps_for_activations_is_half) {
   const auto half = in_bfloat16(b), whole = *compile(*graph_of(b.document()), {.block = 8});
   EXPECT_LT(half.arena_bytes, whole.arena_bytes);
   for (std::size_t v = 0; v < whole.graph.values.size(); ++v)
-    if (whole.places[v].in == Place::In::arena && !whole.graph.values[v].name.starts_with("mean"))
+    if (whole.places[v].in == Place::In::arena && !whole.graph.values[v].name.starts_with("mean")) {
       EXPECT_EQ(2 * half.places[v].bytes, whole.places[v].bytes) << whole.graph.values[v].name;
+    }
 }
 
 TEST(CompilerPrecision, a_conversion_changes_the_layout_along_with_the_type) {

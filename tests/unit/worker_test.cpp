@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "common/interrupt.hpp"
+#include "processes.hpp"
 #include "worker/answers.hpp"
 
 namespace strata::worker {
@@ -48,28 +49,9 @@ class WorkerTest : public testing::Test {
     EXPECT_TRUE(worker.has_value()) << worker.error().what;
     return std::move(*worker);
   }
-  static Launch shell(const std::string& command) { return Launch{{"/bin/sh", "-c", command}, {}, "", {}, {}}; }
 
   fs::path folder_;
 };
-
-bool process_lives(pid_t pid) {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(stat, text);
-  const auto bracket = text.rfind(')');
-  return bracket != std::string::npos && text[bracket + 2] != 'Z' && text[bracket + 2] != 'X';
-}
-
-bool gone_within(pid_t pid, std::chrono::milliseconds limit) {
-  for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
-    if (!process_lives(pid)) {
-      return true;
-    }
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
 
 const Json hello = {{"api", 1}};
 
@@ -226,14 +208,6 @@ TEST_F(WorkerTest, keeps_the_end_of_the_log_fit_to_show) {
   EXPECT_EQ(worker->log_tail(1), "second  [31mred  \xc3\xa9");
 }
 
-TEST_F(WorkerTest, makes_broken_utf8_in_a_log_harmless) {
-  Launch launch = shell("printf 'bad \\377 byte' >&2; exit 1");
-  launch.log_path = (folder_ / "log").string();
-  const auto finished = run_to_end(launch, 10s);
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->log_tail, "bad \xef\xbf\xbd byte");
-}
-
 TEST_F(WorkerTest, continues_a_stopped_worker_before_a_request) {
   const auto worker = started();
   ASSERT_TRUE(worker->call("hello", hello, 10s));
@@ -353,66 +327,6 @@ TEST_F(WorkerTest, pins_every_thread_and_starts_pinned) {
   EXPECT_FALSE(other->pin({-1}));
 }
 
-TEST_F(WorkerTest, adds_to_the_environment_and_replaces_what_is_there) {
-  ::setenv("STRATA_TEST_KEPT", "kept", 1);
-  ::setenv("STRATA_TEST_REPLACED", "old", 1);
-  Launch launch = shell("echo $STRATA_TEST_KEPT $STRATA_TEST_REPLACED $STRATA_TEST_NEW");
-  launch.env = {{"STRATA_TEST_REPLACED", "new"}, {"STRATA_TEST_NEW", "added"}};
-  const auto finished = run_to_end(launch, 10s);
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->stdout_text, "kept new added\n");
-}
-
-TEST_F(WorkerTest, runs_a_command_to_its_end_and_tells_its_lines_as_they_come) {
-  Launch launch = shell("echo one; echo log >&2; echo two; exit 7");
-  launch.log_path = (folder_ / "log").string();
-  std::vector<std::string> lines;
-  const auto finished = run_to_end(launch, 10s, [&](std::string_view line) { lines.emplace_back(line); });
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->exit_code, 7);
-  EXPECT_EQ(finished->signal, std::nullopt);
-  EXPECT_FALSE(finished->timed_out);
-  EXPECT_EQ(finished->log_tail, "log");
-  EXPECT_THAT(lines, testing::ElementsAre("one", "two"));
-  EXPECT_EQ(finished->stdout_text, "one\ntwo\n");
-}
-
-TEST_F(WorkerTest, ends_a_command_that_takes_too_long_and_its_children) {
-  std::string child;
-  const auto finished =
-      run_to_end(shell("sleep 1000 & echo $!; wait"), 500ms, [&](std::string_view line) { child = line; });
-  ASSERT_TRUE(finished);
-  EXPECT_TRUE(finished->timed_out);
-  EXPECT_TRUE(gone_within(std::stoi(child), 2s));
-}
-
-TEST_F(WorkerTest, does_not_wait_for_a_background_child_that_holds_the_output) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto finished = run_to_end(shell("sleep 1000 & echo done"), 30s);
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->stdout_text, "done\n");
-  EXPECT_EQ(finished->exit_code, 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-}
-
-TEST_F(WorkerTest, names_the_signal_that_ended_a_command) {
-  const auto finished = run_to_end(shell("kill -SEGV $$"), 10s);
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->signal, SIGSEGV);
-  EXPECT_EQ(describe(Exited{0, finished->signal}), "killed by SIGSEGV (signal 11)");
-}
-
-TEST_F(WorkerTest, does_not_let_a_program_inherit_ignored_signals_or_descriptors) {
-  std::signal(SIGPIPE, SIG_IGN);
-  const auto finished = run_to_end(shell("kill -PIPE $$; echo alive; ls /proc/self/fd | wc -l"), 10s);
-  std::signal(SIGPIPE, SIG_DFL);
-  ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->signal, SIGPIPE);
-  const auto files = run_to_end(shell("ls /proc/self/fd | wc -l"), 10s);
-  ASSERT_TRUE(files);
-  EXPECT_LE(std::stoi(files->stdout_text), 5);  // 0, 1, 2 and what ls opens
-}
-
 // Not a test of its own: the driver that `leaves_no_worker_behind_when_the_driver_is_killed` runs and kills.
 TEST_F(WorkerTest, child_driver) {
   const char* out = std::getenv("STRATA_TEST_CHILD_DRIVER");
@@ -471,45 +385,6 @@ TEST_F(WorkerTest, ends_its_workers_when_it_is_destroyed) {
     pid = worker->pid();
   }
   EXPECT_FALSE(process_lives(pid));
-}
-
-TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
-  const auto hello_of_another = read_hello(Json{{"api", 2}}, false);
-  ASSERT_FALSE(hello_of_another);
-  EXPECT_EQ(hello_of_another.error().state, State::unavailable);
-  EXPECT_THAT(hello_of_another.error().what, HasSubstr("version 2; this strata speaks 1"));
-}
-
-TEST(Answers, refuse_a_debug_build_unless_it_is_allowed) {
-  const Json answer = {{"api", 1},
-                       {"level", "x"},
-                       {"language", "c++"},
-                       {"versions", Json::object()},
-                       {"build", {{"type", "address sanitizer"}}},
-                       {"devices", {"cpu"}},
-                       {"modes", {"infer"}},
-                       {"maths", {"fp32"}},
-                       {"ops", {"hello"}},
-                       {"library_ns", 1}};
-  EXPECT_FALSE(read_hello(answer, false));
-  EXPECT_TRUE(read_hello(answer, true));
-  Json mistyped = answer;
-  mistyped["devices"] = "cpu";
-  const auto refused = read_hello(mistyped, true);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().what, HasSubstr("\"devices\" is \"cpu\"; allowed is a list of strings"));
-}
-
-TEST(Answers, refuse_times_that_are_missing_short_negative_or_no_integers) {
-  EXPECT_TRUE(read_integers(Json{{"wall_ns", {1, 2}}}, "wall_ns", 2));
-  EXPECT_FALSE(read_integers(Json::object(), "wall_ns", 2));
-  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1}}}, "wall_ns", 2));
-  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, -2}}}, "wall_ns", 2));
-  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, 2.5}}}, "wall_ns", 2));
-  EXPECT_FALSE(read_integers(Json{{"wall_ns", {1, 18446744073709551615ULL}}}, "wall_ns", 2));
-  EXPECT_EQ(read_optional_integer(Json{{"cpu_ns", nullptr}}, "cpu_ns").value(), std::nullopt);
-  EXPECT_EQ(read_optional_integer(Json{{"cpu_ns", 5}}, "cpu_ns").value(), 5);
-  EXPECT_FALSE(read_optional_integer(Json{{"cpu_ns", "5"}}, "cpu_ns"));
 }
 
 }  // namespace
