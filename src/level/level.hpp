@@ -12,6 +12,9 @@
 
 namespace strata::level {
 
+// In place of operations' names: every one of ATen, and their gradients by autograd.
+inline constexpr const char* kAllOfAten = "*";
+
 // A level with one setting changed. What it does not say is the level's.
 struct Variant {
   std::string name, title;

@@ -49,12 +49,18 @@ Verdict supports(const level::Level& level, const std::string& model, const std:
                                                     : known->second.find(mode);
   if (known == recorded.models.end() || graph == known->second.end())
     return {Support::unknown, {}, fmt::format("its {} graph is not recorded", mode)};
+  const bool calls_aten = has(level.operations, level::kAllOfAten);
+  const auto runs = [&](const std::string& operation) {
+    const bool of_aten = operation.find('.') == std::string::npos;  // others stand with their namespace
+    return has(level.operations, operation) || (calls_aten && of_aten);
+  };
   Verdict verdict{Support::yes, {}, ""};
   for (const auto& operation : graph->second)
-    if (!has(level.operations, operation)) verdict.lacks.push_back(operation);
+    if (!runs(operation)) verdict.lacks.push_back(operation);
   if (!verdict.lacks.empty()) verdict.support = Support::no;
   if (!verdict.lacks.empty()) verdict.why = fmt::format("lacks {}", fmt::join(verdict.lacks, ", "));
-  if (mode != "train" || verdict.support == Support::no) return verdict;
+  // gradients come with what calls all of ATen: they are autograd's
+  if (mode != "train" || calls_aten || verdict.support == Support::no) return verdict;
   // what has no gradient (a count) is not told apart here: all of that has a rule
   for (const auto& operation : graph->second)
     if (graph::find_backward(operation) == nullptr) verdict.lacks.push_back(operation);

@@ -169,5 +169,7 @@ def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):
     assert rows["resnet50"]["infer"] == "yes" and rows["resnet50"]["train"] == "no" and rows["resnet50"]["why not"] == "no mode train"
     assert rows["mnist_convnet"]["infer"] == "no" and rows["mnist_convnet"]["why not"] == "lacks log_softmax; no mode train"
     assert "plain runs " in done.stderr and "models in infer, 0 in train; judged by graphs captured with torch " in done.stderr
+    generated = strata.run("list", "models", "--level", "libtorch", "--format", "json")  # calls all of ATen
+    assert {(row["infer"], row["train"]) for row in json.loads(generated.stdout) if row["model"] in rows} == {("yes", "yes")}, generated.stderr
     wrong = strata.run("list", "models", "--level", "plai")
     assert wrong.returncode == 2 and "--level: unknown level 'plai' (did you mean 'plain'?)" in wrong.stderr

@@ -45,6 +45,18 @@ TEST(supported, training_needs_a_backward_rule_too) {
   EXPECT_EQ(lacking.why, "no backward rule for bernoulli");
 }
 
+TEST(supported, what_calls_all_of_aten_runs_and_trains_each_recorded_graph_of_it) {
+  auto level = with_operations();
+  level.operations = {"*"};
+  auto recorded = record();
+  recorded.models["small"]["train"].push_back("bernoulli");  // without a rule of strata's
+  EXPECT_EQ(supports(level, "small", "train", recorded).support, Support::yes);
+  EXPECT_EQ(supports(level, "large", "infer", recorded).support, Support::yes);
+  EXPECT_EQ(supports(level, "another", "infer", recorded).support, Support::unknown);
+  recorded.models["large"]["infer"].push_back("torchvision.roi_align");
+  EXPECT_EQ(supports(level, "large", "infer", recorded).why, "lacks torchvision.roi_align");
+}
+
 TEST(supported, says_so_where_no_graph_is_recorded) {
   const auto unknown = supports(with_operations(), "large", "train", record());
   EXPECT_EQ(unknown.support, Support::unknown);
