@@ -28,7 +28,7 @@ std::unique_ptr<AtenNetwork> open_network(const fs::path& file) {
 }
 
 strata::SafeTensors opened(const fs::path& file) {
-  auto tensors = strata::SafeTensors::open(file);
+  auto tensors = strata::SafeTensors::map(file);
   if (!tensors) throw Failure("failed", tensors.error().what, tensors.error().hint);
   return *std::move(tensors);
 }

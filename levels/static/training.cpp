@@ -68,7 +68,7 @@ void Training::load(const fs::path& weights, const fs::path& constants) {
   constants_ = constants;
   network_->load(weights, constants);
   program_.drop_momentum(network_->model());
-  const auto file = SafeTensors::open(weights);
+  const auto file = SafeTensors::map(weights);
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
   unread_.load(*file, [&](const std::string& name) { return changes(name); });
   if (!training_) evaluate_with_present_weights();

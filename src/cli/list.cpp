@@ -10,6 +10,7 @@
 
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "common/outside.hpp"
 #include "level/level.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
@@ -74,12 +75,12 @@ Rows known_models(const Installation& place) {
   std::sort(folders.begin(), folders.end());
   std::vector<std::string> shipped;
   for (const auto& folder : folders) {
-    std::ifstream in(folder / "model.json");
-    const auto model = nlohmann::json::parse(in, nullptr, false);
-    if (!model.is_object()) continue;
-    for (const auto& name : model.value("names", nlohmann::json::array({folder.filename().string()}))) {
+    const auto model = outside::read_file(folder / "model.json");
+    if (!model) continue;
+    outside::Fields about(*model, (folder / "model.json").string());
+    for (const auto& name : about.texts("names", {folder.filename().string()})) {
       shipped.push_back(name);
-      rows.push_back({name, "shipped", model.value("title", model.value("about", ""))});
+      rows.push_back({name, "shipped", outside::text_or(*model, "title", outside::text_or(*model, "about"))});
     }
   }
   worker::Launch launch;

@@ -12,10 +12,13 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
+
+#include "common/json_bounds.hpp"
 
 namespace strata {
 
@@ -96,26 +99,13 @@ struct Entry {
 
 // Parses JSON and refuses a key that occurs twice in one object (which the plain parser would silently overwrite).
 Result<json> parse_header(std::string_view text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;
-  std::string duplicate;
-  bool too_deep = false;
-  auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      duplicate = value.get<std::string>();
-    if (depth > 4) too_deep = true;
-    return !too_deep;
-  };
-  json header;
-  try {
-    header = json::parse(text, watch);
-  } catch (const json::exception& error) {
-    // The parser quotes what it read last, which may be long and binary.
-    if (!too_deep) return refuse(where, "the header is not UTF-8 JSON: " + in_quotes(error.what()));
-  }
-  if (too_deep) return refuse(where, "the header is nested too deeply");
-  if (!duplicate.empty()) return refuse(where, "the name " + in_quotes(duplicate) + " occurs twice");
+  constexpr JsonBounds bounds{.bytes = max_header_bytes, .depth = 4, .values = 20'000'000, .unique_keys = true};
+  std::string twice;
+  if (const auto fault = json_fault(text, bounds, &twice); !twice.empty())
+    return refuse(where, "the name " + in_quotes(twice) + " occurs twice");
+  else if (!fault.empty())
+    return refuse(where, "the header is " + fault);
+  json header = json::parse(text, nullptr, false);
   if (!header.is_object()) return refuse(where, "the header is not a JSON object");
   return header;
 }
@@ -330,21 +320,69 @@ Result<SafeTensors> SafeTensors::parse(std::span<const std::byte> file, std::str
   return out;
 }
 
-Result<SafeTensors> SafeTensors::open(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return system_failure(path, "open", errno);
+namespace {
+
+// A regular file, open for reading, and its size.
+struct OpenFile {
+  int number = -1;
+  std::size_t bytes = 0;
+  OpenFile() = default;
+  OpenFile(OpenFile&& other) noexcept : number(std::exchange(other.number, -1)), bytes(other.bytes) {}
+  ~OpenFile() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+Result<OpenFile> open_file(const std::filesystem::path& path) {
+  OpenFile file;
+  file.number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.number < 0) return system_failure(path, "open", errno);
   struct stat status {};
-  const bool regular = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-  const auto bytes = regular ? static_cast<std::size_t>(status.st_size) : 0;
-  void* mapped = bytes ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
-  const int code = errno;
-  ::close(file);
-  if (!regular) return fail(path.string() + ": is not a regular file; a safetensors file is needed", "Check the path.");
-  if (mapped == MAP_FAILED) return system_failure(path, "map", code);
+  if (::fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode))
+    return fail(path.string() + ": is not a regular file; a safetensors file is needed", "Check the path.");
+  file.bytes = static_cast<std::size_t>(status.st_size);
+  return file;
+}
+
+std::size_t half_of_memory() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+Result<SafeTensors> SafeTensors::open(const std::filesystem::path& path) {
+  const auto file = open_file(path);
+  if (!file) return tl::unexpected(file.error());
+  if (file->bytes > half_of_memory())
+    return fail(path.string() + ": has " + std::to_string(file->bytes) + " bytes, which this machine's memory of " +
+                    std::to_string(2 * half_of_memory()) + " bytes does not hold",
+                "Try a smaller batch, or a machine with more memory.");
+  const std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(file->bytes, std::nothrow)),
+                                          [](std::byte* at) { ::operator delete(at); });
+  if (!memory) return system_failure(path, "read", ENOMEM);
+  std::size_t have = 0;
+  while (have < file->bytes) {
+    const ssize_t got = ::read(file->number, memory.get() + have, std::min<std::size_t>(file->bytes - have, 1u << 30));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_failure(path, "read", errno);
+    if (got == 0) return refuse(path.string(), "it was made shorter while it was read");
+    have += static_cast<std::size_t>(got);
+  }
+  auto parsed = parse({memory.get(), file->bytes}, path.string());
+  if (parsed) parsed->memory_ = memory;
+  return parsed;
+}
+
+Result<SafeTensors> SafeTensors::map(const std::filesystem::path& path) {
+  const auto file = open_file(path);
+  if (!file) return tl::unexpected(file.error());
+  const auto bytes = file->bytes;
+  void* mapped = bytes ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number, 0) : nullptr;
+  if (mapped == MAP_FAILED) return system_failure(path, "map", errno);
   std::shared_ptr<const void> mapping;
   if (mapped) mapping.reset(mapped, [bytes](void* at) { ::munmap(at, bytes); });
   auto parsed = parse({static_cast<const std::byte*>(mapped), bytes}, path.string());
-  if (parsed) parsed->mapping_ = std::move(mapping);
+  if (parsed) parsed->memory_ = std::move(mapping);
   return parsed;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads (memory-mapped) and writes safetensors files: 8 bytes of little-endian header length, a JSON header, raw
+// Reads and writes safetensors files: 8 bytes of little-endian header length, a JSON header, raw
 // tensors. Strict: a header that lies about sizes, offsets, types or names is refused, never read past. Little-endian
 // hosts only. Format: https://huggingface.co/docs/safetensors. Self-contained (result.hpp, nlohmann json); sdk/cpp
 // compiles it as well.
@@ -41,11 +41,15 @@ std::vector<double> to_doubles(const TensorView& tensor);
 // Elements first, first+1, ... into `out`: for tensors too large to copy whole. They must lie within the tensor.
 void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out);
 
-// An opened file. Movable and copyable; copies share the mapping, and views live as long as one of them does.
+// An opened file. Movable and copyable; copies share the bytes, and views live as long as one of them does.
 class SafeTensors {
  public:
-  // Maps a regular file. The file must not be truncated while it is open (write_safetensors replaces, never truncates).
+  // Copies a regular file into memory: what becomes of the file afterwards does not matter. Refuses one larger than
+  // half of the machine's memory.
   static Result<SafeTensors> open(const std::filesystem::path& path);
+  // Maps a regular file that nobody else writes: whoever truncates it in place ends this process by SIGBUS
+  // (write_safetensors replaces, never truncates).
+  static Result<SafeTensors> map(const std::filesystem::path& path);
   // Reads `file` in place: the caller keeps the bytes alive. `where` names it in errors.
   static Result<SafeTensors> parse(std::span<const std::byte> file, std::string where);
 
@@ -57,7 +61,7 @@ class SafeTensors {
  private:
   std::string where_;
   std::map<std::string, TensorView, std::less<>> tensors_;
-  std::shared_ptr<const void> mapping_;  // unmapped with the last copy
+  std::shared_ptr<const void> memory_;  // freed or unmapped with the last copy
 };
 
 // Writes the tensors to a temporary file beside `path` and renames it, so that a reader never sees half a file.

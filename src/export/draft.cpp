@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/outside.hpp"
+
 namespace strata::exporting {
 namespace fs = std::filesystem;
 namespace {
@@ -15,9 +17,8 @@ namespace {
 constexpr const char* kSpace = "free some space, or name a folder on another disk with -o";
 
 bool made_by_strata(const fs::path& folder) {
-  std::ifstream in(folder / "case.json");
-  const auto told = nlohmann::json::parse(in, nullptr, false);
-  return told.is_object() && told.value("schema", "") == "strata.export/1";
+  const auto told = outside::read_file(folder / "case.json");
+  return told && outside::text_or(*told, "schema") == "strata.export/1";
 }
 
 Result<void> check_place(const fs::path& wanted, bool replace) {

@@ -154,7 +154,7 @@ std::string stage_cpp(const Subject& subject, const Stage& stage, const std::vec
 Result<std::set<std::string>> buffers_in_constants(const compiler::Program& program, const fs::path& bundle) {
   std::set<std::string> names;
   if (program.graph.buffers.empty()) return names;
-  const auto weights = SafeTensors::open(bundle / "weights" / "timed.safetensors");
+  const auto weights = SafeTensors::map(bundle / "weights" / "timed.safetensors");
   if (!weights) return tl::unexpected(weights.error());
   for (const auto& one : program.graph.buffers)
     if (weights->find(one.name) == nullptr) names.insert(one.name);

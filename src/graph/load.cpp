@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/json_bounds.hpp"
 #include "common/nearest.hpp"
 
 namespace strata::graph {
@@ -238,8 +239,9 @@ const char* const again = "remove the bundle's folder; it is made again";
 }  // namespace
 
 Result<Graph> parse(std::string_view text, const std::string& where) {
+  if (const auto fault = json_fault(text, {.bytes = 1 << 30, .values = 50'000'000}); !fault.empty())
+    return fail(fmt::format("{} is not JSON that can be read: {}", where, fault), again);
   const auto all = json::parse(text, nullptr, false);
-  if (all.is_discarded()) return fail(fmt::format("{} is not JSON", where), again);
   try {
     return read(all);
   } catch (const Damage& damage) {
@@ -287,7 +289,7 @@ Result<void> check_tensors(const Graph& graph, const std::vector<Named>& wanted,
 
 Result<SafeTensors> open_constants(const Graph& graph, const fs::path& bundle) {
   if (graph.constants.empty()) return SafeTensors();
-  auto file = SafeTensors::open(bundle / "graph_constants.safetensors");
+  auto file = SafeTensors::map(bundle / "graph_constants.safetensors");
   if (!file) return tl::unexpected(file.error());
   if (auto fits = check_tensors(graph, graph.constants, *file); !fits) return tl::unexpected(fits.error());
   return file;

@@ -168,7 +168,7 @@ Outcome reads_weights_back(Session& session) {
   const auto hashes = answer->find("sha256");
   if (hashes == answer->end() || !hashes->is_object())
     return {Verdict::fail, "read_weights must answer with the object \"sha256\""};
-  const auto weights = SafeTensors::open(session.subject().bundle / "weights" / "timed.safetensors");
+  const auto weights = SafeTensors::map(session.subject().bundle / "weights" / "timed.safetensors");
   if (!weights) return {Verdict::fail, weights.error().what};
   for (const auto& [name, hash] : hashes->items()) {
     const TensorView* tensor = weights->find(name);

@@ -14,15 +14,18 @@
 #include <sstream>
 
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 
 namespace strata::level {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using outside::Fields;
 
 constexpr int newest_api = 1;
 constexpr int search_depth = 4;
+const char* const see_level_json = "docs/protocol.md, section level.json, shows every field";
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
 const std::vector<std::string> known_keys = {"id",           "title",         "rank",        "language",  "api",
@@ -32,105 +35,27 @@ const std::vector<std::string> known_keys = {"id",           "title",         "r
                                              "variants",     "dynamic",       "to_maintain", "operations"};
 const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights"};
 
-// Reads typed fields and keeps the first complaint, so that read() stays a plain list of fields.
-class Fields {
- public:
-  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {}
-
-  std::string text(const char* key, bool required) {
-    const Json* value = find(key, required);
-    if (value == nullptr) {
-      return {};
-    }
-    if (!value->is_string()) {
-      complain(key, *value, "a string");
-      return {};
-    }
-    return value->get<std::string>();
+// A list of strings; `allowed` empty: any. A required list has at least one entry.
+std::vector<std::string> list(Fields& fields, const char* key, bool required,
+                              const std::vector<std::string>& allowed = {}) {
+  const Json* value = fields.find(key, required ? "a list of one or more strings" : "");
+  if (value == nullptr) {
+    return {};
   }
-
-  int number(const char* key, bool required, int fallback, int low, int high) {
-    const Json* value = find(key, required);
-    if (value == nullptr) {
-      return fallback;
-    }
-    if (!value->is_number_integer() || value->get<double>() < low || value->get<double>() > high) {
-      complain(key, *value, fmt::format("an integer from {} to {}", low, high));
-      return fallback;
-    }
-    return value->get<int>();
+  if (required && value->is_array() && value->empty()) {
+    fields.complain(key, *value, "a list of one or more strings");
   }
-
-  bool flag(const char* key, bool fallback) {
-    const Json* value = find(key, false);
-    if (value == nullptr) {
-      return fallback;
-    }
-    if (!value->is_boolean()) {
-      complain(key, *value, "true or false");
-      return fallback;
-    }
-    return value->get<bool>();
-  }
-
-  // A list of strings; `allowed` empty: any. A required list has at least one entry.
-  std::vector<std::string> list(const char* key, bool required, const std::vector<std::string>& allowed = {}) {
-    const Json* value = find(key, required);
-    if (value == nullptr) {
-      return {};
-    }
-    const bool strings = value->is_array() &&
-                         std::all_of(value->begin(), value->end(), [](const Json& entry) { return entry.is_string(); });
-    if (!strings || (required && value->empty())) {
-      complain(key, *value, required ? "a list of one or more strings" : "a list of strings");
-      return {};
-    }
-    auto entries = value->get<std::vector<std::string>>();
-    for (const std::string& entry : entries) {
-      if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), entry) == allowed.end()) {
-        const auto meant = nearest(entry, allowed);
-        fail_with(fmt::format("{}: \"{}\" holds \"{}\"; allowed are {}", where_, key, entry, fmt::join(allowed, ", ")),
-                  meant ? fmt::format("did you mean \"{}\"?", *meant) : "");
-      }
-    }
-    return entries;
-  }
-
-  void fail_with(std::string what, std::string hint) {
-    if (!error_) {
-      error_ = Error{std::move(what), std::move(hint), Exit::usage};
+  auto entries = fields.texts(key);
+  for (const std::string& entry : entries) {
+    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), entry) == allowed.end()) {
+      const auto meant = nearest(entry, allowed);
+      fields.fail_with(
+          fmt::format("{}: \"{}\" holds \"{}\"; allowed are {}", fields.where(), key, entry, fmt::join(allowed, ", ")),
+          meant ? fmt::format("did you mean \"{}\"?", *meant) : "");
     }
   }
-
-  const std::optional<Error>& error() const { return error_; }
-  const std::string& where() const { return where_; }
-
- private:
-  const Json* find(const char* key, bool required) {
-    const auto found = object_.find(key);
-    if (found != object_.end()) {
-      return &*found;
-    }
-    if (required) {
-      fail_with(fmt::format("{}: the field \"{}\" is missing", where_, key),
-                "docs/protocol.md, section level.json, shows every field");
-    }
-    return nullptr;
-  }
-
-  void complain(const char* key, const Json& got, const std::string& allowed) {
-    std::string shown = got.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (shown.size() > 80) {
-      shown = shown.substr(0, 77) + "...";
-    }
-    fail_with(fmt::format("{}: \"{}\" is {}; allowed is {}", where_, key, shown, allowed),
-              "docs/protocol.md, section level.json, shows every field");
-  }
-
-  const Json& object_;
-  std::string where_;
-  std::optional<Error> error_;
-};
+  return entries;
+}
 
 // Names in braces that expand() would leave alone although they look like placeholders.
 void check_placeholders(Fields& fields, const char* key, const std::vector<std::string>& command) {
@@ -192,12 +117,12 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
                        "a name has up to 40 of a-z, 0-9, _ and -, and is not default");
       continue;
     }
-    Fields own(about, where);
+    Fields own(about, where, see_level_json);
     check_keys(own, about, known_variant_keys, ignored);
     Variant variant{name,
-                    own.text("title", true),
-                    own.list("modes", false, {"infer", "train"}),
-                    own.list("devices", false, {"cpu", "cuda"}),
+                    own.text("title"),
+                    list(own, "modes", false, {"infer", "train"}),
+                    list(own, "devices", false, {"cpu", "cuda"}),
                     {}};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
@@ -211,31 +136,15 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
 }
 
 Result<Json> parse_file(const fs::path& file) {
-  std::error_code error;
-  const auto bytes = fs::file_size(file, error);
-  if (error) {
-    return fail(fmt::format("{}: cannot be read: {}", file.string(), error.message()), "", Exit::usage);
+  auto object = outside::read_file(file, {.bytes = largest_file_bytes});
+  if (!object) {
+    return fail(object.error().what, object.error().hint, Exit::usage);
   }
-  if (bytes > largest_file_bytes) {
-    return fail(fmt::format("{}: {} bytes; a level.json has at most {}", file.string(), bytes, largest_file_bytes), "",
+  if (!object->is_object()) {
+    return fail(fmt::format("{}: holds {} instead of a JSON object", file.string(), object->type_name()), "",
                 Exit::usage);
   }
-  std::ifstream stream(file, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  if (!stream) {
-    return fail(fmt::format("{}: cannot be read", file.string()), "check its permissions", Exit::usage);
-  }
-  try {
-    Json object = Json::parse(text.str());
-    if (!object.is_object()) {
-      return fail(fmt::format("{}: holds {} instead of a JSON object", file.string(), object.type_name()), "",
-                  Exit::usage);
-    }
-    return object;
-  } catch (const Json::parse_error& problem) {
-    return fail(fmt::format("{}: not JSON: {}", file.string(), problem.what()), "", Exit::usage);
-  }
+  return object;
 }
 
 void walk(const fs::path& folder, int depth, std::vector<fs::path>& out) {
@@ -274,36 +183,37 @@ Result<Level> read(const fs::path& folder) {
   if (!object) {
     return tl::unexpected<Error>(object.error());
   }
-  Fields fields(*object, file.string());
+  Fields fields(*object, file.string(), see_level_json);
+  fields.set_exit(Exit::usage);
   Level level;
   level.folder = fs::absolute(folder).lexically_normal();
   if (!level.folder.has_filename()) {
     level.folder = level.folder.parent_path();  // "levels/eager/" and "levels/eager" are one folder
   }
   check_keys(fields, *object, known_keys, level.ignored);
-  level.id = fields.text("id", true);
-  level.title = fields.text("title", true);
-  level.rank = fields.number("rank", true, 0, 0, 1000);
-  level.language = fields.text("language", true);
-  level.api = fields.number("api", true, newest_api, 1, 1000000);
-  level.devices = fields.list("devices", true, {"cpu", "cuda"});
-  level.modes = fields.list("modes", true, {"infer", "train"});
-  level.maths = fields.list("maths", true);
-  level.models = fields.list("models", false);
-  level.start = fields.list("start", true);
-  level.prepare = fields.list("prepare", false);
+  level.id = fields.text("id");
+  level.title = fields.text("title");
+  level.rank = static_cast<int>(fields.integer("rank", 0, 1000));
+  level.language = fields.text("language");
+  level.api = static_cast<int>(fields.integer("api", 1, 1000000));
+  level.devices = list(fields, "devices", true, {"cpu", "cuda"});
+  level.modes = list(fields, "modes", true, {"infer", "train"});
+  level.maths = list(fields, "maths", true);
+  level.models = list(fields, "models", false);
+  level.start = list(fields, "start", true);
+  level.prepare = list(fields, "prepare", false);
   level.environment = fields.flag("environment", true);
-  level.needs = fields.list("needs", false);
+  level.needs = list(fields, "needs", false);
   level.peer = fields.flag("peer", false);
   level.harness = fields.flag("harness", false);
   level.reassociates = fields.flag("reassociates", false);
   level.bakes_weights = fields.flag("bakes_weights", false);
   level.dynamic = fields.flag("dynamic", false);
-  level.to_maintain = fields.list("to_maintain", false);
-  level.operations = fields.list("operations", false);
-  level.from = fields.text("from", false);
-  level.changes = fields.text("changes", false);
-  level.default_text = fields.text("default", false);
+  level.to_maintain = list(fields, "to_maintain", false);
+  level.operations = list(fields, "operations", false);
+  level.from = fields.text("from", "");
+  level.changes = fields.text("changes", "");
+  level.default_text = fields.text("default", "");
   level.variants = read_variants(fields, *object, level.ignored);
   if (!fields.error() && !good_id(level.id)) {
     fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first",

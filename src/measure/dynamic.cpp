@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {
@@ -36,7 +37,10 @@ void fill_failure(Json& out, const Failure& why) {
 
 Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed) {
   DynamicPass pass(dynamic, fixed);
-  const auto sizes = dynamic.info["case"]["dynamic"]["sizes"].get<std::vector<int>>();
+  outside::Fields asked(outside::field(dynamic.info["case"], "dynamic"), (dynamic.folder / "bundle.json").string());
+  const auto listed = asked.integers("sizes", std::nullopt, 1, 1 << 30);
+  if (asked.error()) return tl::unexpected(*asked.error());
+  const std::vector<int> sizes(listed.begin(), listed.end());
   for (const int size : sizes) {
     auto reference = proof::Reference::open(dynamic.folder / "sizes" / std::to_string(size));
     if (!reference) return tl::unexpected(reference.error());
@@ -125,7 +129,7 @@ Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) 
 Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command,
                               store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
   const auto& asked = bundle_->info["case"]["dynamic"];
-  Json out{{"low", asked["low"]},    {"high", asked["high"]}, {"own", bundle_->info["case"]["batch"]},
+  Json out{{"low", asked["low"]},    {"high", asked["high"]}, {"own", outside::field(bundle_->info["case"], "batch")},
            {"state", "measured"},    {"reason", ""},          {"hint", ""},
            {"visits", Json::array()}};
   progress.status(fmt::format("{} with an open batch", player.name()), -1);

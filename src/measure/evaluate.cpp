@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <limits>
 #include <numeric>
+
+#include "common/outside.hpp"
+#include "worker/answers.hpp"
 
 namespace strata::measure {
 namespace fs = std::filesystem;
@@ -23,13 +27,12 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   launch.log_path = (folder / fmt::format("{}.log", what)).string();
   const auto ran = worker::run_to_end(launch, timeout);
   if (!ran) return tl::unexpected(ran.error());
-  const auto last = ran->stdout_text.find_last_not_of('\n');
-  const auto begin = last == std::string::npos ? 0 : ran->stdout_text.rfind('\n', last) + 1;
-  auto answer = Json::parse(ran->stdout_text.substr(begin), nullptr, false);
-  if (answer.is_object() && answer.value("ok", false)) return answer;
-  if (answer.is_object() && answer.contains("what"))
-    return tl::unexpected(Failure{answer.value("code", "") == "usage" ? State::unsupported : State::failed,
-                                  answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
+  auto answer = worker::last_line(*ran);
+  const bool ok = outside::flag_or(answer, "ok", false);
+  if (ok) return answer;
+  if (const auto said = outside::text_or(answer, "what"); !said.empty())
+    return tl::unexpected(Failure{outside::text_or(answer, "code") == "usage" ? State::unsupported : State::failed,
+                                  said, outside::text_or(answer, "hint"), ran->log_tail});
   if (ran->timed_out)
     return tl::unexpected(Failure{State::timeout,
                                   fmt::format("--eval: {}() of {} took longer than {} s",
@@ -102,8 +105,11 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
     return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint,
                 why.state == State::unsupported ? Exit::usage : Exit::failed);
   }
-  made.count = answer->value("count", std::int64_t{0});
-  made.chunks = answer->value("chunks", std::vector<int>{});
+  outside::Fields told(*answer, fmt::format("--eval {}: what inputs() gave", score.path.filename().string()));
+  made.count = told.integer("count", 0, std::numeric_limits<int>::max());
+  for (const auto size : told.integers("chunks", std::nullopt, 1, std::numeric_limits<int>::max()))
+    made.chunks.push_back(static_cast<int>(size));
+  if (told.error()) return tl::unexpected(*told.error());
   std::ofstream(folder / "inputs.json") << answer->dump() << '\n';
   return made;
 }

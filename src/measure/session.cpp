@@ -5,15 +5,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <fstream>
 
 #include "common/file_lock.hpp"
+#include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 
 namespace strata::measure {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
+
+constexpr auto kLongestNs = static_cast<double>(worker::longest_ns);
+constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is counted
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -24,6 +29,17 @@ double ms_since(Clock::time_point start) {
 Failure Session::bad_answer(std::string_view op, std::string_view why) const {
   return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.name(), op, why),
           fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
+}
+
+outside::Fields Session::fields(const Json& answer, std::string_view op) const {
+  return {answer, fmt::format("level {}: its answer to {}", job_.level.name(), op),
+          fmt::format("the level breaks docs/protocol.md: run `strata level check {}`", job_.level.folder.string())};
+}
+
+Failure Session::broken(const outside::Fields& fields) const {
+  Failure failure = worker::broken_answer(fields);
+  failure.log_tail = worker_->log_tail();
+  return failure;
 }
 
 bool Session::offers(std::string_view op) const {
@@ -60,30 +76,37 @@ Try<void> Session::load(const std::string& weights) {
                               {"weights", weights},
                               {"cache", job_.cache.string()}});
   if (!loaded) return tl::unexpected(loaded.error());
-  loaded_ = std::move(*loaded);
   start_up_.load_ms = ms_since(start);
-  const auto phases = loaded_.value("phases", Json::object());
-  start_up_.build_ms = phases.value("build_ns", 0.0) * 1e-6;
-  start_up_.weights_ms = phases.value("weights_ns", 0.0) * 1e-6;
+  auto said = fields(*loaded, "load");
+  outside::Fields phases(said.object_or_empty("phases"), said.where() + ": \"phases\"", said.hint());
+  start_up_.build_ms = std::min(start_up_.load_ms, phases.number("build_ns", 0, kLongestNs, 0) * 1e-6);
+  start_up_.weights_ms = std::min(start_up_.load_ms, phases.number("weights_ns", 0, kLongestNs, 0) * 1e-6);
+  said.object_or_empty("settings");
+  said.flag("deterministic", true);
+  said.integer("parameters", 0, kMost, 0);
+  said.integer("artefact_bytes", 0, kMost, 0);
+  if (said.error() || phases.error()) return tl::unexpected(broken(said.error() ? said : phases));
+  loaded_ = std::move(*loaded);
   const int ring = job_.bundle->info.value("ring", 0);
   if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
   if (job_.bundle->info["case"].value("mode", "infer") != "train") return {};
   auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
   if (!labels) return tl::unexpected(labels.error());
-  if (labels->value("count", -1) != ring)
-    return tl::unexpected(bad_answer(
-        "set_labels", fmt::format("count is {}, the ring has {}", labels->value("count", Json()).dump(), ring)));
+  return counts(*labels, "set_labels", ring);
+}
+
+Try<void> Session::counts(const Json& answer, std::string_view op, int ring) const {
+  auto said = fields(answer, op);
+  said.integer("count", ring, ring);
+  if (said.error()) return tl::unexpected(broken(said));
   return {};
 }
 
 Try<void> Session::inputs(const fs::path& path, int ring) {
   auto inputs = call("inputs", {{"path", path.string()}});
   if (!inputs) return tl::unexpected(inputs.error());
-  if (inputs->value("count", -1) != ring)
-    return tl::unexpected(
-        bad_answer("inputs", fmt::format("count is {}, the ring has {}", inputs->value("count", Json()).dump(), ring)));
-  return {};
+  return counts(*inputs, "inputs", ring);
 }
 
 Try<void> Session::weights(const std::string& weights) {
@@ -113,24 +136,26 @@ Try<Json> Session::read_weights() {
   if (!offers("read_weights")) return Json();
   auto answer = call("read_weights", Json::object());
   if (!answer) return tl::unexpected(answer.error());
-  return answer->value("sha256", Json());
+  auto said = fields(*answer, "read_weights");
+  Json hashes = said.object("sha256");
+  for (const auto& [name, hash] : hashes.items())
+    if (!hash.is_string()) said.complain("sha256", hashes, "an object of strings");
+  if (said.error()) return tl::unexpected(broken(said));
+  return hashes;
 }
 
 Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nanoseconds at_least) {
   auto answer = call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}});
   if (!answer) return tl::unexpected(answer.error());
-  const auto wall = answer->find("wall_ns");
-  const auto found =
-      worker::read_integers(*answer, "wall_ns", wall != answer->end() && wall->is_array() ? wall->size() : 0);
+  const auto found = worker::read_integers(*answer, "wall_ns", std::nullopt);
   if (!found) return tl::unexpected(found.error());
   if (found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
-  const auto count = worker::read_optional_integer(*answer, "iterations");
-  if (!count) return tl::unexpected(count.error());
-  steps_ += count->value_or(static_cast<std::int64_t>(found->size()));
-  const auto first = worker::read_optional_integer(*answer, "first_ns");
-  if (!first) return tl::unexpected(first.error());
+  auto said = fields(*answer, "warm_up");
+  const auto count = said.integer_or_null("iterations"), first = said.integer_or_null("first_ns");
+  if (said.error()) return tl::unexpected(broken(said));
+  steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(found->size()), kMost);
   if (start_up_.first_iteration_ms == 0)
-    start_up_.first_iteration_ms = static_cast<double>(first->value_or(found->front())) * 1e-6;
+    start_up_.first_iteration_ms = static_cast<double>(first.value_or(found->front())) * 1e-6;
   return *found;
 }
 
@@ -142,23 +167,15 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
                                  {"out", out_.string()},
                                  {"region", "end_to_end"}});
   if (!answer) return tl::unexpected(answer.error());
-  const auto wall = worker::read_integers(*answer, "wall_ns", plan.indices.size());
-  const auto latency = worker::read_integers(*answer, "latency_ns", plan.indices.size());
-  const auto cpu = worker::read_optional_integer(*answer, "cpu_ns");
-  const auto runq = worker::read_optional_integer(*answer, "runq_ns");
-  const auto began = worker::read_optional_integer(*answer, "start_ns");
-  if (!wall) return tl::unexpected(wall.error());
-  if (!latency) return tl::unexpected(latency.error());
-  if (!cpu) return tl::unexpected(cpu.error());
-  if (!runq) return tl::unexpected(runq.error());
-  if (!began) return tl::unexpected(began.error());
-  steps_ += plan.head + plan.iterations;
+  auto said = fields(*answer, "measure");
   store::Block block;
-  block.wall_ns = *wall;
-  block.latency_ns = *latency;
-  block.cpu_ns = *cpu;
-  block.runq_ns = *runq;
-  block.start_ns = began->value_or(0);
+  block.wall_ns = said.integers("wall_ns", plan.indices.size(), job_.level.harness ? 0 : 1, worker::longest_ns);
+  block.latency_ns = said.integers("latency_ns", plan.indices.size(), 0, worker::longest_ns);
+  block.cpu_ns = said.integer_or_null("cpu_ns");
+  block.runq_ns = said.integer_or_null("runq_ns");
+  block.start_ns = said.integer_or_null("start_ns").value_or(0);
+  if (said.error()) return tl::unexpected(broken(said));
+  steps_ += plan.head + plan.iterations;
   return block;
 }
 
@@ -170,17 +187,26 @@ Try<SafeTensors> Session::checked_output() const {
 
 Try<Json> Session::memory() {
   if (!offers("memory")) return Json::object();
-  return call("memory", Json::object());
+  auto answer = call("memory", Json::object());
+  if (!answer) return answer;
+  auto said = fields(*answer, "memory");
+  if (said.find("device_peak_bytes")) said.integer_or_null("device_peak_bytes");
+  if (said.error()) return tl::unexpected(broken(said));
+  return answer;
 }
 
 Try<Json> Session::report() {
   if (!offers("report")) return Json();
   auto answer = call("report", Json::object());
   if (!answer) return tl::unexpected(answer.error());
-  const auto facts = answer->find("facts");
-  if (facts == answer->end() || !facts->is_object())
-    return tl::unexpected(bad_answer("report", "facts is missing or no object"));
-  return *facts;
+  auto said = fields(*answer, "report");
+  Json facts = said.object("facts");
+  outside::Fields known(facts, said.where() + ": \"facts\"", said.hint());  // others are kept as they are
+  for (const char* number : {"guards", "guard_us", "graphs", "recompiles", "bailouts"})
+    if (known.find(number)) known.number(number, 0, kLongestNs);
+  known.texts("recompile_reasons", {});
+  if (said.error() || known.error()) return tl::unexpected(broken(said.error() ? said : known));
+  return facts;
 }
 
 fs::path Session::new_file() const {
@@ -210,16 +236,13 @@ Try<TrainState> Session::state() {
   });
   auto done = call("state", {{"out", state.file->string()}});
   if (!done) return tl::unexpected(done.error());
-  const auto step = done->find("step"), lr = done->find("lr");
-  if (step == done->end() || !step->is_number_integer())
-    return tl::unexpected(bad_answer("state", "step is missing or not a whole number"));
-  if (lr == done->end() || !lr->is_number())
-    return tl::unexpected(bad_answer("state", "lr is missing or not a number"));
+  auto said = fields(*done, "state");
+  state.step = said.integer("step", 0, kMost);
+  state.lr = said.number("lr", -HUGE_VAL, HUGE_VAL);
+  if (said.error()) return tl::unexpected(broken(said));
   auto tensors = SafeTensors::open(*state.file);
   if (!tensors) return tl::unexpected(bad_answer("state", tensors.error().what));
   state.tensors = std::move(*tensors);
-  state.step = step->get<std::int64_t>();
-  state.lr = lr->get<double>();
   return state;
 }
 
@@ -234,19 +257,18 @@ Try<Profile> Session::profile(const std::vector<int>& indices) {
   auto answer = call("profile", {{"iterations", indices.size()}, {"indices", indices}});
   if (!answer) return tl::unexpected(answer.error());
   steps_ += static_cast<std::int64_t>(indices.size());
-  const auto phases = answer->find("phases");
-  if (phases == answer->end() || !phases->is_object() || phases->empty())
-    return tl::unexpected(bad_answer("profile", "phases is missing or empty"));
+  auto said = fields(*answer, "profile");
+  const Json& phases = said.object("phases");
+  if (phases.empty()) said.complain("phases", phases, "an object of one list of times for each phase");
+  outside::Fields times(phases, said.where() + ": \"phases\"", said.hint());
+  const Json& joined = said.object_or_empty("joined");
+  outside::Fields held(joined, said.where() + ": \"joined\"", said.hint());
   Profile out;
-  for (const auto& [phase, times] : phases->items()) {
-    const auto read = worker::read_integers(*phases, phase.c_str(), indices.size());
-    if (!read) return tl::unexpected(read.error());
-    out.phases[phase] = *read;
-  }
-  const auto joined = answer->value("joined", Json::object());
-  for (const auto& [phase, held] : joined.items())
-    for (const auto& one : held)
-      if (one.is_string()) out.joined[phase].push_back(one);
+  for (const auto& [phase, list] : phases.items())
+    out.phases[phase] = times.integers(phase.c_str(), indices.size(), 0, worker::longest_ns);
+  for (const auto& [phase, list] : joined.items()) out.joined[phase] = held.texts(phase.c_str());
+  for (const auto* part : {&said, &times, &held})
+    if (part->error()) return tl::unexpected(broken(*part));
   return out;
 }
 
@@ -262,18 +284,15 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   const auto start = Clock::now();
   const auto ran = worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000)));
   if (!ran) return tl::unexpected(ran.error());
-  const auto last = ran->stdout_text.find_last_not_of("\n ");
-  const auto begin = last == std::string::npos ? 0 : ran->stdout_text.rfind('\n', last) + 1;
-  const auto answer = Json::parse(ran->stdout_text.substr(begin), nullptr, false);
-  if (answer.is_object() && answer.value("ok", false) && ran->exit_code == 0) {
+  const auto answer = worker::last_line(*ran);
+  if (outside::flag_or(answer, "ok", false) && ran->exit_code == 0 && !ran->signal) {
     const double ms = ms_since(start);
     std::ofstream(mark) << Json{{"ms", ms}}.dump() << '\n';
     return ms;
   }
-  if (answer.is_object() && answer.contains("what")) {
-    const auto state = state_from(answer.value("code", "failed")).value_or(State::failed);
-    return tl::unexpected(Failure{state, answer.value("what", ""), answer.value("hint", ""), ran->log_tail});
-  }
+  if (const auto what = outside::text_or(answer, "what"); !what.empty() && !outside::flag_or(answer, "ok", false))
+    return tl::unexpected(Failure{worker::failure_state(outside::text_or(answer, "code")), what,
+                                  outside::text_or(answer, "hint"), ran->log_tail});
   const auto how = ran->timed_out ? std::string("took too long")
                    : ran->signal  ? fmt::format("was killed by signal {}", *ran->signal)
                                   : fmt::format("ended with exit code {}", ran->exit_code);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "common/outside.hpp"
 #include "common/safetensors.hpp"
 #include "level/level.hpp"
 #include "plan/bundle.hpp"
@@ -46,7 +47,7 @@ struct BlockPlan {
   std::vector<int> indices;  // the ring index of each iteration
 };
 
-// What `state` wrote. The file goes with the last copy; the tensors stay mapped.
+// What `state` wrote, copied. The file goes with the last copy.
 struct TrainState {
   SafeTensors tensors;
   std::int64_t step = 0;
@@ -120,6 +121,9 @@ class Session {
     return worker_->call(op, std::move(fields), job_.timeout + lasts);
   }
   Failure bad_answer(std::string_view op, std::string_view why) const;
+  outside::Fields fields(const Json& answer, std::string_view op) const;
+  Failure broken(const outside::Fields& fields) const;
+  Try<void> counts(const Json& answer, std::string_view op, int ring) const;  // "count" is that of the ring
 
   const Job& job_;
   std::unique_ptr<worker::Worker> worker_;

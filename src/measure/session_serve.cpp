@@ -2,7 +2,9 @@
 // The request `serve` (docs/protocol.md) as a typed call.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "measure/session.hpp"
 #include "worker/answers.hpp"
@@ -32,35 +34,33 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
                       {"out", prefix}},
                      std::chrono::ceil<std::chrono::milliseconds>(request.at_least) + kUntilBegin);
   if (!answer) return tl::unexpected(answer.error());
-  const auto told = answer->find("clients");
-  if (told == answer->end() || !told->is_array() || told->size() != static_cast<std::size_t>(request.clients))
-    return tl::unexpected(bad_answer("serve", fmt::format("\"clients\" must have {} entries", request.clients)));
+  auto said = fields(*answer, "serve");
+  const Json& told = said.array("clients");
+  if (told.size() != static_cast<std::size_t>(request.clients))
+    said.complain("clients", told, fmt::format("a list of {} entries", request.clients));
   ServeAnswer out;
-  for (std::size_t client = 0; client < told->size(); ++client) {
-    const Json& one = (*told)[client];
-    const auto sampled =
-        one.is_object() && one.contains("latency_ns") && one["latency_ns"].is_array() ? one["latency_ns"].size() : 0;
-    const auto latency = worker::read_integers(one, "latency_ns", sampled),
-               done = worker::read_integers(one, "done_ns", sampled);
-    const auto requests = worker::read_optional_integer(one, "requests"),
-               start = worker::read_optional_integer(one, "start_ns"),
-               wall = worker::read_optional_integer(one, "wall_ns");
-    if (!latency || !done) return tl::unexpected(latency ? done.error() : latency.error());
-    if (!requests || !start || !wall || !*requests || !*start || !*wall || **wall <= 0 ||
-        **requests < static_cast<std::int64_t>(sampled) || sampled == 0)
-      return tl::unexpected(bad_answer(
-          "serve", fmt::format("client {} needs requests, start_ns, wall_ns and at least one latency_ns", client)));
-    out.clients.push_back({**start, **wall, **requests, *latency, *done});
-    const auto checked = one.value("checked", Json::array());
-    for (std::size_t i = 0; i < checked.size(); ++i) {
-      if (!checked[i].is_number_integer())
-        return tl::unexpected(bad_answer("serve", "\"checked\" must list ring indices"));
-      out.checked.emplace_back(checked[i].get<int>(), fmt::format("{}-{}-{}.safetensors", prefix, client, i));
-    }
+  out.cpu_ns = said.integer_or_null("cpu_ns");
+  for (std::size_t client = 0; client < told.size() && !said.error(); ++client) {
+    outside::Fields one(told[client], fmt::format("{}: client {}", said.where(), client), said.hint());
+    const auto sampled = one.array("latency_ns").size();
+    const auto least = static_cast<std::int64_t>(std::max<std::size_t>(1, sampled));
+    const auto latency = one.integers("latency_ns", std::nullopt, 0, worker::longest_ns),
+               done = one.integers("done_ns", sampled, 0, worker::longest_ns);
+    if (sampled == 0) one.complain("latency_ns", Json::array(), "a list of at least one time");
+    const auto requests = one.integer("requests", least, kMostRequests),
+               start = one.integer("start_ns", 0, std::numeric_limits<std::int64_t>::max() / 2),
+               wall = one.integer("wall_ns", 1, worker::longest_ns);
+    out.clients.push_back({start, wall, requests, latency, done});
+    const auto ring = outside::integer_or(job_.bundle->info, "ring", 1);
+    std::vector<std::int64_t> checked;
+    if (one.find("checked")) checked = one.integers("checked", std::nullopt, 0, std::max<std::int64_t>(0, ring - 1));
+    if (checked.size() > static_cast<std::size_t>(request.checks))
+      one.complain("checked", told[client]["checked"], fmt::format("a list of at most {} indices", request.checks));
+    for (std::size_t i = 0; i < checked.size(); ++i)
+      out.checked.emplace_back(static_cast<int>(checked[i]), fmt::format("{}-{}-{}.safetensors", prefix, client, i));
+    if (one.error()) return tl::unexpected(broken(one));
   }
-  const auto cpu = worker::read_optional_integer(*answer, "cpu_ns");
-  if (!cpu) return tl::unexpected(cpu.error());
-  out.cpu_ns = *cpu;
+  if (said.error()) return tl::unexpected(broken(said));
   return out;
 }
 

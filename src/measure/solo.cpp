@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
 #include "measure/train.hpp"
 #include "probe/memory.hpp"
 
@@ -60,9 +61,8 @@ bool keeps_artefacts(const std::filesystem::path& cache) {
 // export made it.
 void note_first_start(const Job& job, const StartUp& start) {
   if (!start.cold) return;
-  std::ifstream in(job.cache / "prepared.json");
-  const auto prepared = Json::parse(in, nullptr, false);
-  const double prepare_ms = prepared.is_object() ? prepared.value("ms", 0.0) : 0.0;
+  const auto prepared = outside::read_file(job.cache / "prepared.json");
+  const double prepare_ms = prepared ? outside::number_or(*prepared, "ms") : 0.0;
   std::ofstream(job.cache / "warm.json")
       << Json{{"first_ever_ms", start.again_ms() + prepare_ms}, {"prepare_ms", prepare_ms}}.dump() << '\n';
 }

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <fstream>
 
+#include "common/bundle_info.hpp"
 #include "common/hash.hpp"
+#include "common/outside.hpp"
+#include "worker/answers.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
@@ -83,21 +86,14 @@ Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) 
 }
 
 Result<nlohmann::json> read_info(const fs::path& folder) {
-  std::ifstream in(folder / "bundle.json");
-  auto info = nlohmann::json::parse(in, nullptr, false);
-  if (!info.is_object() || info.value("bundle", 0) != 1)
-    return fail(fmt::format("the captured network in {} is damaged", folder.string()),
-                "remove that folder and run again");
-  return info;
+  return read_bundle_info(folder, true);
 }
 
 Error capture_error(const worker::Finished& ran, const fs::path& log) {
-  const auto last = ran.stdout_text.find_last_not_of('\n');
-  const auto begin = last == std::string::npos ? 0 : ran.stdout_text.rfind('\n', last) + 1;
-  const auto answer = nlohmann::json::parse(ran.stdout_text.substr(begin), nullptr, false);
-  if (answer.is_object() && answer.contains("what")) {
-    const auto code = answer.value("code", "failed");
-    return {answer.value("what", ""), answer.value("hint", ""),
+  const auto answer = worker::last_line(ran);
+  if (const auto what = outside::text_or(answer, "what"); !what.empty()) {
+    const auto code = outside::text_or(answer, "code");
+    return {what, outside::text_or(answer, "hint"),
             code == "usage"         ? Exit::usage
             : code == "unavailable" ? Exit::environment
                                     : Exit::failed};
@@ -144,8 +140,9 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
                   {"OMP_NUM_THREADS", std::to_string(spec.value("threads", 1))}};
     launch.log_path = log.string();
     const auto ran = worker::run_to_end(launch, std::chrono::minutes(60), [&](std::string_view line) {
-      const auto said = nlohmann::json::parse(line, nullptr, false);
-      if (said.is_object() && said.contains("progress")) progress(said.value("progress", ""));
+      const auto said = outside::parse(line, "progress");
+      if (!said) return;
+      if (const auto what = outside::text_or(*said, "progress"); !what.empty()) progress(what);
     });
     fs::remove(spec_path, ec);
     if (!ran) return fail(ran.error().what, ran.error().hint);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/outside.hpp"
 #include "worker/worker.hpp"
 
 namespace strata::plan {
@@ -32,13 +33,14 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
   if (!ran)
     return fail(fmt::format("the Python interpreter {} cannot be started: {}", python, ran.error().what), remedy,
                 Exit::environment);
-  const auto answer = nlohmann::json::parse(ran->stdout_text, nullptr, false);
-  if (ran->exit_code != 0 || !answer.is_object())
+  const auto answer = outside::parse(ran->stdout_text, python);
+  outside::Fields told(answer ? *answer : nlohmann::json(), python);
+  Environment found{python, told.text("python"), {}, told.texts("missing")};
+  found.torch_version = told.text("torch");
+  if (ran->exit_code != 0 || told.error())
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
         remedy, Exit::environment);
-  Environment found{python, answer.value("python", ""), answer.value("torch", ""), {}};
-  for (const auto& name : answer["missing"]) found.missing.push_back(name);
   return found;
 }
 

@@ -9,7 +9,9 @@
 #include <fstream>
 #include <set>
 
+#include "common/bundle_info.hpp"
 #include "common/hash.hpp"
+#include "common/outside.hpp"
 #include "proof/difference.hpp"
 
 namespace strata::proof {
@@ -75,12 +77,15 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   Reference out;
   out.path_ = bundle;
   const fs::path description = bundle / "bundle.json";
-  std::ifstream file(description);
-  if (!file) return damaged(description, "cannot be read");
+  if (!fs::exists(description)) return damaged(description, "cannot be read");
+  auto info = outside::read_file(description);
+  if (!info) return damaged(description, fmt::format("is not what it should be ({})", info.error().what));
+  if (const json& version = outside::field(*info, "bundle"); version != 1)
+    return damaged(description, fmt::format("has version {}, where 1 is known", outside::shown(version)));
+  if (auto good = check_bundle_info(*info, "bundle.json", false); !good)
+    return damaged(description, fmt::format("is not what it should be ({})", good.error().what));
   try {
-    out.bundle_ = json::parse(file);
-    if (out.bundle_.at("bundle") != 1)
-      return damaged(description, fmt::format("has version {}, where 1 is known", out.bundle_["bundle"].dump()));
+    out.bundle_ = std::move(*info);
     auto outputs = outputs_of(out.bundle_, description);
     if (!outputs) return tl::unexpected(outputs.error());
     out.outputs_ = std::move(*outputs);
@@ -95,7 +100,7 @@ Result<Reference> Reference::open(const fs::path& bundle) {
     if (auto added = out.add_set(set); !added) return tl::unexpected(added.error());
   if (!out.has_set("timed")) return damaged(bundle / "reference" / "timed.safetensors", "is missing");
   if (fs::exists(bundle / "reference" / "faults.safetensors")) {
-    auto faults = SafeTensors::open(bundle / "reference" / "faults.safetensors");
+    auto faults = SafeTensors::map(bundle / "reference" / "faults.safetensors");
     if (!faults) return tl::unexpected(faults.error());
     out.faults_ = std::move(*faults);
   }
@@ -108,9 +113,9 @@ Result<void> Reference::add_set(const std::string& name) {
   const fs::path envelope = path_ / "reference" / fmt::format("{}{}.envelope.safetensors", name, mode);
   if (!fs::exists(file)) return {};
   Set set;
-  auto reference = SafeTensors::open(file);
+  auto reference = SafeTensors::map(file);
   if (!reference) return tl::unexpected(reference.error());
-  auto runs = SafeTensors::open(envelope);
+  auto runs = SafeTensors::map(envelope);
   if (!runs) return tl::unexpected(runs.error());
   set.reference = std::move(*reference);
   set.envelope = std::move(*runs);
@@ -282,7 +287,7 @@ const TensorView* Reference::faulty(std::string_view fault, std::string_view out
 }
 
 Result<std::map<std::string, std::string>> weight_hashes(const fs::path& bundle, std::string_view set) {
-  const auto file = SafeTensors::open(bundle / "weights" / fmt::format("{}.safetensors", set));
+  const auto file = SafeTensors::map(bundle / "weights" / fmt::format("{}.safetensors", set));
   if (!file) return tl::unexpected(file.error());
   std::map<std::string, std::string> out;
   for (const std::string& name : file->names()) {

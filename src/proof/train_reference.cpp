@@ -7,6 +7,10 @@
 #include <cmath>
 #include <fstream>
 #include <numbers>
+#include <sstream>
+
+#include "common/bundle_info.hpp"
+#include "common/outside.hpp"
 
 namespace strata::proof {
 
@@ -21,20 +25,31 @@ tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
               "The captured network is damaged; delete its folder and run again.");
 }
 
+// A JSON file whose size and depth may be parsed.
+Result<std::string> bounded_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return damaged(path, "cannot be read");
+  if (const auto fault = json_fault(text.str()); !fault.empty()) return damaged(path, fault);
+  return text.str();
+}
+
 }  // namespace
 
 Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   TrainReference out;
   out.path_ = bundle;
   const fs::path description = bundle / "bundle.json", about_path = bundle / "reference" / "train.json";
-  std::ifstream bundle_file(description), about_file(about_path);
-  if (!bundle_file) return damaged(description, "cannot be read");
-  if (!about_file) return damaged(about_path, "cannot be read");
+  auto info = read_bundle_info(bundle, false);
+  if (!info) return tl::unexpected(info.error());
+  const auto about_text = bounded_text(about_path);
+  if (!about_text) return tl::unexpected(about_text.error());
   ordered_json about;  // keeps the module's order of parameters
   try {
-    out.bundle_ = json::parse(bundle_file);
+    out.bundle_ = std::move(*info);
     if (!out.bundle_.at("case").at("optimiser").is_object()) return damaged(description, "names no optimiser");
-    about = ordered_json::parse(about_file);
+    about = ordered_json::parse(*about_text);
     for (const char* set : {"timed", "probe1", "probe2"})
       if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
     for (const auto& [name, fault] : about.at("faults").items())
@@ -48,7 +63,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   } catch (const json::exception& error) {
     return damaged(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
-  auto labels = SafeTensors::open(bundle / "labels.safetensors");
+  auto labels = SafeTensors::map(bundle / "labels.safetensors");
   if (!labels) return tl::unexpected(labels.error());
   out.labels_ = std::move(*labels);
   if (out.maths() != "fp32")
@@ -58,10 +73,10 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
 
 Result<void> TrainReference::add_mode() {
   const fs::path path = path_ / "reference" / ("train." + maths() + ".json");
-  std::ifstream file(path);
-  if (!file) return damaged(path, "cannot be read");
+  const auto text = bounded_text(path);
+  if (!text) return tl::unexpected(text.error());
   try {
-    const auto about = json::parse(file);
+    const auto about = json::parse(*text);
     for (auto& [name, set] : sets_) {
       const auto& envelope = about.at(name).at("envelope");
       for (auto& [what, error] : set.envelope) {
@@ -80,9 +95,9 @@ Result<void> TrainReference::add_mode() {
 
 Result<void> TrainReference::add_set(const std::string& name, const ordered_json& about) {
   const fs::path file = path_ / "reference" / (name + ".train.safetensors");
-  auto reference = SafeTensors::open(file);
+  auto reference = SafeTensors::map(file);
   if (!reference) return tl::unexpected(reference.error());
-  auto weights = SafeTensors::open(path_ / "weights" / (name + ".safetensors"));
+  auto weights = SafeTensors::map(path_ / "weights" / (name + ".safetensors"));
   if (!weights) return tl::unexpected(weights.error());
   Set set{std::move(*reference), std::move(*weights), {}, {}, about.at("grad_floor").get<double>()};
   const auto& envelope = about.at("envelope");

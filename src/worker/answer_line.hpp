@@ -14,7 +14,11 @@ struct AnswerLine {
   std::optional<Failure> failure;
 };
 
-// Error: how the line breaks the protocol. Refuses values nested deeper than 64, since writing them out again recurses.
+// The row's state for the code of a failure (docs/protocol.md): only what a level may say of itself, anything else is
+// `failed`.
+State failure_state(std::string_view code);
+
+// Error: how the line breaks the protocol. Refuses values nested deeper than 64, and more than five million of them.
 tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, std::int64_t id, std::string_view op);
 
 }  // namespace strata::worker

@@ -2,11 +2,13 @@
 // Answers of a worker as types: what a level says is checked before anybody relies on it.
 #pragma once
 
+#include "common/outside.hpp"
 #include "worker/worker.hpp"
 
 namespace strata::worker {
 
 constexpr int protocol_api = 1;
+constexpr std::int64_t longest_ns = 4'000'000'000'000'000'000;  // 127 years
 
 struct Hello {
   int api = 0;
@@ -19,11 +21,19 @@ struct Hello {
 // An answer to hello. `failed` for missing or mistyped fields, another api, or a debug build unless allowed.
 tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug);
 
-// `count` integers, each at least `least`, from the array `key`; `failed` otherwise.
-tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key, std::size_t count,
+// The first complaint of `fields`, which has one, as a level's failure.
+Failure broken_answer(const outside::Fields& fields);
+
+// `count` integers (nullopt: any number of them), each from `least` to longest_ns, from the array `key`; `failed`
+// otherwise.
+tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key,
+                                                               std::optional<std::size_t> count,
                                                                std::int64_t least = 0);
 
 // An integer or null; `failed` for anything else, a missing field too.
 tl::expected<std::optional<std::int64_t>, Failure> read_optional_integer(const Json& answer, const char* key);
+
+// The last line of what a command wrote, which is its answer; null if it is no JSON object.
+Json last_line(const Finished& finished);
 
 }  // namespace strata::worker

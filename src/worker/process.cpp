@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include <fstream>
 
 #include "common/interrupt.hpp"
+#include "worker/log_file.hpp"
+#include "worker/marked.hpp"
 #include "worker/warden.hpp"
 
 namespace strata::worker {
@@ -24,6 +27,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto longest_tick = 500ms;
+constexpr auto least_grace = 5000ms;
+constexpr std::size_t most_at_once = std::size_t{1} << 20;  // read before somebody looks at the clock again
 
 // A write to a pipe whose reader died raises SIGPIPE, which must end neither strata nor whoever linked it.
 ssize_t write_quietly(int descriptor, const char* bytes, std::size_t count) {
@@ -47,7 +52,11 @@ ssize_t write_quietly(int descriptor, const char* bytes, std::size_t count) {
 
 }  // namespace
 
-Patience::Patience(std::chrono::milliseconds limit) : last_(Clock::now()), left_(limit) {}
+Patience::Patience(std::chrono::milliseconds limit)
+    : Patience(limit, std::max<std::chrono::milliseconds>(limit, least_grace)) {}
+
+Patience::Patience(std::chrono::milliseconds limit, std::chrono::milliseconds grace)
+    : last_(Clock::now()), left_(limit), grace_(grace) {}
 
 std::chrono::milliseconds Patience::tick() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(left_);
@@ -56,15 +65,17 @@ std::chrono::milliseconds Patience::tick() const {
 
 void Patience::charge(bool stood_still) {
   const auto now = Clock::now();
-  if (!stood_still) {
-    // Far more than a tick between two looks: this process itself was stopped, and the child must not pay for it.
-    left_ -= std::min<std::chrono::nanoseconds>(now - last_, 2 * longest_tick);
-  }
+  // Far more than a tick between two looks: this process itself was stopped, and the child must not pay for it.
+  (stood_still ? grace_ : left_) -= std::min<std::chrono::nanoseconds>(now - last_, 2 * longest_tick);
   last_ = now;
 }
 
 bool Patience::over() const {
-  return left_ <= 0ns;
+  return left_ <= 0ns || stood_still();
+}
+
+bool Patience::stood_still() const {
+  return grace_ <= 0ns;
 }
 
 Process::~Process() {
@@ -75,6 +86,9 @@ Process::~Process() {
   }
   if (pidfd_ >= 0) {
     ::close(pidfd_);
+  }
+  if (log_ >= 0) {
+    ::close(log_);
   }
 }
 
@@ -128,23 +142,29 @@ void Process::kill_and_reap() {
   }
   check_exit();
   ::kill(-pid_, SIGKILL);  // helpers that outlived the child, too
+  kill_marked(mark_.c_str());  // and those that left its process group
   siginfo_t info = {};
   while (!exited_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   check_exit();
   warden::release(pid_);
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  rusage used = {};
+  while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  peak_bytes_ = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
   reaped_ = true;
+  shorten_log(log_);
 }
 
+// At most `most_at_once`: a child that writes without end must not keep this process from its clock.
 void Process::read_available() {
   std::array<char, 65536> chunk;
-  while (output_ >= 0 && buffer_.size() <= longest_line_bytes) {
+  for (std::size_t now = 0; output_ >= 0 && now < most_at_once && pending().size() <= longest_line_bytes;) {
     const ssize_t got = ::read(output_, chunk.data(), chunk.size());
     if (got > 0) {
       buffer_.append(chunk.data(), static_cast<std::size_t>(got));
+      now += static_cast<std::size_t>(got);
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       ::close(output_);
       output_ = -1;
@@ -156,18 +176,19 @@ void Process::read_available() {
 
 bool Process::poll_output() {
   read_available();
-  return !buffer_.empty();
+  return !pending().empty();
 }
 
 std::optional<std::string> Process::take_line() {
-  const std::size_t end = buffer_.find('\n', searched_);
+  const std::size_t end = buffer_.find('\n', std::max(searched_, taken_));
   if (end == std::string::npos) {
+    buffer_.erase(0, taken_);  // once for all lines that were taken
+    taken_ = 0;
     searched_ = buffer_.size();
     return std::nullopt;
   }
-  std::string line = buffer_.substr(0, end);
-  buffer_.erase(0, end + 1);
-  searched_ = 0;
+  std::string line = buffer_.substr(taken_, end - taken_);
+  taken_ = searched_ = end + 1;
   return line;
 }
 
@@ -188,8 +209,10 @@ Wait Process::wait_any(int descriptor, short events, Patience& patience) {
       std::array<char, 16> stale;  // somebody took the flag back
       [[maybe_unused]] const auto drained = ::read(interrupt_descriptor(), stale.data(), stale.size());
     }
+    shorten_log(log_);
     if (waits[0].revents != 0) {
-      return Wait::ready;
+      patience.charge(false);  // an answer that comes byte by byte has no more time than another
+      return patience.over() ? Wait::timed_out : Wait::ready;
     }
     if ((pidfd_ < 0 || waits[1].revents != 0) && check_exit()) {
       return Wait::ended;
@@ -255,27 +278,6 @@ std::string printable(std::string_view text, std::size_t longest) {
   const std::string quoted = Json(out).dump(-1, ' ', false, Json::error_handler_t::replace);
   out = Json::parse(quoted).get<std::string>();
   return text.size() > longest ? out + "..." : out;
-}
-
-std::string tail_of_file(const std::string& path, std::size_t lines) {
-  constexpr std::streamoff longest = 64 * 1024;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (path.empty() || !file) {
-    return {};
-  }
-  const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(0, size - longest));
-  std::string text(static_cast<std::size_t>(std::min(size, longest)), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
-    text.pop_back();
-  }
-  std::size_t begin = text.size();
-  for (std::size_t i = 0; i < lines && begin != std::string::npos && begin > 0; ++i) {
-    begin = text.rfind('\n', begin - 1);
-  }
-  return printable(begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1), text.size());
 }
 
 }  // namespace strata::worker

@@ -14,17 +14,20 @@
 
 namespace strata::worker {
 
-// A time-out that runs only while neither the child nor this process stands still (SIGSTOP, a debugger, Ctrl-Z).
+// A time-out. It does not run while this process stands still (Ctrl-Z), and while the child does (a debugger, SIGSTOP
+// from somebody else) only `grace` is waited in all.
 class Patience {
  public:
-  explicit Patience(std::chrono::milliseconds limit);
+  explicit Patience(std::chrono::milliseconds limit);  // grace: the limit, but at least 5 s
+  Patience(std::chrono::milliseconds limit, std::chrono::milliseconds grace);
   std::chrono::milliseconds tick() const;  // how long to sleep at most before asking again
   void charge(bool stood_still);           // counts the time since the last call
   bool over() const;
+  bool stood_still() const;  // the grace is used up
 
  private:
   std::chrono::steady_clock::time_point last_;
-  std::chrono::nanoseconds left_;
+  std::chrono::nanoseconds left_, grace_;
 };
 
 enum class Wait { ready, ended, interrupted, timed_out };
@@ -43,7 +46,7 @@ class Process {
   bool poll_output();                    // takes what is there now; true if anything is buffered
 
   std::optional<std::string> take_line();  // without its newline; nullopt: no whole line yet
-  std::string& buffer() { return buffer_; }
+  std::string_view pending() const { return std::string_view(buffer_).substr(taken_); }  // what was read and not taken
   bool output_closed() const { return output_ < 0; }
   void close_input();
 
@@ -52,6 +55,8 @@ class Process {
   void kill_and_reap();
   const std::optional<Exited>& exited() const { return exited_; }
   pid_t pid() const { return pid_; }
+  std::uint64_t peak_bytes() const { return peak_bytes_; }  // resident at most, of the child alone; 0 before its end
+  std::optional<std::uint64_t> data_limit() const { return data_limit_; }
   std::string log_tail(std::size_t lines) const;
   bool paused = false;
 
@@ -63,9 +68,13 @@ class Process {
 
   pid_t pid_ = -1;
   int input_ = -1, output_ = -1, pidfd_ = -1;
-  std::string log_path_;
+  std::string log_path_, mark_;
+  int log_ = -1;
   std::string buffer_;
+  std::size_t taken_ = 0;     // bytes of buffer_ that take_line() gave
   std::size_t searched_ = 0;  // bytes of buffer_ known to hold no newline
+  std::uint64_t peak_bytes_ = 0;
+  std::optional<std::uint64_t> data_limit_;
   std::optional<Exited> exited_;
   bool reaped_ = false;
 };

@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(GraphLoad, GraphDamage, testing::ValuesIn(damages),
 TEST(GraphLoad, refuses_what_is_no_json_and_says_what_to_do) {
   const auto graph = parse("{\"graph\":1,", "some/graph.json");
   ASSERT_FALSE(graph);
-  EXPECT_EQ(graph.error().what, "some/graph.json is not JSON");
+  EXPECT_THAT(graph.error().what, testing::StartsWith("some/graph.json is not JSON"));
   EXPECT_THAT(graph.error().hint, HasSubstr("made again"));
   EXPECT_FALSE(parse("[]", "x"));
   EXPECT_FALSE(parse("", "x"));

@@ -54,7 +54,7 @@ bool fits(const Bundle& bundle, const Declared& input, const std::vector<std::in
 }
 
 SafeTensors open(const std::filesystem::path& path) {
-  auto file = SafeTensors::open(path);
+  auto file = SafeTensors::map(path);
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
   return *std::move(file);
 }

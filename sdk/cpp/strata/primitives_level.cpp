@@ -81,7 +81,7 @@ void PrimitivesLevel::load_state(const SafeTensors& state) {
 }
 
 std::vector<std::unique_ptr<Client>> PrimitivesLevel::clients(int count, int threads) {
-  const auto weights = SafeTensors::open(folder_ / "weights" / (set_ + ".safetensors"));
+  const auto weights = SafeTensors::map(folder_ / "weights" / (set_ + ".safetensors"));
   if (!weights) throw failure_of(weights.error());
   use_threads(threads);  // a call is made for the number of threads that it will have
   std::vector<std::unique_ptr<Client>> all;

@@ -78,7 +78,7 @@ json Worker::state(const json& request) {
 json Worker::load_state(const json& request) {
   Stepper& training = stepper();
   const auto step = count_field(request, "step", 0);
-  auto file = SafeTensors::open(field<std::string>(request, "path"));
+  auto file = SafeTensors::map(field<std::string>(request, "path"));
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
   level().load_state(*file);
   training.go_to(step);
