@@ -210,7 +210,7 @@ int show_result(const Arguments& a, const store::Store& store, const measure::Se
       a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
   const auto written = page ? report::write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
   if (!written) return complain(written.error());
-  fmt::print(stderr, "report: {}\n", path.string());
+  tell(fmt::format("report: {}\n", path.string()));
   return 0;
 }
 
@@ -312,8 +312,8 @@ int compare(Arguments& a) {
   // What was measured before an error is shown all the same.
   const auto cases = store->run_cases(run.run_id);
   const int shown = cases && !cases->empty() ? show_result(a, *store, ready->setting) : 0;
-  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept as run {}\n", run.run_id);
-  if (interrupted()) return 130;
+  if (interrupted()) tell(fmt::format("interrupted: what was measured is kept as run {}\n", run.run_id));
+  if (interrupted()) return interrupt_exit_code();
   if (!outcome) return complain(outcome.error());
   if (shown != 0) return shown;
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);

@@ -11,6 +11,7 @@
 
 #include "cli/calibrate.hpp"
 #include "cli/say.hpp"
+#include "common/places.hpp"
 #include "level/level.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
@@ -33,7 +34,7 @@ struct Modules {
   std::vector<std::string> missing;
 
   bool has(const std::string& module) const {
-    if (!site.empty()) return fs::exists(site / module) || fs::exists(site / (module + ".py"));
+    if (!site.empty()) return there_is(site / module) || there_is(site / (module + ".py"));
     return std::find(missing.begin(), missing.end(), module) == missing.end();
   }
 };
@@ -85,7 +86,7 @@ Check level_check(const level::Level& level, const Modules& environment, const M
   }
   const auto program =
       level.start.empty() ? std::string() : level::expand({level.start.front()}, level, plan::places_of(place)).front();
-  if (!level.start.empty() && level.start.front().starts_with("{build}") && !fs::exists(program)) {
+  if (!level.start.empty() && level.start.front().starts_with("{build}") && !there_is(program)) {
     if (const auto why = level::left_out(program)) return unavailable(why->what, why->hint);
     std::string reason;
     std::ifstream file(place.level_build / "FAILED");
@@ -122,11 +123,11 @@ void print_text(const Checks& checks) {
   for (const auto& check : checks) width = std::max(width, check.name.size());
   std::string group;
   for (const auto& check : checks) {
-    if (check.group != group) fmt::print("{}{}\n", group.empty() ? "" : "\n", group = check.group);
+    if (check.group != group) answer(fmt::format("{}{}\n", group.empty() ? "" : "\n", group = check.group));
     const auto detail =
         check.found.empty() || check.reason.empty() ? check.found + check.reason : check.found + ": " + check.reason;
-    fmt::print("  {:{}}  {:7}  {}\n", check.name, width, probe::to_string(check.standing), detail);
-    if (!check.remedy.empty()) fmt::print("  {:{}}           -> {}\n", "", width, check.remedy);
+    answer(fmt::format("  {:{}}  {:7}  {}\n", check.name, width, probe::to_string(check.standing), detail));
+    if (!check.remedy.empty()) answer(fmt::format("  {:{}}           -> {}\n", "", width, check.remedy));
   }
 }
 
@@ -141,7 +142,7 @@ void print_json(const Checks& checks) {
                              {"reason", check.reason},
                              {"remedy", check.remedy}});
   }
-  fmt::print("{}\n", out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  answer(fmt::format("{}\n", out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 
 int doctor(const std::string& format_name) {
@@ -159,7 +160,7 @@ int doctor(const std::string& format_name) {
     std::vector<report::Cells> rows;
     for (const auto& c : checks)
       rows.push_back({c.group, c.name, std::string(probe::to_string(c.standing)), c.found, c.reason, c.remedy});
-    fmt::print("{}", report::table({"group", "name", "standing", "found", "reason", "remedy"}, rows, *format));
+    answer(fmt::format("{}", report::table({"group", "name", "standing", "found", "reason", "remedy"}, rows, *format)));
   }
   return 0;
 }

@@ -119,15 +119,15 @@ Json versions_of(const std::vector<std::string>& packages, const std::string& py
 void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence,
               const std::string& proving) {
   if (!evidence.certificate.is_object())
-    fmt::print(stderr, "warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not,
-               proving);
+    tell(
+        fmt::format("warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not, proving));
   else if (!evidence.note.empty())
-    fmt::print(stderr, "warning: {}\n  prove it: {}\n", evidence.note, proving);
-  fmt::print("{}\n", draft.place().string());
+    tell(fmt::format("warning: {}\n  prove it: {}\n", evidence.note, proving));
+  answer(fmt::format("{}\n", draft.place().string()));
   if (evidence.certificate.is_object())
-    fmt::print("  equal work proven by run {}\n", evidence.certificate.value("run", ""));
-  fmt::print("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build,
-             recipe.test);
+    answer(fmt::format("  equal work proven by run {}\n", evidence.certificate.value("run", "")));
+  answer(fmt::format("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build,
+                     recipe.test));
 }
 
 int export_level(const Arguments& a) {
@@ -163,7 +163,7 @@ int export_level(const Arguments& a) {
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
     complain({"interrupted: nothing was written", "", Exit::failed});
-    return 130;
+    return interrupt_exit_code();
   }
   if (auto there = draft->publish(); !there) return complain(there.error());
   say_done(*draft, *recipe, evidence, proving);

@@ -206,16 +206,16 @@ int generate_program(const Arguments& a) {
   ProgressLine line;
   const auto source = capture(a, *spec, place, line);
   line.clear();
-  if (interrupted()) return 130;
+  if (interrupted()) return interrupt_exit_code();
   if (!source) return complain(source.error());
   const auto made = write_program(a, *source, place, *folder);
   if (!made) return complain(made.error());
   const auto quoted = plan::quoted(folder->string());
   const auto python = a.target == "libtorch" ? " -DSTRATA_PYTHON=" + plan::quoted(place.python) : std::string();
-  fmt::print("{}\n  {}\n", folder->string(), *made);
-  fmt::print(
+  answer(fmt::format("{}\n  {}\n", folder->string(), *made));
+  answer(fmt::format(
       "  build it: cmake -S {0} -B {0}/build{1} && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
-      quoted, python);
+      quoted, python));
   return 0;
 }
 

@@ -64,11 +64,11 @@ Result<void> check_dump(const Arguments& a) {
 int show_program(const Arguments& a, const Result<compiler::Program>& program, const std::string& title) {
   if (!program) return complain(program.error());
   if (a.format == "json")
-    fmt::print("{}\n", report::program_json(*program, title, a.dump_after)
-                           .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    answer(fmt::format("{}\n", report::program_json(*program, title, a.dump_after)
+                                   .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
   else
-    fmt::print("{}",
-               report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width)));
+    answer(fmt::format(
+        "{}", report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width))));
   return 0;
 }
 
@@ -119,7 +119,7 @@ int show_graph(const Arguments& a) {
   const auto spec = spec_of(a);
   if (!spec) return complain(spec.error());
   const auto bundle = capture(a, *spec);
-  if (interrupted()) return 130;
+  if (interrupted()) return interrupt_exit_code();
   if (!bundle) return complain(bundle.error());
   const auto shown = wanted_graph(a, bundle->folder);
   if (!shown) return complain(shown.error());
@@ -137,13 +137,14 @@ int show_graph(const Arguments& a) {
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   if (a.format == "json")
-    fmt::print(
+    answer(fmt::format(
         "{}\n",
-        report::graph_json(graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        report::graph_json(graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
   else if (a.format == "dot")
-    fmt::print("{}", report::graph_dot(graph, *checked, title));
+    answer(fmt::format("{}", report::graph_dot(graph, *checked, title)));
   else
-    fmt::print("{}", report::graph_text(graph, *checked, title, static_cast<std::size_t>(terminal_style().width)));
+    answer(fmt::format("{}",
+                       report::graph_text(graph, *checked, title, static_cast<std::size_t>(terminal_style().width))));
   return 0;
 }
 

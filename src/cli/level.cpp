@@ -129,7 +129,7 @@ void print_check(const level::Check& check) {
   const char* mark = check.verdict == level::Verdict::pass   ? "pass"
                      : check.verdict == level::Verdict::fail ? "FAIL"
                                                              : "skip";
-  fmt::print("{}  {}{}{}\n", mark, check.name, check.why.empty() ? "" : ": ", check.why);
+  answer(fmt::format("{}  {}{}{}\n", mark, check.name, check.why.empty() ? "" : ": ", check.why));
   std::fflush(stdout);
 }
 
@@ -142,12 +142,12 @@ int run_check(const CheckOptions& options) {
     return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
   const auto subject = make_subject(options, installation(), scratch.path());
   if (!subject) return complain(subject.error());
-  fmt::print("checking {}\n", fmt::join(subject->launch.argv, " "));
+  answer(fmt::format("checking {}\n", fmt::join(subject->launch.argv, " ")));
   const auto checks = level::check_conformance(*subject, print_check);
   std::map<level::Verdict, int> counts;
   for (const auto& check : checks) ++counts[check.verdict];
-  fmt::print("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail],
-             counts[level::Verdict::skip]);
+  answer(fmt::format("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail],
+                     counts[level::Verdict::skip]));
   if (interrupted().load()) return complain({"interrupted: the checks above are not all", "", Exit::failed});
   return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
 }
@@ -158,17 +158,18 @@ int run_new(level::Skeleton wanted) {
   if (wanted.parent.empty()) wanted.parent = place.root / "levels";
   const auto written = level::write_skeleton(wanted);
   if (!written) return complain(written.error());
-  for (const auto& file : *written) fmt::print("wrote {}\n", file.string());
+  for (const auto& file : *written) answer(fmt::format("wrote {}\n", file.string()));
   const fs::path folder = written->front().parent_path();
   const bool found = folder.parent_path() == place.root / "levels";
   if (wanted.language == "c++" && !found)
-    fmt::print("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
-               folder.string(), place.root.string());
+    answer(fmt::format("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
+                       folder.string(), place.root.string()));
   if (wanted.language == "c++" && found)
-    fmt::print("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(),
-               place.root.string());
-  fmt::print("check it: ./strata level check {}\n", folder.string());
-  if (!found) fmt::print("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n", folder.parent_path().string());
+    answer(fmt::format("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(),
+                       place.root.string()));
+  answer(fmt::format("check it: ./strata level check {}\n", folder.string()));
+  if (!found)
+    answer(fmt::format("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n", folder.parent_path().string()));
   return 0;
 }
 

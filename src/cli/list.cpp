@@ -11,6 +11,7 @@
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/outside.hpp"
+#include "common/places.hpp"
 #include "level/level.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
@@ -32,7 +33,7 @@ using Rows = std::vector<report::Cells>;
 int print(const report::Cells& header, const Rows& rows, const std::string& format_name) {
   const auto format = format_option(format_name);
   if (!format) return complain(format.error());
-  fmt::print("{}", report::table(header, rows, *format));
+  answer(fmt::format("{}", report::table(header, rows, *format)));
   return 0;
 }
 
@@ -43,7 +44,7 @@ int levels(const Arguments& a) {
   for (const auto& level : found.levels) {
     const auto program =
         level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
-    const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || fs::exists(program);
+    const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || there_is(program);
     const auto state = built                      ? "ready"
                        : level::left_out(program) ? "left out: strata doctor says why"
                                                   : "built on first use";
@@ -60,7 +61,7 @@ int levels(const Arguments& a) {
                       "variant", state, variant.title});
     }
   }
-  for (const auto& problem : found.problems) fmt::print(stderr, "warning: {}\n", problem.error.what);
+  for (const auto& problem : found.problems) tell(fmt::format("warning: {}\n", problem.error.what));
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
 }
 
@@ -71,7 +72,7 @@ Rows known_models(const Installation& place) {
   std::error_code ec;
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(place.root / "models", ec))
-    if (fs::exists(entry.path() / "model.json")) folders.push_back(entry.path());
+    if (there_is(entry.path() / "model.json")) folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   std::vector<std::string> shipped;
   for (const auto& folder : folders) {
@@ -90,7 +91,7 @@ Rows known_models(const Installation& place) {
     for (std::string name; std::getline(names, name);)
       if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) rows.push_back({name, "torchvision", ""});
   } else {
-    fmt::print(stderr, "note: torchvision's models are listed once the environment is set up (./strata compare)\n");
+    tell(fmt::format("note: torchvision's models are listed once the environment is set up (./strata compare)\n"));
   }
   return rows;
 }
@@ -126,11 +127,11 @@ int models_of_level(const Arguments& a, const Installation& place) {
     rows.push_back(std::move(row));
   }
   const int code = print({"model", "kind", "infer", "train", "why not"}, rows, a.format);
-  fmt::print(stderr, "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(),
-             runs["train"],
-             level.operations.empty() ? ""
-                                      : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
-                                                    recorded->torch, recorded->torchvision));
+  tell(fmt::format(
+      "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(), runs["train"],
+      level.operations.empty() ? ""
+                               : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
+                                             recorded->torch, recorded->torchvision)));
   return code;
 }
 

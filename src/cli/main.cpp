@@ -2,6 +2,10 @@
 // The program: verbs and what is common to wrong usage.
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
+#include <sstream>
+
 #include "cli/doctor.hpp"
 #include "cli/level.hpp"
 #include "cli/say.hpp"
@@ -44,9 +48,18 @@ int wrong_usage(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return strata::cli::complain({what, fmt::format("./strata{} --help", verb), strata::Exit::usage});
 }
 
+int print_help(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text, errors;
+  const int code = app.exit(error, text, errors);
+  strata::cli::answer(text.str());
+  strata::cli::tell(errors.str());
+  return strata::cli::finish(code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  strata::cli::open_standard_streams();
   strata::install_interrupt_handler();
   CLI::App app{
       "strata: where, between Python and the hardware, do time and memory go, and what is gained by moving down a "
@@ -69,8 +82,13 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
-      return app.exit(error);  // --help, --version
+      return print_help(app, error);  // --help, --version
     return wrong_usage(app, error, argc, argv);
+  } catch (const std::bad_alloc&) {
+    exit_code = strata::cli::complain({"this machine has no memory left", "close other programs, or a smaller batch"});
+  } catch (const std::exception& error) {  // what no check foresaw must cost neither the exit code nor a sentence
+    exit_code = strata::cli::complain(
+        {fmt::format("unforeseen: {}", error.what()), "what was measured is stored: ./strata show last"});
   }
-  return exit_code;
+  return strata::cli::finish(exit_code);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/say.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,10 +18,51 @@
 namespace strata::cli {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+namespace {
+
+int answer_error = 0;  // errno of the first write to standard output that failed
+
+// 0, or errno.
+int write_whole(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void tell(std::string_view text) {
+  (void)write_whole(STDERR_FILENO, text);
+}
+
+void answer(std::string_view text) {
+  if (answer_error == 0) answer_error = write_whole(STDOUT_FILENO, text);
+}
+
+int finish(int exit_code) {
+  if (answer_error == 0) return exit_code;
+  // Whoever reads no further (head, less) is content with what it has: said by the code alone, as other programs do.
+  if (answer_error == EPIPE) return exit_code == 0 ? 128 + SIGPIPE : exit_code;
+  const int code = complain({fmt::format("cannot write to standard output: {}", std::strerror(answer_error)),
+                             "check where it goes; what was measured is stored: ./strata show last"});
+  return exit_code == 0 ? code : exit_code;
+}
+
+void open_standard_streams() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    // Without this the store would become standard output. What nobody can read is not taken for written: standard
+    // output that was closed is opened for reading only.
+    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      (void)::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int complain(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.what);
-  if (!error.hint.empty()) fmt::print(stderr, "  try: {}\n", error.hint);
+  tell(fmt::format("error: {}\n", error.what));
+  if (!error.hint.empty()) tell(fmt::format("  try: {}\n", error.hint));
   return static_cast<int>(error.exit);
 }
 
@@ -43,13 +87,13 @@ measure::Progress ProgressLine::callbacks() {
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && shown_) fmt::print(stderr, "\r\x1b[K");
+  if (terminal_ && shown_) tell(fmt::format("\r\x1b[K"));
   shown_ = false;
 }
 
 void ProgressLine::note(const std::string& line) {
   clear();
-  fmt::print(stderr, "{}\n", line);
+  tell(fmt::format("{}\n", line));
 }
 
 void ProgressLine::status(const std::string& doing, double seconds_left) {
@@ -64,11 +108,10 @@ void ProgressLine::status(const std::string& doing, double seconds_left) {
   const auto left =
       seconds_left >= 0 ? fmt::format(", about {:.0f} s of measuring left", std::ceil(seconds_left)) : std::string();
   if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K[{:.0f} s] {}{}", elapsed, doing, left);
-    std::fflush(stderr);
+    tell(fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, doing, left));
     shown_ = true;
   } else {
-    fmt::print(stderr, "[{:.0f} s] {}{}\n", elapsed, doing, left);
+    tell(fmt::format("[{:.0f} s] {}{}\n", elapsed, doing, left));
   }
 }
 
@@ -95,10 +138,8 @@ Result<report::Format> format_option(const std::string& name) {
 int print_result(const nlohmann::json& result, const std::string& format) {
   const auto text = report::render({result}, format, {}, terminal_style());
   if (!text) return complain(text.error());
-  fmt::print("{}", *text);
-  return std::fflush(stdout) == 0 ? 0
-                                  : complain({fmt::format("cannot write the result: {}", std::strerror(errno)),
-                                              "check where standard output goes"});
+  answer(*text);
+  return 0;
 }
 
 }  // namespace strata::cli

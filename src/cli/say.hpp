@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "common/places.hpp"
 #include "common/result.hpp"
@@ -12,6 +13,18 @@
 #include "report/terminal.hpp"
 
 namespace strata::cli {
+
+// Text on standard error. Never fails: a full or closed stream costs a line, and no measurement.
+void tell(std::string_view text);
+
+// Text on standard output: what the verb was asked for. finish() says if it could not be written.
+void answer(std::string_view text);
+
+// The exit code of the program: 1 if all went well but the answer could not be written, 141 if its reader went away.
+int finish(int exit_code);
+
+// Gives the program the standard streams that it was started without (2>&-). Call before anything is opened.
+void open_standard_streams();
 
 // "error: what" and "  try: hint" on standard error; returns the exit code.
 int complain(const Error& error);
@@ -43,7 +56,7 @@ Result<std::filesystem::path> plotly_js(const Installation& place);
 // text, json, csv or md. Error: another word, with the nearest.
 Result<report::Format> format_option(const std::string& name);
 
-// The result in the wanted format on standard output. Returns the exit code.
+// The result in the wanted format on standard output. Returns the exit code (0: finish() knows of the rest).
 int print_result(const nlohmann::json& result, const std::string& format);
 
 }  // namespace strata::cli

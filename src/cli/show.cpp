@@ -41,12 +41,13 @@ int show(const Arguments& a) {
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
-    fmt::print("{}",
-               report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
+    answer(fmt::format(
+        "{}", report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level))));
   else if (a.ledger)
     print_result(result, "ledger");
   else
-    fmt::print("{}\n{}", report::terminal(result, terminal_style()), report::terminal_ledger(result, terminal_style()));
+    answer(fmt::format("{}\n{}", report::terminal(result, terminal_style()),
+                       report::terminal_ledger(result, terminal_style())));
   return 0;
 }
 
@@ -71,7 +72,7 @@ int write_report(const Arguments& a) {
   if (!page) return complain(page.error());
   const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
   if (auto written = report::write_whole(path, *page); !written) return complain(written.error());
-  fmt::print("{}\n", path.string());
+  answer(fmt::format("{}\n", path.string()));
   return 0;
 }
 
@@ -124,7 +125,7 @@ int export_data(const Arguments& a) {
                  "\n"
            : csv;
   if (a.output.empty()) {
-    fmt::print("{}", text);
+    answer(fmt::format("{}", text));
     return 0;
   }
   if (auto written = report::write_whole(a.output, text); !written) return complain(written.error());

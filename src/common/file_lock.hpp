@@ -3,19 +3,30 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
+
+#include "common/interrupt.hpp"
 
 namespace strata {
 
 class FileLock {
  public:
-  // Waits for whoever holds it. A file that cannot be made locks nothing: what follows will fail there and say why.
-  explicit FileLock(const std::filesystem::path& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  // Waits for whoever holds it, until this process is interrupted. A file that cannot be made locks nothing: what
+  // follows will fail there and say why. `waiting` is called once, if somebody else holds it.
+  explicit FileLock(const std::filesystem::path& path, const std::function<void()>& waiting = {})
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    for (bool told = false; file_ >= 0 && !interrupted().load();) {
+      if (flock(file_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return;
+      if (!told && waiting) waiting();
+      told = true;
+      pollfd interrupt{interrupt_descriptor(), POLLIN, 0};
+      poll(&interrupt, 1, 100);
     }
   }
   ~FileLock() {

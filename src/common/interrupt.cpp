@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 
 namespace strata {
 namespace {
@@ -19,7 +20,7 @@ extern "C" void on_interrupt(int signal_number) {
     // The person asked twice. The warden and PDEATHSIG end the workers; the store commits row by row.
     ::_exit(128 + signal_number);
   }
-  g_seen = 1;
+  g_seen = signal_number;
   interrupted().store(true);
   if (g_pipe[1] >= 0) {
     const char byte = 'i';
@@ -28,7 +29,28 @@ extern "C" void on_interrupt(int signal_number) {
   errno = saved_errno;
 }
 
+extern "C" void on_bus_error(int signal_number) {
+  constexpr std::string_view sentence =
+      "error: a file was made shorter while strata was reading it (a captured network in the cache?)\n"
+      "  try: run again; what was measured is stored: ./strata show last\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+  (void)signal_number;
+  ::_exit(1);
+}
+
+void handle(int number, void (*handler)(int), int flags) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = flags;
+  ::sigaction(number, &action, nullptr);
+}
+
 }  // namespace
+
+int interrupt_exit_code() {
+  return 128 + (g_seen != 0 ? static_cast<int>(g_seen) : SIGINT);
+}
 
 std::atomic<bool>& interrupted() {
   static_assert(std::atomic<bool>::is_always_lock_free);
@@ -40,12 +62,13 @@ void install_interrupt_handler() {
   if (g_pipe[0] < 0 && ::pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     g_pipe[0] = g_pipe[1] = -1;  // the flag still works; waits notice it at their next tick
   }
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  ::sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  handle(SIGINT, on_interrupt, SA_RESTART);
+  handle(SIGTERM, on_interrupt, SA_RESTART);
+  struct sigaction before = {};
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    handle(SIGHUP, on_interrupt, SA_RESTART);
+  handle(SIGBUS, on_bus_error, 0);
+  ::signal(SIGPIPE, SIG_IGN);
 }
 
 int interrupt_descriptor() {

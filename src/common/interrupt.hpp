@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and SIGTERM as a flag that every loop can look at, and a descriptor that every poll() can wait on.
+// Ctrl-C, SIGTERM and SIGHUP as a flag that every loop can look at, and a descriptor that every poll() can wait on.
 #pragma once
 
 #include <atomic>
 
 namespace strata {
 
-// True once SIGINT or SIGTERM came (or a test set it); never reset by strata.
+// True once SIGINT, SIGTERM or SIGHUP came (or a test set it); never reset by strata.
 std::atomic<bool>& interrupted();
 
-// SIGINT, SIGTERM: sets the flag once; a second one ends the process at once (workers die with it).
+// SIGINT, SIGTERM, SIGHUP (unless it was ignored, as nohup does): sets the flag once; a second one ends the process at
+// once (workers die with it). A write to a pipe that nobody reads is an error (EPIPE) and no signal afterwards. SIGBUS,
+// the end of a mapped file that somebody shortened, ends the process with a sentence.
 void install_interrupt_handler();
+
+// 128 and the signal that set the flag; 130 if none did.
+int interrupt_exit_code();
 
 // Becomes readable, and stays so, when a signal sets the flag; -1 before install_interrupt_handler().
 int interrupt_descriptor();

@@ -38,4 +38,9 @@ std::string utc_now() {
   return text;
 }
 
+bool there_is(const std::filesystem::path& path) {
+  std::error_code ec;
+  return std::filesystem::exists(path, ec);
+}
+
 }  // namespace strata

@@ -21,4 +21,7 @@ installation();  // from STRATA_ROOT, STRATA_PYTHON, STRATA_TOOLS_PYTHON, STRATA
 
 std::string utc_now();  // 2026-11-21T06:15:00Z
 
+// Whether there is such a file; one that cannot be looked at (no permission, too long a name, a link to itself) is none.
+bool there_is(const std::filesystem::path& path);
+
 }  // namespace strata

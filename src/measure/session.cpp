@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "common/file_lock.hpp"
+#include "common/interrupt.hpp"
+#include "common/places.hpp"
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 
@@ -69,7 +71,7 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
 }
 
 Try<void> Session::load(const std::string& weights) {
-  start_up_.cold = !fs::exists(job_.cache / "warm.json");
+  start_up_.cold = !there_is(job_.cache / "warm.json");
   const auto start = Clock::now();
   auto loaded = call("load", {{"case", job_.bundle->info["case"]},
                               {"bundle", job_.bundle->folder.string()},
@@ -275,9 +277,10 @@ Try<Profile> Session::profile(const std::vector<int>& indices) {
 Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   if (command.empty()) return 0.0;
   const fs::path mark = job.cache / "prepared.json";
-  if (fs::exists(mark)) return 0.0;
+  if (there_is(mark)) return 0.0;
   const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
-  if (fs::exists(mark)) return 0.0;
+  if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+  if (there_is(mark)) return 0.0;
   worker::Launch launch = job.launch;
   launch.argv = command;
   launch.argv.insert(launch.argv.end(), {"--bundle", job.bundle->folder.string(), "--cache", job.cache.string()});

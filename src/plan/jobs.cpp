@@ -8,6 +8,7 @@
 
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
+#include "common/places.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
@@ -128,7 +129,7 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
                      fmt::format("install it for {}", (by_tools ? tools : environment).python), ""};
   if (!level.start.empty() && level.start.front().rfind("{build}", 0) == 0) {
     const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
-    if (!fs::exists(program)) {
+    if (!there_is(program)) {
       if (const auto why = level::left_out(program)) return Failure{State::unavailable, why->what, why->hint, ""};
       std::ifstream log(place.level_build / "FAILED");
       std::string reason;

@@ -12,6 +12,7 @@
 #include "common/bundle_info.hpp"
 #include "common/hash.hpp"
 #include "common/outside.hpp"
+#include "common/places.hpp"
 #include "proof/difference.hpp"
 
 namespace strata::proof {
@@ -77,7 +78,7 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   Reference out;
   out.path_ = bundle;
   const fs::path description = bundle / "bundle.json";
-  if (!fs::exists(description)) return damaged(description, "cannot be read");
+  if (!there_is(description)) return damaged(description, "cannot be read");
   auto info = outside::read_file(description);
   if (!info) return damaged(description, fmt::format("is not what it should be ({})", info.error().what));
   if (const json& version = outside::field(*info, "bundle"); version != 1)
@@ -99,7 +100,7 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   for (const std::string& set : out.generic_sets())
     if (auto added = out.add_set(set); !added) return tl::unexpected(added.error());
   if (!out.has_set("timed")) return damaged(bundle / "reference" / "timed.safetensors", "is missing");
-  if (fs::exists(bundle / "reference" / "faults.safetensors")) {
+  if (there_is(bundle / "reference" / "faults.safetensors")) {
     auto faults = SafeTensors::map(bundle / "reference" / "faults.safetensors");
     if (!faults) return tl::unexpected(faults.error());
     out.faults_ = std::move(*faults);
@@ -111,7 +112,7 @@ Result<void> Reference::add_set(const std::string& name) {
   const fs::path file = path_ / "reference" / (name + ".safetensors");
   const auto mode = maths_ == "fp32" ? std::string() : "." + maths_;
   const fs::path envelope = path_ / "reference" / fmt::format("{}{}.envelope.safetensors", name, mode);
-  if (!fs::exists(file)) return {};
+  if (!there_is(file)) return {};
   Set set;
   auto reference = SafeTensors::map(file);
   if (!reference) return tl::unexpected(reference.error());
@@ -162,7 +163,7 @@ std::vector<std::string> Reference::sets() const {
 std::vector<std::string> Reference::generic_sets() const {
   std::vector<std::string> out;
   const auto name = [&] { return fmt::format("generic{}", out.size() + 1); };
-  while (fs::exists(path_ / "reference" / (name() + ".safetensors"))) out.push_back(name());
+  while (there_is(path_ / "reference" / (name() + ".safetensors"))) out.push_back(name());
   return out;
 }
 

@@ -168,7 +168,12 @@ Result<Store> Store::open(const fs::path& path) {
 }
 
 Result<Store> Store::open_existing(const fs::path& path) {
-  if (!fs::exists(path))
+  std::error_code ec;  // a name that is too long, a link that leads to itself
+  const bool there = fs::exists(path, ec);
+  if (ec)
+    return fail(fmt::format("store {}: {}", path.string(), ec.message()), "name another file with --store PATH",
+                Exit::usage);
+  if (!there)
     return fail(fmt::format("store {}: there is no such file", path.string()),
                 "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
   return open_with(path, SQLITE_OPEN_READWRITE);

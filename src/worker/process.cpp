@@ -141,7 +141,7 @@ void Process::kill_and_reap() {
     return;
   }
   check_exit();
-  ::kill(-pid_, SIGKILL);  // helpers that outlived the child, too
+  ::kill(-pid_, SIGKILL);      // helpers that outlived the child, too
   kill_marked(mark_.c_str());  // and those that left its process group
   siginfo_t info = {};
   while (!exited_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {

@@ -81,9 +81,6 @@ class Process {
 
 constexpr std::size_t longest_line_bytes = std::size_t{64} << 20;
 
-// The last lines of a file, valid UTF-8, control characters as spaces; empty if it cannot be read.
-std::string tail_of_file(const std::string& path, std::size_t lines);
-
 // Text from outside made fit to show: valid UTF-8, no control characters but newline and tab, cut to `longest` bytes.
 std::string printable(std::string_view text, std::size_t longest);
 

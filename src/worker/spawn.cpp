@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "worker/marked.hpp"
 #include "worker/process.hpp"
 #include "worker/warden.hpp"
 
@@ -96,16 +97,18 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-void prepare_environment(const Launch& launch, Prepared& prepared) {
+void prepare_environment(const Launch& launch, const std::string& mark, Prepared& prepared) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (!launch.env.contains(text.substr(0, text.find('=')))) {
+    const std::string name = text.substr(0, text.find('='));
+    if (!launch.env.contains(name) && !mark.starts_with(name + "=")) {
       prepared.env_text.push_back(text);
     }
   }
   for (const auto& [name, value] : launch.env) {
     prepared.env_text.push_back(name + "=" + value);
   }
+  prepared.env_text.push_back(mark);
   for (std::string& text : prepared.env_text) {
     prepared.envp.push_back(text.data());
   }
@@ -165,7 +168,7 @@ Failure explain(const std::string& path, int error) {
   return cannot_start(state, fmt::format("cannot execute {}: {}", path, std::strerror(error)), hint);
 }
 
-tl::expected<Prepared, Failure> prepare(const Launch& launch) {
+tl::expected<Prepared, Failure> prepare(const Launch& launch, const std::string& mark) {
   Prepared prepared;
   if (launch.argv.empty()) {
     return tl::unexpected(cannot_start(State::failed, "no program to start: the command is empty", ""));
@@ -180,7 +183,7 @@ tl::expected<Prepared, Failure> prepare(const Launch& launch) {
     prepared.argv.push_back(const_cast<char*>(argument.c_str()));
   }
   prepared.argv.push_back(nullptr);
-  prepare_environment(launch, prepared);
+  prepare_environment(launch, mark, prepared);
   CPU_ZERO(&prepared.cpus);
   for (const int cpu : launch.cpus) {
     if (cpu < 0 || cpu >= CPU_SETSIZE) {
@@ -200,14 +203,15 @@ tl::expected<Prepared, Failure> prepare(const Launch& launch) {
 }  // namespace
 
 tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& launch, bool with_input) {
-  auto prepared = prepare(launch);
+  const std::string mark = next_mark();
+  auto prepared = prepare(launch, mark);
   if (!prepared) {
     return tl::unexpected(prepared.error());
   }
   Descriptor input_read, input_write, output_read, output_write, report_read, report_write;
   Descriptor log;
   log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(),
-                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+                          O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (log.get() < 0) {
     return tl::unexpected(
         cannot_start(State::failed, fmt::format("cannot write the log {}: {}", launch.log_path, std::strerror(errno)),
@@ -241,6 +245,9 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   std::unique_ptr<Process> process(new Process());
   process->pid_ = child;
   process->log_path_ = launch.log_path;
+  process->mark_ = mark;
+  process->log_ = log.release();
+  process->data_limit_ = launch.data_limit_bytes;
   report_write = Descriptor();  // closed here, so that the read below ends at exec
   int error = 0;
   ssize_t got = 0;

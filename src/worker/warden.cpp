@@ -12,6 +12,8 @@
 #include <csignal>
 #include <mutex>
 
+#include "worker/marked.hpp"
+
 namespace strata::worker::warden {
 namespace {
 
@@ -26,7 +28,7 @@ pid_t g_owner = -1;  // a process forked from the driver without exec must not e
 std::mutex g_mutex;
 
 // Runs in the warden: no allocation and no locks, since it was forked from a process that may have had threads.
-[[noreturn]] void watch(int line) {
+[[noreturn]] void watch(int line, const char* mark) {
   std::array<pid_t, 1024> groups = {};
   Message message = {};
   for (;;) {
@@ -51,6 +53,7 @@ std::mutex g_mutex;
       ::kill(-group, SIGKILL);
     }
   }
+  kill_marked(mark);  // what left the groups
   ::_exit(0);
 }
 
@@ -91,6 +94,7 @@ void ensure() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return;
   }
+  const char* mark = common_mark().c_str();  // made before the fork
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();  // neither Ctrl-C nor a kill of the driver's group reaches it
@@ -100,7 +104,7 @@ void ensure() {
     ::sigprocmask(SIG_BLOCK, &all, nullptr);
     ::dup2(ends[0], 0);
     ::close_range(1, ~0U, 0);  // the driver's output and files are not the warden's to hold open
-    watch(0);
+    watch(0, mark);
   }
   ::close(ends[0]);
   if (child < 0) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tiny child of the driver that outlives it by a moment: when the driver dies, however it dies, the warden kills the
 // process groups of all workers. PDEATHSIG reaches only a worker itself; the warden reaches its children as well,
-// stopped ones included. It is told of groups through a socket, whose closing is the news of the driver's death.
+// stopped ones included, and those that left the groups (marked.hpp). It is told of groups through a socket, whose
+// closing is the news of the driver's death.
 #pragma once
 
 #include <sys/types.h>

@@ -14,6 +14,7 @@
 
 #include "common/interrupt.hpp"
 #include "worker/answer_line.hpp"
+#include "worker/log_file.hpp"
 #include "worker/process.hpp"
 
 namespace strata::worker {
@@ -67,14 +68,42 @@ Failure Worker::broken(State state, std::string what, std::string hint) {
   return *failure_;
 }
 
+Failure Worker::timed_out(std::string_view what, std::chrono::milliseconds timeout, const Patience& patience) {
+  if (patience.stood_still())
+    return broken(
+        State::timeout,
+        fmt::format("{}: the worker was stopped by a signal (SIGSTOP) that is not strata's and was not continued",
+                    what),
+        "a debugger or another program stopped it: run again");
+  return broken(State::timeout, fmt::format("{} within {}", what, seconds(timeout)),
+                "if the network is large or the machine is busy, allow more time (--timeout)");
+}
+
+// Whether a worker that ended so had too little memory: its last words say so, or it was killed by a signal that
+// follows a failed allocation while it held much of what its limit allows. (RLIMIT_DATA also counts what was only
+// reserved, so that half of the limit in use is near it.)
+bool Worker::ran_out_of_memory(const Exited& exited) const {
+  const bool gave_up = !exited.signal || *exited.signal == SIGABRT || *exited.signal == SIGSEGV ||
+                       *exited.signal == SIGBUS || *exited.signal == SIGTRAP || *exited.signal == SIGILL;
+  if (!gave_up) {
+    return false;
+  }
+  const auto limit = process_->data_limit();
+  const bool near_limit = limit && process_->peak_bytes() >= *limit / 2;
+  const bool may_be_anything = exited.signal && *exited.signal != SIGABRT;  // a fault in its code as well
+  return speaks_of_memory(process_->log_tail(tail_lines)) ? !may_be_anything || near_limit
+                                                          : exited.signal && near_limit;
+}
+
 // The process is gone, or is about to be: says how.
 Failure Worker::died() {
-  Patience patience(farewell);
+  Patience patience(farewell, farewell);
   if (process_->wait_end(patience) != Wait::ended) {
     return broken(State::failed, "the worker closed its output but lives on",
                   "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
   }
   const Exited exited = *process_->exited();
+  process_->kill_and_reap();  // its use of memory is known from then on
   std::string what = "the worker was " + describe(exited);
   std::string hint;
   if (!exited.signal) {
@@ -85,10 +114,13 @@ Failure Worker::died() {
         "memory";
   }
   State state = State::crashed;
-  if ((!exited.signal || *exited.signal == SIGABRT) && speaks_of_memory(process_->log_tail(5))) {
+  if (ran_out_of_memory(exited)) {
     state = State::out_of_memory;
-    what += " after it ran out of memory";
-    hint = "try a smaller batch, or a higher memory limit";
+    const auto limit = process_->data_limit();
+    what += limit ? fmt::format(" after it ran out of memory, under the limit of {:.2g} GiB (--memory-limit)",
+                                static_cast<double>(*limit) / (1 << 30))
+                  : " after it ran out of memory";
+    hint = limit ? "a higher --memory-limit, or a smaller batch" : "try a smaller batch";
   }
   return broken(state, std::move(what), std::move(hint));
 }
@@ -111,8 +143,7 @@ tl::expected<std::string, Failure> Worker::send_line(std::string_view line, std:
     case Wait::timed_out:
       break;
   }
-  return tl::unexpected(
-      broken(State::timeout, fmt::format("the worker did not read a request within {}", seconds(timeout)), ""));
+  return tl::unexpected(timed_out("the worker did not read a request", timeout, patience));
 }
 
 tl::expected<std::string, Failure> Worker::receive_line(std::chrono::milliseconds timeout) {
@@ -124,7 +155,7 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
     if (auto line = process_->take_line()) {
       return *line;
     }
-    if (process_->buffer().size() > longest_line_bytes) {
+    if (process_->pending().size() > longest_line_bytes) {
       return tl::unexpected(broken(State::failed,
                                    fmt::format("the worker sent a line of more than {} MiB", longest_line_bytes >> 20),
                                    "tensors travel as files (docs/protocol.md, rule 7)"));
@@ -140,8 +171,7 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
       case Wait::interrupted:
         return tl::unexpected(broken(State::failed, "interrupted", ""));
       case Wait::timed_out:
-        return tl::unexpected(broken(State::timeout, fmt::format("no answer within {}", seconds(timeout)),
-                                     "if the network is large or the machine is busy, allow more time"));
+        return tl::unexpected(timed_out("no answer", timeout, patience));
     }
   }
 }
@@ -169,7 +199,7 @@ tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::
   if (process_->poll_output()) {
     return tl::unexpected(broken(
         State::failed,
-        fmt::format("before {}: the worker sent something unasked: \"{}\"", op, printable(process_->buffer(), 120)),
+        fmt::format("before {}: the worker sent something unasked: \"{}\"", op, printable(process_->pending(), 120)),
         "one line for each request (docs/protocol.md, rule 1); fd 1 must point at fd 2 (rule 2)"));
   }
   if (!fields.is_object()) {
@@ -259,7 +289,7 @@ std::string Worker::log_tail(std::size_t lines) const {
 void Worker::end() {
   if (!failure_ && !interrupted().load()) {
     resume();
-    Patience patience(farewell);
+    Patience patience(farewell, farewell);
     const std::string line = Json{{"id", next_id_++}, {"op", "bye"}}.dump() + "\n";
     if (process_->write_all(line, patience) == Wait::ready) {
       process_->close_input();
@@ -285,13 +315,13 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
   Wait wait = Wait::ready;
   while (wait == Wait::ready) {
     wait = process.output_closed() ? process.wait_end(patience) : process.wait_output(patience);
-    while (auto line = process.take_line()) {
+    for (auto line = process.take_line(); line && !interrupted().load(); line = process.take_line()) {
       finished.stdout_text += *line + "\n";
       if (on_line) {
         on_line(*line);
       }
     }
-    if (finished.stdout_text.size() + process.buffer().size() > longest_line_bytes) {
+    if (finished.stdout_text.size() + process.pending().size() > longest_line_bytes) {
       process.kill_and_reap();
       return tl::unexpected(Failure{
           State::failed,
@@ -299,9 +329,9 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
           process.log_tail(tail_lines)});
     }
   }
-  finished.stdout_text += process.buffer();
-  if (on_line && !process.buffer().empty()) {
-    on_line(process.buffer());
+  finished.stdout_text += process.pending();
+  if (on_line && !process.pending().empty()) {
+    on_line(process.pending());
   }
   process.kill_and_reap();
   finished.log_tail = process.log_tail(tail_lines);

@@ -50,6 +50,7 @@ struct Exited {
 // A worker after the end: "exited with code 3", "killed by SIGSEGV (signal 11)".
 std::string describe(const Exited& exited);
 
+class Patience;
 class Process;  // pipes, pidfd and process group; src/worker/process.hpp
 
 class Worker {
@@ -61,8 +62,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // One request and its answer. Adds `id` and `op` to `fields` (an object). Continues a stopped worker. The time-out
-  // runs only while neither the worker nor the driver is stopped. A broken stream or a time-out ends the worker: later
-  // calls repeat that failure.
+  // does not run while the driver is stopped, and only up to as long again while somebody else stopped the worker. A
+  // broken stream or a time-out ends the worker: later calls repeat that failure.
   tl::expected<Json, Failure> call(std::string_view op, Json fields, std::chrono::milliseconds timeout);
 
   // For the conformance suite: any bytes out (a newline is added), one line back, no rules applied to either.
@@ -84,6 +85,8 @@ class Worker {
   explicit Worker(std::unique_ptr<Process> process);
   Failure broken(State state, std::string what, std::string hint);
   Failure died();
+  Failure timed_out(std::string_view what, std::chrono::milliseconds timeout, const Patience& patience);
+  bool ran_out_of_memory(const Exited& exited) const;
   tl::expected<Json, Failure> read_answer(const std::string& line, std::int64_t id, std::string_view op);
   std::unique_ptr<Process> process_;
   std::optional<Failure> failure_;
