@@ -24,6 +24,25 @@ missing_packages() {
     <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort)
 }
 
+# may_use_sudo COMMAND: asks before anything runs as root; without a terminal the answer is no, unless STRATA_SUDO=1 says yes beforehand. No: says what to run instead.
+may_use_sudo() {
+  local answer=n
+  if command -v sudo >/dev/null; then
+    if [[ ${STRATA_SUDO:-} == 1 ]]; then
+      answer=y
+    elif [[ -t 0 && -t 2 ]]; then
+      say "strata: Debian packages are missing, and installing them needs root: sudo $1"
+      printf '  Run that now? [y/N] ' >&2
+      read -r answer || answer=n
+    fi
+  fi
+  case $answer in y* | Y*) sudo -v >&2 && return ;; esac
+  say "strata: Debian packages are missing, and installing them needs root. Run this, then the same command again:"
+  say ""
+  say "  sudo $1"
+  return 1
+}
+
 set_up_packages() {
   if ! command -v dpkg-query >/dev/null; then
     say "strata: this is not a Debian system, so nothing is installed; these packages' contents must be there: $(wanted_packages "$1" | tr '\n' ' ')"
@@ -34,13 +53,8 @@ set_up_packages() {
   ((${#missing[@]} > 0)) || return 0
   advice="apt-get install -y ${missing[*]}"
   if ((EUID != 0)); then
-    if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
-      say "strata: Debian packages are missing, and installing them needs root. Run this, then the same command again:"
-      say ""
-      say "  sudo $advice"
-      exit 3
-    fi
-    as_root=(sudo -n)
+    may_use_sudo "$advice" || exit 3
+    as_root=(sudo)
   fi
   local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "${missing[@]}")
   if ! "${install[@]}" -s >/dev/null 2>&1; then

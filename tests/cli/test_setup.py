@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import statistics
@@ -178,10 +179,15 @@ def test_too_little_disk_is_said_before_anything_is_downloaded(tmp_path):
     assert re.search(r"needs 99999999 MB .* where \d+ MB are free", result.stderr)
 
 
-def test_missing_packages_without_root_are_one_command_to_run(tmp_path):
+def packages_as_nobody(tmp_path, terminal: str | None = None, **environment):
+    """set_up_packages without root, on a system that lacks all but one package and has a sudo that notes what it is asked; `terminal`: what a person types."""
     fakes = tmp_path / "bin"
     executable(fakes / "dpkg-query", "#!/bin/sh\necho 'installed libfmt-dev'\n")
-    executable(fakes / "sudo", "#!/bin/sh\nexit 1\n")
+    executable(fakes / "sudo", f"#!/bin/sh\necho \"$@\" >>'{tmp_path}/asked'\n")
+    (tmp_path / "asked").touch()
+    (tmp_path / "asked").chmod(0o666)
+    (tmp_path / "build/setup").mkdir(parents=True)
+    (tmp_path / "build/setup").chmod(0o777)
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == os.getuid() and folder != pathlib.Path("/tmp"):
             folder.chmod(0o755)
@@ -189,11 +195,44 @@ def test_missing_packages_without_root_are_one_command_to_run(tmp_path):
     for name in ("setup", "requirements"):
         shutil.copytree(ROOT / name, tmp_path / name)
     script = f"root='{tmp_path}'; source $root/setup/common.sh; source $root/setup/packages.sh; set_up_packages program"
-    result = run([*as_nobody, "bash", "-c", script], PATH=f"{fakes}:{os.environ['PATH']}")
+    environment["PATH"] = f"{fakes}:{os.environ['PATH']}"
+    if terminal is None:
+        return run([*as_nobody, "bash", "-c", script], **environment)
+    ours, theirs = pty.openpty()
+    os.write(ours, terminal.encode())
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("STRATA_")} | environment
+    with subprocess.Popen([*as_nobody, "bash", "-c", script], env=clean, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        process.wait(60)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 65536):
+            said += part
+    except OSError:  # the end of a terminal
+        pass
+    os.close(ours)
+    return subprocess.CompletedProcess(script, process.returncode, "", said.decode())
+
+
+def test_missing_packages_without_root_are_one_command_to_run_and_nothing_runs_as_root(tmp_path):
+    result = packages_as_nobody(tmp_path)
     assert result.returncode == 3
     command = [line for line in result.stderr.splitlines() if "apt-get install" in line]
     assert len(command) == 1 and command[0].strip().startswith("sudo apt-get install -y ")
     assert "nlohmann-json3-dev" in command[0] and "libfmt-dev" not in command[0] and "chromium" not in command[0]
+    assert asked(tmp_path) == []
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 3), ("\n", 3)])
+def test_at_a_terminal_sudo_is_used_only_after_a_yes(tmp_path, typed, code):
+    result = packages_as_nobody(tmp_path, typed)
+    assert result.returncode == code and "Run that now? [y/N]" in result.stderr
+    assert any("apt-get" in line for line in asked(tmp_path)) == (code == 0)
+
+
+def test_without_a_terminal_sudo_is_used_where_a_variable_allows_it(tmp_path):
+    assert packages_as_nobody(tmp_path, STRATA_SUDO="1").returncode == 0
+    assert any("apt-get" in line and "install" in line for line in asked(tmp_path))
 
 
 def fake_environment(folder: pathlib.Path, torch: str) -> pathlib.Path:
