@@ -25,6 +25,9 @@ FOLDERS = {"skimage": "data", "sklearn": "datasets/images"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 DIGIT_MEAN, DIGIT_STD = 0.1307, 0.3081  # of MNIST, whose models expect it
 SUFFIXES = (".jpg", ".jpeg", ".png")
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP")  # told by content; others of Pillow's start programs (EPS) or are little tested
+USUAL_MEGAPIXELS = 100
+SMALL_PIXELS = 4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
 
 
 def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], str]:
@@ -89,16 +92,23 @@ def _images(folder: str | None, count: int, shape: list[int], generator: torch.G
     batch, channels, height, width = shape
     needed = count * batch
     if folder:
-        pictures = _pictures_of(Path(folder), channels, needed)
-        source = f"{len(pictures)} image files of the user's folder {Path(folder).name}"
+        paths = _files_of(Path(folder))[:needed]
+        source = f"{len(paths)} image files of the user's folder {Path(folder).name}"
     elif channels == 1:
         return _digits(count, shape, generator)
     else:
         paths = [p for package, names in PHOTOGRAPHS.items() for p in _shipped(package, FOLDERS[package], names)]
-        pictures = [_read(p, channels) for p in paths[: min(needed, len(paths))]]
-        source = f"crops of {len(pictures)} photographs that scikit-learn and scikit-image ship"
+        paths = paths[:needed]
+        source = f"crops of {len(paths)} photographs that scikit-learn and scikit-image ship"
     rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
-    planes = [_crop(pictures[k % len(pictures)], height, width, rng, whole=bool(folder) and k < len(pictures)) for k in range(needed)]
+    kept: dict[Path, object] = {}
+    planes = []
+    for k in range(needed):
+        path = paths[k % len(paths)]
+        picture = kept.get(path) or _read(path, channels)
+        if needed > len(paths) and picture.width * picture.height <= SMALL_PIXELS:
+            kept[path] = picture
+        planes.append(_crop(picture, height, width, rng, whole=bool(folder) and k < len(paths)))
     return [np.stack(planes[i * batch:(i + 1) * batch]) for i in range(count)], source
 
 
@@ -154,14 +164,19 @@ def _read(path: Path, channels: int):
         from PIL import Image
     except ImportError as error:
         raise Problem("unavailable", "reading images needs Pillow, which this Python cannot import", "install pillow, or use --synthetic") from error
+    limit = float(os.environ.get("STRATA_MAX_MEGAPIXELS") or USUAL_MEGAPIXELS)
+    Image.MAX_IMAGE_PIXELS = None  # Pillow's own bound is looser, and none of --max-megapixels
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=FORMATS) as picture:
+            if picture.width * picture.height > limit * 1e6:
+                raise Problem("usage", f"the image {path} has {picture.width} x {picture.height} pixels, {picture.width * picture.height / 1e6:.0f} million; allowed are {limit:g} million",
+                              "remove it from the folder, or allow more with --max-megapixels")
             return picture.convert("RGB" if channels == 3 else "L")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, MemoryError) as error:
         raise Problem("usage", f"cannot read the image {path}: {' '.join(str(error).split())}", "remove the file from the folder or replace it") from error
 
 
-def _pictures_of(folder: Path, channels: int, needed: int) -> list:
+def _files_of(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise Problem("usage", f"--input-from {folder} is not a folder", "give a folder of JPEG or PNG files")
     try:
@@ -170,7 +185,7 @@ def _pictures_of(folder: Path, channels: int, needed: int) -> list:
         raise Problem("usage", f"cannot list the folder {folder}: {error.strerror}", "check its permissions") from error
     if not files:
         raise Problem("usage", f"the folder {folder} holds no JPEG or PNG file", f"files must end in {', '.join(SUFFIXES)}")
-    return [_read(p, channels) for p in files[:needed]]
+    return files
 
 
 @functools.cache

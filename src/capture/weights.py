@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from capture.faults import PRODUCTS
 from capture.problem import Problem
+from strata_sdk.archive_checks import Refused, open_archive
 from strata_sdk.files import KINDS
 from strata_sdk.models import bind, load_weights
 
@@ -46,6 +48,13 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             raise Problem("usage", f"the weights file {path} is not a readable safetensors file: {error}", "save or download it again") from error
     if path.suffix not in (".pt", ".pth"):
         raise Problem("usage", f"the weights file {path} ends in '{path.suffix}'", "allowed: .safetensors, .pt, .pth")
+    if zipfile.is_zipfile(path):
+        try:
+            open_archive(path)
+        except Refused as refusal:
+            raise Problem("usage", f"the weights file {path} is refused: {refusal}", "save model.state_dict() again") from refusal
+        except RuntimeError:
+            pass  # damaged: torch.load says how
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

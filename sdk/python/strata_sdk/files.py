@@ -8,13 +8,15 @@ import copy
 import json
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import torch
 from torch import nn
 
-from . import models
+from . import exported_checks, models, script_checks
+from .archive_checks import Refused
 
 KINDS = {".pt2": "pt2", ".pt": "torchscript", ".onnx": "onnx"}
 
@@ -78,14 +80,35 @@ def _load_exported(path: Path) -> torch.export.ExportedProgram:
         raise models.ModelError("usage", f"{path} is an AOTInductor package: machine code, from which no other level can be made", "give the file that torch.export.save wrote")
     if described is None:
         raise models.ModelError("usage", f"{path} is an archive that holds no exported program of this kind", f"{how}; one of before PyTorch 2.8 must be exported again")
+    _checked(path, exported_checks.check)
     try:
         with _no_pickled_code():
-            return torch.export.load(path)
+            return _without_odd_comments(torch.export.load(path))
     except Exception as error:  # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError, SerializeError
         if written_by and written_by.split("+")[0] != torch.__version__.split("+")[0]:
             raise models.ModelError("usage", f"{path} was written by PyTorch {written_by}, and PyTorch {torch.__version__} cannot read it: {models.last_line(error)}",
                                     "export it again with this PyTorch, or name an interpreter that has the other one with --python") from error
         raise models.ModelError("usage", f"{path} cannot be read as an exported program: {models.last_line(error)}", how) from error
+
+
+def _checked(path: Path, check: Callable[[Path], None]) -> None:
+    """Runs a check of what the file could do when it is loaded; ModelError says what is refused."""
+    try:
+        check(path)
+    except Refused as refusal:
+        raise models.ModelError("usage", f"{path.name} is refused, since it holds what a network does not need: {refusal}",
+                                "a file of your own: give its source as path/to/file.py:build; a file of somebody else's: do not load it") from refusal
+    except RuntimeError as error:
+        raise models.ModelError("usage", f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}", "save it again with this PyTorch") from error
+
+
+def _without_odd_comments(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Where a node comes from is a comment in what PyTorch generates, in C++ a raw string that `)"` would end."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            if trace := node.meta.get("stack_trace"):
+                node.meta["stack_trace"] = trace.replace(')"', ') "')
+    return program
 
 
 @contextlib.contextmanager
@@ -134,6 +157,7 @@ def _scripted(path: Path) -> models.Built:
         is_pickle = any(name.endswith("/data.pkl") for name in names)
         raise models.ModelError("usage", f"{path} is {'a pickle of torch.save' if is_pickle else 'an archive'}, no TorchScript archive",
                                 "strata does not run pickles; weights are given with --weights, the network as path/to/file.py:build" if is_pickle else "torch.jit.save(script, path) writes one")
+    _checked(path, script_checks.check)
     try:
         script = torch.jit.load(str(path), map_location="cpu")
     except Exception as error:  # RuntimeError of several kinds, and what a damaged archive makes of its reader

@@ -19,6 +19,9 @@ namespace {
 constexpr float mean[] = {@mean@}, deviation[] = {@deviation@};
 // clang-format on
 
+// A file of some hundred bytes may claim four thousand million; raise this for larger photographs.
+constexpr double max_pixels = 100e6;
+
 struct Picture {
   int width = 0, height = 0, channels = 0;
   std::vector<unsigned char> pixels;  // row by row, channels innermost
@@ -48,6 +51,13 @@ bool decode(std::FILE* file, int channels, Picture& picture, Errors& errors) {
   }
   jpeg_stdio_src(&info, file);
   jpeg_read_header(&info, TRUE);
+  if (static_cast<double>(info.image_width) * static_cast<double>(info.image_height) > max_pixels) {
+    std::snprintf(errors.message, sizeof errors.message,
+                  "it has %u x %u pixels; allowed are %.0f million (max_pixels in image.cpp)", info.image_width,
+                  info.image_height, max_pixels / 1e6);
+    jpeg_destroy_decompress(&info);
+    return false;
+  }
   info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   picture.width = static_cast<int>(info.output_width);
