@@ -21,7 +21,7 @@ if(STRATA_NVCC)
   find_path(STRATA_CUDA_TOOLKIT_INCLUDE crt/host_defines.h HINTS "${_toolkit}/include" "${_toolkit}/targets/x86_64-linux/include" NO_DEFAULT_PATH)
 endif()
 if(NOT DEFINED STRATA_NVIDIA_WHEELS)
-  execute_process(COMMAND "${STRATA_PYTHON}" -c "import importlib.util as u; s = u.find_spec('nvidia'); print(s.submodule_search_locations[0] if s else '')"
+  execute_process(COMMAND "${STRATA_PYTHON}" -c "import sys; sys.path[:] = filter(None, sys.path); import importlib.util as u; s = u.find_spec('nvidia'); print(s.submodule_search_locations[0] if s else '')"
                   OUTPUT_VARIABLE _wheels OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set(STRATA_NVIDIA_WHEELS "${_wheels}" CACHE PATH "folder of NVIDIA's wheels")
 endif()

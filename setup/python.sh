@@ -12,7 +12,7 @@ find_python() {
   local candidate
   for candidate in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
     command -v "$candidate" >/dev/null || continue
-    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then
+    if "$candidate" -I -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then
       command -v "$candidate"
       return
     fi
@@ -24,7 +24,7 @@ find_python() {
 # uv does not read pip's configuration; an index set there is often the only one that can be reached.
 use_pip_index() {
   local settings value
-  settings=$("$venv/bin/python" -m pip config list 2>/dev/null || true)
+  settings=$("$venv/bin/python" -I -m pip config list 2>/dev/null || true)
   pip_setting() { sed -n "s/^\(global\|install\|user\|site\|:env:\)\.$1='\(.*\)'\$/\2/p" <<<"$settings" | tail -n 1; }
   value=$(pip_setting index-url)
   [[ -z $value || -n ${UV_DEFAULT_INDEX:-}${UV_INDEX_URL:-} ]] || export UV_DEFAULT_INDEX=$value
@@ -38,17 +38,17 @@ make_venv() {
   if [[ -e $venv && ! -f $venv/pyvenv.cfg ]]; then
     fail python "$venv is in the way: it exists and is not a Python environment" "move it away"
   fi
-  if [[ ! -f $venv/strata-uv ]] || ! "$venv/bin/python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then
+  if [[ ! -f $venv/strata-uv ]] || ! "$venv/bin/python" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then
     local python
     python=$(find_python)
     need_disk python "$root" 200
     local clear=()
-    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || clear=(--clear)
-    step python "making $venv with $python" "$python" -m venv "${clear[@]}" "$venv" || fail_with_log python "the environment could not be made" "see the log above"
+    "$venv/bin/python" -I -m pip --version >/dev/null 2>&1 || clear=(--clear)
+    step python "making $venv with $python" "$python" -I -m venv "${clear[@]}" "$venv" || fail_with_log python "the environment could not be made" "see the log above"
     rm -f "$venv/strata-uv"
   fi
   if [[ ! -x $uv || $(cat "$venv/strata-uv" 2>/dev/null) != "$(lock_hash uv)" ]]; then
-    step python "installing uv ($(megabytes uv 2) MB)" "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --require-hashes \
+    step python "installing uv ($(megabytes uv 2) MB)" "$venv/bin/python" -I -m pip install --disable-pip-version-check --progress-bar off --require-hashes \
       -r "$root/requirements/uv.txt" || fail_with_log python "pip could not install uv" "see the log above"
     lock_hash uv >"$venv/strata-uv"
   fi

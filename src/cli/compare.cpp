@@ -12,6 +12,7 @@
 #include <memory>
 #include <random>
 
+#include "cli/limits.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -289,6 +290,7 @@ int compare(Arguments& a) {
   if (auto ok = format_option(a.format); !ok) return complain(ok.error());
   auto ready = get_ready(a);
   if (!ready) return complain(ready.error());
+  say_of_model_file(a.options.model);
   auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   if (!store) return complain(store.error());
   if (auto ok = check_precision(*ready, *store); !ok) return complain(ok.error());
@@ -339,6 +341,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_option("--input", o.inputs,
                    "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take inputs from");
+  add_limits(*verb);
   verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
   verb->add_option("--threads", o.threads, "threads of every level (default: physical cores)");

@@ -8,10 +8,12 @@
 #include <memory>
 
 #include "cli/artefact.hpp"
+#include "cli/limits.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "common/python.hpp"
 #include "export/write.hpp"
 #include "plan/command.hpp"
 #include "store/store.hpp"
@@ -105,12 +107,15 @@ Result<Ready> get_ready(const Arguments& a) {
 }
 
 // Versions of Python packages, "" for one that is not there.
-Json versions_of(const std::vector<std::string>& packages, const std::string& python) {
+Json versions_of(const std::vector<std::string>& packages, const std::string& python, const fs::path& root) {
   worker::Launch launch;
-  launch.argv = {python, "-c",
-                 "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n except "
-                 "m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in sys.argv[1:]}))"};
-  launch.argv.insert(launch.argv.end(), packages.begin(), packages.end());
+  std::vector<std::string> words{"-c",
+                                 "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n "
+                                 "except m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in "
+                                 "sys.argv[1:]}))"};
+  words.insert(words.end(), packages.begin(), packages.end());
+  launch.argv = python_command(python, root, words);
+  launch.env = python_variables({});
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
   const auto told = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
   return told.is_object() ? told : Json::object();
@@ -139,6 +144,7 @@ int export_level(const Arguments& a) {
   if (!environments) return complain(environments.error());
   ready->environments = std::move(*environments);
   ProgressLine line;
+  say_of_model_file(a.options.model);
   line.status("capturing " + a.options.model, -1);
   const auto bundle = plan::get_bundle(
       ready->spec, ready->place, ready->environments.measured,
@@ -158,7 +164,7 @@ int export_level(const Arguments& a) {
                                *recipe,
                                evidence,
                                proving,
-                               versions_of(recipe->packages, recipe->python),
+                               versions_of(recipe->packages, recipe->python, ready->place.root),
                                ready->place.root / "src/export/shared"};
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
@@ -185,6 +191,7 @@ void add_export(CLI::App& app, int& exit_code) {
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the test's inputs from");
+  add_limits(*verb);
   verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
   verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)");

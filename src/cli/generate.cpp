@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/artefact.hpp"
+#include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -120,6 +121,7 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
 Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Installation& place, ProgressLine& line) {
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
+  say_of_model_file(a.options.model);
   line.status("capturing " + a.options.model, -1);
   auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
     line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
@@ -245,6 +247,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");
+  add_limits(*verb);
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -98,6 +99,7 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
   ProgressLine line;
+  say_of_model_file(a.options.model);
   line.status("capturing " + a.options.model, -1);
   return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
     line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
@@ -156,6 +158,7 @@ void add_graph(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<Arguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
+  add_limits(*verb);
   verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
   verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss");

@@ -119,6 +119,7 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   subject.launch.env = level::environment(known, places, 1, scratch / "cache");
   subject.launch.env["STRATA_OVERLAY"] = place.overlay;
   subject.launch.env["STRATA_ROOT"] = place.root.string();
+  subject.launch.env["TMPDIR"] = scratch.string();
   subject.launch.log_path = (scratch / "log").string();
   subject.prepare = level::expand(known.prepare, known, places);
   subject.level = *level;

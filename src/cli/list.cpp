@@ -12,6 +12,7 @@
 #include "cli/verbs.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
+#include "common/python.hpp"
 #include "level/level.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
@@ -85,7 +86,9 @@ Rows known_models(const Installation& place) {
     }
   }
   worker::Launch launch;
-  launch.argv = {place.python, "-c", "import torchvision.models as m\nfor n in m.list_models(module=m): print(n)"};
+  launch.argv = python_command(place.python, place.root,
+                               {"-c", "import torchvision.models as m\nfor n in m.list_models(module=m): print(n)"});
+  launch.env = python_variables({});
   if (const auto ran = worker::run_to_end(launch, std::chrono::seconds(60)); ran && ran->exit_code == 0) {
     std::istringstream names(ran->stdout_text);
     for (std::string name; std::getline(names, name);)

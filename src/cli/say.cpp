@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "common/nearest.hpp"
+#include "plan/model_file.hpp"
 #include "report/render_file.hpp"
 
 namespace strata::cli {
@@ -64,6 +65,10 @@ int complain(const Error& error) {
   tell(fmt::format("error: {}\n", error.what));
   if (!error.hint.empty()) tell(fmt::format("  try: {}\n", error.hint));
   return static_cast<int>(error.exit);
+}
+
+void say_of_model_file(const std::string& model) {
+  if (const auto notice = plan::notice_of(model); !notice.empty()) fmt::print(stderr, "{}\n", notice);
 }
 
 report::TerminalStyle terminal_style() {

@@ -29,6 +29,9 @@ void open_standard_streams();
 // "error: what" and "  try: hint" on standard error; returns the exit code.
 int complain(const Error& error);
 
+// On standard error, before a network that comes as a file runs: what it could do.
+void say_of_model_file(const std::string& model);
+
 // Colour and Unicode only where the terminal has them (NO_COLOR and TERM=dumb are respected).
 report::TerminalStyle terminal_style();
 

@@ -15,6 +15,7 @@
 
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
+#include "common/python.hpp"
 
 namespace strata::level {
 namespace {
@@ -297,6 +298,18 @@ std::vector<fs::path> search_path(const fs::path& root) {
   return roots;
 }
 
+namespace {
+// Where a command starts an interpreter: in front, or behind /usr/bin/env and its assignments. Its size: nowhere.
+std::size_t interpreter_at(const std::vector<std::string>& command) {
+  std::size_t at = 0;
+  if (!command.empty() && fs::path(command[0]).filename() == "env")
+    while (++at < command.size() && command[at].find('=') != std::string::npos) {
+    }
+  const bool is_python = at < command.size() && (command[at] == "{python}" || command[at] == "{tools_python}");
+  return is_python ? at : command.size();
+}
+}  // namespace
+
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places) {
   const std::map<std::string, std::string> meaning = {{"python", places.python},
                                                       {"tools_python", places.tools_python},
@@ -304,6 +317,7 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
                                                       {"root", places.root},
                                                       {"level", level.folder.string()}};
   std::vector<std::string> out;
+  const std::size_t interpreter = interpreter_at(command);
   for (const std::string& argument : command) {
     std::string text;
     for (std::size_t at = 0; at < argument.size();) {
@@ -319,6 +333,11 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
     }
     out.push_back(std::move(text));
   }
+  if (interpreter >= out.size()) return out;
+  const auto at = out.begin() + static_cast<std::ptrdiff_t>(interpreter);
+  const auto started = python_command(*at, places.root, {at + 1, out.end()});
+  out.erase(at, out.end());
+  out.insert(out.end(), started.begin(), started.end());
   return out;
 }
 
@@ -341,9 +360,7 @@ std::map<std::string, std::string> environment(const Level& level, const Places&
       {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
       {"TRITON_CACHE_DIR", (cache / "triton").string()},
   };
-  const char* before = std::getenv("PYTHONPATH");
-  env["PYTHONPATH"] = (fs::path(places.root) / "sdk" / "python").string() +
-                      (before == nullptr || *before == '\0' ? "" : std::string(":") + before);
+  env.merge(python_variables({fs::path(places.root) / "sdk" / "python"}));
   return env;
 }
 

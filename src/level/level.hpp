@@ -66,6 +66,7 @@ Found discover(const std::vector<std::filesystem::path>& roots);
 std::vector<std::filesystem::path> search_path(const std::filesystem::path& root);
 
 // What {python}, {tools_python}, {build} and {root} stand for in `start` and `prepare`; {level} is the level's folder.
+// A command that starts with an interpreter starts it as common/python.hpp does.
 struct Places {
   std::string python, tools_python, build, root;
 };

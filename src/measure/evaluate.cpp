@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "common/outside.hpp"
+#include "common/python.hpp"
+#include "common/temporary.hpp"
 #include "worker/answers.hpp"
 
 namespace strata::measure {
@@ -18,12 +20,12 @@ namespace {
 Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, const fs::path& folder,
               const Installation& place, const std::string& python, std::chrono::milliseconds timeout) {
   worker::Launch launch;
-  launch.argv = {
-      python,         "-m",       "evaluation",    what,    "--file",       score.path.string(), "--function",
-      score.function, "--bundle", bundle.string(), "--out", folder.string()};
-  launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
-                {"STRATA_OVERLAY", place.overlay},
-                {"PYTHONSAFEPATH", "1"}};
+  launch.argv = python_command(python, place.root,
+                               {"-m", "evaluation", what, "--file", score.path.string(), "--function", score.function,
+                                "--bundle", bundle.string(), "--out", folder.string()});
+  launch.env = python_variables({place.root / "src", place.root / "sdk/python"});
+  launch.env["STRATA_OVERLAY"] = place.overlay;
+  if (const auto temporary = temporary_folder(place.cache)) launch.env["TMPDIR"] = *temporary;
   launch.log_path = (folder / fmt::format("{}.log", what)).string();
   const auto ran = worker::run_to_end(launch, timeout);
   if (!ran) return tl::unexpected(ran.error());

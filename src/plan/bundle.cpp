@@ -10,6 +10,9 @@
 #include "common/bundle_info.hpp"
 #include "common/hash.hpp"
 #include "common/outside.hpp"
+#include "common/python.hpp"
+#include "common/temporary.hpp"
+#include "plan/model_file.hpp"
 #include "worker/answers.hpp"
 
 namespace strata::plan {
@@ -130,21 +133,36 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
     const fs::path spec_path = fmt::format("{}.{}.spec.json", bundle.folder.string(), getpid());
     const fs::path log = fmt::format("{}.log", bundle.folder.string());
     std::ofstream(spec_path) << spec.dump(1) << '\n';
+    // a model file's capture may write into a folder of its own only, so the bundle is moved from there
+    const bool confined = is_model_file(spec.value("model", ""));
+    const fs::path incoming = fmt::format("{}.{}.incoming", bundle.folder.string(), getpid());
+    const fs::path out = confined ? incoming / "bundle" : bundle.folder;
     worker::Launch launch;
-    launch.argv = {environment.python, "-m", "capture", "--spec", spec_path.string(), "--out", bundle.folder.string()};
+    launch.argv = python_command(environment.python, place.root,
+                                 {"-m", "capture", "--spec", spec_path.string(), "--out", out.string()});
     if (strict) launch.argv.insert(launch.argv.end(), {"--strict", strict->folder.string()});
-    launch.env = {{"PYTHONPATH", (place.root / "src").string() + ":" + (place.root / "sdk/python").string()},
-                  {"STRATA_OVERLAY", place.overlay},
+    const auto temporary = temporary_folder(place.cache);
+    if (!temporary) return tl::unexpected(temporary.error());
+    launch.env = {{"STRATA_OVERLAY", place.overlay},
+                  {"TMPDIR", *temporary},
                   {"STRATA_ROOT", place.root.string()},
-                  {"PYTHONSAFEPATH", "1"},  // a json.py in the folder where strata is started is not the library's
                   {"OMP_NUM_THREADS", std::to_string(spec.value("threads", 1))}};
+    launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
     launch.log_path = log.string();
+    if (confined) {
+      fs::create_directory(incoming, ec);
+      if (auto done = confine(launch, place, {incoming}); !done) return tl::unexpected(done.error());
+    }
     const auto ran = worker::run_to_end(launch, std::chrono::minutes(60), [&](std::string_view line) {
       const auto said = outside::parse(line, "progress");
       if (!said) return;
       if (const auto what = outside::text_or(*said, "progress"); !what.empty()) progress(what);
     });
     fs::remove(spec_path, ec);
+    if (confined) {
+      fs::rename(out, bundle.folder, ec);  // one that another run has just put there stays
+      fs::remove_all(incoming, ec);
+    }
     if (!ran) return fail(ran.error().what, ran.error().hint);
     if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(bundle.folder / "bundle.json", ec))
       return tl::unexpected(capture_error(*ran, log));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "common/outside.hpp"
+#include "common/python.hpp"
 #include "worker/worker.hpp"
 
 namespace strata::plan {
@@ -25,8 +26,10 @@ nlohmann::json Environment::to_json() const {
 Result<Environment> ask_environment(const std::string& python, const Installation& place,
                                     const std::vector<std::string>& modules) {
   worker::Launch launch;
-  launch.argv = {python, "-c", kAsk};
-  launch.argv.insert(launch.argv.end(), modules.begin(), modules.end());
+  std::vector<std::string> words{"-c", kAsk};
+  words.insert(words.end(), modules.begin(), modules.end());
+  launch.argv = python_command(python, place.root, words);
+  launch.env = python_variables({});
   launch.env["STRATA_OVERLAY"] = place.overlay;
   const char* remedy = "name a working interpreter with --python PATH, or run ./strata once to set up its own";
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));

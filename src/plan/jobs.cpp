@@ -9,6 +9,8 @@
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
 #include "common/places.hpp"
+#include "common/temporary.hpp"
+#include "plan/model_file.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
@@ -161,7 +163,9 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   job.launch.env = level::environment(level, places, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;
   job.launch.env["STRATA_ROOT"] = place.root.string();
-  job.launch.env["PYTHONSAFEPATH"] = "1";  // a json.py in the folder where strata is started is not the library's
+  auto temporary = temporary_folder(place.cache);
+  if (!temporary) return tl::unexpected(temporary.error());
+  job.launch.env["TMPDIR"] = std::move(*temporary);
   job.launch.log_path = (log_folder / (file_name_of(level) + ".log")).string();
   if (options.memory_limit_gib)
     job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
@@ -172,6 +176,10 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
     if (!fs::create_directories(folder, ec) && ec)
       return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()),
                   "free some space; --store names another place for logs, STRATA_CACHE for artefacts");
+  if (is_model_file(bundle.info["case"].value("model", ""))) {
+    const auto confined = confine(job.launch, place, {log_folder, job.cache});
+    if (!confined) return tl::unexpected(confined.error());
+  }
   return job;
 }
 

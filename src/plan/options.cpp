@@ -11,6 +11,7 @@
 #include "plan/clients.hpp"
 #include "plan/dynamic_spec.hpp"
 #include "plan/input_spec.hpp"
+#include "plan/model_file.hpp"
 #include "plan/optimiser_spec.hpp"
 #include "probe/machine.hpp"
 
@@ -54,8 +55,7 @@ Result<std::string> existing(const std::string& option, const std::string& path,
 
 // "path.py:build" or the file of a network with an absolute path; other names stay as they are.
 Result<std::string> model_of(const std::string& model) {
-  for (const char* ending : {".pt2", ".pt", ".onnx"})
-    if (model.ends_with(ending)) return existing("model", model, false);
+  if (is_model_file(model)) return existing("model", model, false);
   const auto colon = model.rfind(':');
   const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
   if (!file) return model;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <future>
 
+#include "common/confine.hpp"
 #include "probe/checks.hpp"
 #include "probe/gpu.hpp"
 #include "probe/machine.hpp"
@@ -156,6 +157,21 @@ Checks process_checks() {
   return checks;
 }
 
+Check confinement_check() {
+  const auto have = landlock();
+  const char* remedy = "a kernel with Landlock, for model files (.pt2, .pt, .onnx) of other people; none for your own";
+  if (have.version == 0)
+    return {group, "model files", Standing::limited, "checked, not confined", have.why_not, remedy};
+  if (have.version < 4)
+    return {group,
+            "model files",
+            Standing::limited,
+            "checked, and confined to folders of their own",
+            "this kernel's Landlock is too old to keep them from the network (Linux 6.7 or newer can)",
+            remedy};
+  return {group, "model files", Standing::ok, "checked, confined to folders of their own, no network", {}, {}};
+}
+
 Checks gpu_checks() {
   const auto found = gpus();
   if (!found.available) {
@@ -220,6 +236,7 @@ Checks machine_checks(std::chrono::milliseconds window) {
                               "other programs are running; the times of several threads collapse beside them",
                               "end them, or measure with --threads 1"));
   checks.push_back(memory_check(limits));
+  checks.push_back(confinement_check());
   for (auto& check : process_checks()) checks.push_back(std::move(check));
   for (auto& check : gpu_checks()) checks.push_back(std::move(check));
   return checks;

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "common/confine.hpp"
 #include "worker/marked.hpp"
 #include "worker/process.hpp"
 #include "worker/warden.hpp"
@@ -74,6 +75,7 @@ struct Prepared {
   std::optional<rlim_t> data_limit;
   pid_t driver = -1;
   int input = -1, output = -1, log = -1, report = -1;
+  int rules = -1;  // what confines it
 };
 
 Failure cannot_start(State state, std::string what, std::string hint) {
@@ -139,6 +141,9 @@ void prepare_environment(const Launch& launch, const std::string& mark, Prepared
   }
   if (good && prepared.pinned) {
     good = ::sched_setaffinity(0, sizeof prepared.cpus, &prepared.cpus) == 0;
+  }
+  if (good && prepared.rules >= 0) {
+    good = enter_confinement(prepared.rules);
   }
   if (good) {
     ::execve(prepared.path.c_str(), prepared.argv.data(), prepared.envp.data());
@@ -209,7 +214,15 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
     return tl::unexpected(prepared.error());
   }
   Descriptor input_read, input_write, output_read, output_write, report_read, report_write;
-  Descriptor log;
+  Descriptor log, rules;
+  if (launch.writable) {
+    auto made = make_confinement(*launch.writable);
+    if (!made) {
+      return tl::unexpected(cannot_start(State::failed, made.error().what, made.error().hint));
+    }
+    rules = Descriptor(*made);
+    prepared->rules = rules.get();
+  }
   log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(),
                           O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (log.get() < 0) {

@@ -38,8 +38,9 @@ struct Launch {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
   std::string log_path;
-  std::optional<std::uint64_t> data_limit_bytes;  // RLIMIT_DATA, set before exec
-  std::vector<int> cpus;                          // empty: all
+  std::optional<std::uint64_t> data_limit_bytes;          // RLIMIT_DATA, set before exec
+  std::vector<int> cpus;                                  // empty: all
+  std::optional<std::vector<std::string>> writable = {};  // confined: may write below these folders only (confine.hpp)
 };
 
 struct Exited {

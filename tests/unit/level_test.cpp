@@ -172,6 +172,19 @@ TEST_F(LevelTest, expands_placeholders_once) {
                                             "/tools", "plain"));
 }
 
+TEST_F(LevelTest, a_command_of_python_starts_it_by_the_file_that_cleans_the_search_path) {
+  const auto level = read(write("x", good("x")));
+  const Places places{"/py", "/tools", "/b", "/r"};
+  const std::string start = "/r/sdk/python/start_python.py";
+  EXPECT_THAT(expand({"{python}", "-m", "strata_sdk", "{level}"}, *level, places),
+              testing::ElementsAre("/py", start, "-m", "strata_sdk", (root_ / "x").string()));
+  EXPECT_THAT(expand({"{tools_python}", "{level}/a.py", "--other", "{python}"}, *level, places),
+              testing::ElementsAre("/tools", start, (root_ / "x/a.py").string(), "--other", "/py"));
+  EXPECT_THAT(expand({"/usr/bin/env", "A=1", "{python}", "-c", "pass"}, *level, places),
+              testing::ElementsAre("/usr/bin/env", "A=1", "/py", start, "-c", "pass"));
+  EXPECT_THAT(expand({"{build}/x", "{python}", "-c"}, *level, places), testing::ElementsAre("/b/x", "/py", "-c"));
+}
+
 TEST_F(LevelTest, searches_the_own_levels_first_and_then_the_level_path) {
   ::setenv("STRATA_LEVEL_PATH", "/one::/two", 1);
   EXPECT_THAT(search_path("/r"), testing::ElementsAre("/r/levels", "/one", "/two"));
