@@ -40,13 +40,11 @@ class AotiLevel final : public strata::TorchLevel {
       const auto* view = weights.find(name);
       if (view != nullptr) set.emplace(name, stored(strata::borrow(*view).to(device())));
     }
-    if (set.empty())
-      throw Failure("failed", "the package has no constant that is named in " + weights.where(),
-                    "remove the cache folder; prepare.py makes the package again");
-    constexpr bool use_inactive = false, check_full_update = false;
-    loader_->load_constants(set, use_inactive, check_full_update);
     names_.clear();
     constants_.clear();
+    if (set.empty()) return;  // the network reads no weight: refuse_built_in_weights() has seen that none is missing
+    constexpr bool use_inactive = false, check_full_update = false;
+    loader_->load_constants(set, use_inactive, check_full_update);
     for (const auto& [name, tensor] : set) names_.push_back(name);
   }
 
@@ -99,8 +97,10 @@ class AotiLevel final : public strata::TorchLevel {
     open_package("package");
     refuse_built_in_weights(about.at("weights"));
     const std::set<std::string> parameters = about.at("parameters");
+    strata::NamedTensors held;
     for (const auto& [name, tensor] : loader_->get_runner()->extract_constants_map(false))
-      if (parameters.contains(name)) facts_.parameters += tensor.numel();
+      if (parameters.contains(name)) held.emplace(name, tensor);
+    facts_.parameters = strata::elements_once(held);
   }
 
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return loader_->run(inputs); }

@@ -57,7 +57,7 @@ class LibtorchLevel final : public strata::TorchLevel {
       facts_.layout = "channels_last";
     }
     folder_ = bundle.folder;
-    for (const auto& [name, parameter] : network_->parameters()) facts_.parameters += parameter.numel();
+    facts_.parameters = strata::elements_once(parameters());
   }
 
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override { return network_->forward(inputs); }

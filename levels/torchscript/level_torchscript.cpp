@@ -67,9 +67,10 @@ class TorchScriptLevel final : public strata::TorchLevel {
       throw Failure("unavailable", fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
                     "run the level's prepare.py for this case");
     if (case_trains()) convert_around(wanted.maths);
+    if (case_trains()) tie();
     if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // a trace has its conversions within
     unfrozen_ = true;
-    for (const auto& [name, parameter] : parameters()) facts_.parameters += parameter.numel();
+    facts_.parameters = strata::elements_once(parameters());
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));
     facts_.freezing = !case_trains();
     facts_.graph = case_trains() ? "scripted" : "traced";
@@ -141,6 +142,18 @@ class TorchScriptLevel final : public strata::TorchLevel {
     std::string attribute;
     double given = 0;
   };
+
+  // Parameters that are one in the file are one tensor again. Loading keeps their memory one, but not the tensor, and
+  // each of two names would get a part of the gradient.
+  void tie() {
+    std::map<std::pair<const void*, std::vector<std::int64_t>>, at::Tensor> known;
+    for (auto part : module_->modules())
+      for (const auto& item : part.named_parameters(/*recurse=*/false)) {
+        const auto key = std::pair(item.value.const_data_ptr(), item.value.sizes().vec());
+        const auto [found, is_new] = known.emplace(key, item.value);
+        if (!is_new && !found->second.is_same(item.value)) part.setattr(item.name, found->second);
+      }
+  }
 
   // `places`: [module path, attribute] of every probability, as prepare.py found them.
   void find_dropouts(const nlohmann::json& places) {

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from capture import reference as ref
 from capture.case import Input, case_id, check_spec, resolve_inputs
 from capture.dynamic import DynamicCapture, check_range
+from capture.effects import find_effects
 from capture.export import constants_digest, count_work, export
 from capture.graph import write_graph
 from capture.inputs import make_ring
@@ -23,7 +24,7 @@ from capture.maths import add_mode, copy_strict
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
-from strata_sdk.models import Built, TapModule, build_model, call, last_line, load_weights, source_files
+from strata_sdk.models import Built, TapModule, build_model, call, count_parameters, elements_once, last_line, load_weights, source_files
 
 Progress = Callable[[str], None]
 
@@ -126,8 +127,8 @@ class _Capture:
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
-                "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "outputs": [], "ring": spec["ring"],
-                "parameters": sum(p.numel() for p in built.module.parameters()), "weight_bytes": 0,
+                "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
+                "parameters": count_parameters(built.module), "weight_bytes": 0,
                 "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
                 "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
 
@@ -135,7 +136,7 @@ class _Capture:
         """Runs the network once, so that a wrong input shape is told before anything is written."""
         try:
             with torch.no_grad():
-                outputs = call(module, {k: v.clone() for k, v in self.ring[0].items()}, self.info)
+                outputs = call(module, self.ring[0], self.info)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
@@ -147,11 +148,16 @@ class _Capture:
             if value.is_complex() or value.is_sparse or value.is_quantized:
                 raise Problem("unsupported", f"output '{name}' is {value.dtype}, {value.layout}", "return dense real tensors")
         self.info["outputs"] = _described(outputs)
+        effects = find_effects(module, self.ring[0], self.info, self.spec["mode"] == "train")
+        self.info["writes_inputs"], self.info["writes_buffers"] = effects.inputs, effects.buffers
+        self.info["input_source"] = "; ".join(filter(None, (self.info["input_source"], effects.input_sentence())))
+        self.buffer_sentence = effects.buffer_sentence()
 
     def _timed(self, module: nn.Module) -> None:
         self.say("preparing weights")
         self.info["weight_source"], self.info["case"]["weights_label"] = prepare_timed(module, self.spec, self.ring, self.info)
-        self.info["weight_bytes"] = sum(t.numel() * t.element_size() for t in state_of(module).values())
+        self.info["weight_source"] = "; ".join(filter(None, (self.info["weight_source"], self.buffer_sentence)))
+        self.info["weight_bytes"] = _bytes_once(module)
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
         """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
@@ -167,7 +173,7 @@ class _Capture:
         if program is None:
             return found
         with torch.no_grad():
-            names = list(call(module.train(), {k: v.clone() for k, v in self.ring[0].items()}, self.info))  # auxiliary outputs come in train mode only
+            names = list(call(module.train(), self.ring[0], self.info))  # auxiliary outputs come in train mode only
         return write_graph(program, module, "train", names, [i["name"] for i in self.info["inputs"]], self.folder, self.write, trained)
 
     def _sets(self, module: nn.Module) -> None:
@@ -183,15 +189,15 @@ class _Capture:
             load_weights(work, weights, name)
             entries = self.ring if name == "timed" else self.ring[:ref.PROVEN_GENERIC]
             self.say(f"reference of weight set {name}")
-            wanted = self._reference(name, work, entries)
+            runs, wanted = self._reference(name, work, entries)
             if name == "timed":
                 load_weights(module, timed, name)
-                self._export(module, wanted)
+                self._export(module, runs, wanted)
             elif name == "generic1":
                 self._faults(module, wanted[0])
 
-    def _reference(self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
-        """Writes a set's reference and envelope; returns the reference. Taps are large and tell only where levels part: one set and one entry have them."""
+    def _reference(self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
+        """Writes and returns a set's envelope and reference. Taps are large and tell only where levels part: one set and one entry have them."""
         runs, wanted = self._run_all(work, entries)
         self._check_repeatable(work, runs["default"][0])
         self.e0 = ref.envelope_error(runs, wanted)
@@ -203,7 +209,7 @@ class _Capture:
             self.info["outputs"] = _described(runs["default"][0])
         else:
             self._write_reference(name, wanted, runs)
-        return wanted
+        return runs, wanted
 
     def _run_all(self, view: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
@@ -228,7 +234,7 @@ class _Capture:
         if note not in self.notes and max(ref.output_errors(again, {k: v.double() if v.is_floating_point() else v for k, v in first.items()}).values(), default=0.0) > 1e-3:
             self.notes.append(note)
 
-    def _export(self, module: nn.Module, wanted: list[dict[str, Tensor]]) -> None:
+    def _export(self, module: nn.Module, runs: dict[str, list[dict[str, Tensor]]], wanted: list[dict[str, Tensor]]) -> None:
         """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
         self.say("exporting the graph")
         program, self.info["export"] = export(module, self.ring[0], self.info)
@@ -241,12 +247,8 @@ class _Capture:
             with torch.no_grad():
                 outputs = runnable(*[self.ring[i][d["name"]].clone() for d in self.info["inputs"]])
             got = dict(zip(names, outputs))
-            errors = ref.output_errors(got, wanted[i])
-            worst = max(errors, key=lambda k: errors[k], default=None)
-            integers = [k for k, v in wanted[i].items() if not v.is_floating_point() and not torch.equal(got[k], v)]
-            if (worst is not None and not errors[worst] <= 8 * self.e0) or (integers and not errors):
-                self.info["graph"] = self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output "
-                                       + (f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / self.e0:.0f} times the envelope" if worst else integers[0])}
+            if differs := ref.differs(got, wanted[i], [run[i] for run in runs.values()], self.e0):
+                self.info["graph"] = self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output {differs}"}
                 return
         torch.export.save(program, str(self.folder / "model.pt2"))
         (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
@@ -287,6 +289,15 @@ class _Capture:
 
 def _described(outputs: dict[str, Tensor]) -> list[dict]:
     return [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in outputs.items()]
+
+
+def _bytes_once(module: nn.Module) -> int:
+    """Of parameters and persistent buffers; tied ones count once."""
+    by_size: dict[int, list[Tensor]] = {}
+    for value in module.state_dict().values():
+        if isinstance(value, Tensor):
+            by_size.setdefault(value.element_size(), []).append(value)
+    return sum(size * elements_once(values) for size, values in by_size.items())
 
 
 def _elements(shape: list[int]) -> int:

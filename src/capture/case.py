@@ -104,6 +104,8 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
         if names.count(name) > 1:
             raise Problem("usage", f"two inputs are called '{name}'", "give each its own name")
     _settle_batch(spec["batch"], inputs)
+    if all(0 in one.shape for one in inputs):
+        raise Problem("usage", f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute", "give an example of at least one element")
     return inputs
 
 

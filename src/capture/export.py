@@ -82,7 +82,7 @@ def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tup
     torch.backends.mha.set_fastpath_enabled(False)  # the fused attention kernel is one operator without a formula
     try:
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            call(module, {k: v.clone() for k, v in entry.items()}, bundle)
+            call(module, entry, bundle)
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for handle in handles:

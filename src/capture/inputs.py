@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, or seeded numbers; whole batches that all differ.
+"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, or seeded numbers; whole batches that all differ, where inputs can differ.
 
 Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels, without importing either (seconds) and without downloads.
 """
@@ -9,6 +9,7 @@ import functools
 import gzip
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP")  # told by content; others of Pillow's start programs (EPS) or are little tested
 USUAL_MEGAPIXELS = 100
 SMALL_PIXELS = 4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
+TRIES, FEW = 16, 1024  # draws of an input that came out as an earlier one, which those of more elements do not by chance
 
 
 def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], str]:
@@ -36,19 +38,21 @@ def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]],
     sources: list[str] = []
     for index, one in enumerate(inputs):
         generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
-        values, source = _values(spec, one, generator)
+        values, source = _unlike(lambda one=one, generator=generator: _values(spec, one, generator))
         for entry, value in zip(ring, values):
             entry[one.name] = value.contiguous()
         if source not in sources:
             sources.append(source)
     if spec["input_from"] and not any("image files" in s for s in sources):
         raise Problem("usage", "--input-from was given, but no input is a batch of images", "images need a float or uint8 input of shape (N, 3, H, W) or (N, 1, H, W)")
-    for i in range(len(ring)):
-        for k in range(i):
-            if all(torch.equal(ring[i][n], ring[k][n]) for n in ring[i]):
-                raise Problem("usage", f"inputs {k} and {i} of the ring are equal, so a level that answers from memory would not be noticed",
-                              "give at least one input a range with enough values, or a floating-point type")
+    if (alike := len(ring) - _distinct(ring)) > 0:
+        sources.append(f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since they have too few values: a level that answers from memory may stay unseen")
     return ring, "; ".join(sources)
+
+
+def _distinct(ring: list[dict[str, Tensor]]) -> int:
+    """How many entries are not equal to an earlier one."""
+    return sum(not any(all(torch.equal(entry[n], ring[k][n]) for n in entry) for k in range(i)) for i, entry in enumerate(ring))
 
 
 def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
@@ -57,7 +61,9 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
     if is_image(shape) and image_type and one.low is None and not spec["synthetic"]:
         arrays, source = _images(spec["input_from"], count, shape, generator)
         return [_normalised(a, dtype) for a in arrays], source
-    if one.example is not None and (not dtype.is_floating_point or one.example.numel() == 1):
+    if one.example is not None and dtype.is_floating_point and one.example.numel() == 1:
+        return [_near(one.example, i, generator) for i in range(count)], "the user's number, moved by a tenth"
+    if one.example is not None and not dtype.is_floating_point:
         return [_shuffled(one.example, i, generator) for i in range(count)], "values of the user's example, shuffled"
     if one.low is not None:
         values = [torch.randint(one.low, one.high + 1, shape, generator=generator).to(dtype) for _ in range(count)]
@@ -69,6 +75,25 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
     mean, std = _moments(one.example)
     like = " with the mean and deviation of the user's example" if one.example is not None else ""
     return [(torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)], f"synthetic normal numbers, seeded {spec['seed']}{like}"
+
+
+def _unlike(draw: Callable[[], tuple[list[Tensor], str]]) -> tuple[list[Tensor], str]:
+    """What draw() gives; where some of it is equal, as of one boolean or one small whole number, each entry is drawn until it differs from those before, if it can."""
+    values, source = draw()
+    for i in range(1, len(values) if values[0].numel() <= FEW else 1):
+        for _ in range(TRIES):
+            if not any(torch.equal(values[i], earlier) for earlier in values[:i]):
+                break
+            values[i] = draw()[0][i]
+    return values, source
+
+
+def _near(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
+    """Entry 0 is the example; later ones lie a tenth beside it (a scale or a time step must not change its sign), or anywhere where it is 0."""
+    if entry == 0:
+        return example.clone()
+    noise = torch.randn(example.shape, generator=generator)
+    return (example.double() * (1 + 0.1 * noise) if bool(example.any()) else noise).to(example.dtype)
 
 
 def _moments(example: Tensor | None) -> tuple[float, float]:

@@ -227,7 +227,7 @@ def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> 
 def _forward(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: TorchDispatchMode | TorchFunctionMode) -> Tensor:
     """The logits of one pass in train mode under `look`."""
     device = next(module.parameters()).device
-    args, kwargs = bind({k: (v.double() if v.is_floating_point() else v.clone()).to(device) for k, v in entry.items()}, bundle)
+    args, kwargs = bind({k: (v.double() if v.is_floating_point() else v).to(device) for k, v in entry.items()}, bundle)
     module.train()
     try:
         with look:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of the user's module: the float64 reference, the legitimate float32 runs that make the envelope, and the reference with planted faults.
 
-Inputs are copied before every run, since a module may change them.
+A module may change its inputs: call() gives it copies.
 """
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Runner:
         self.bundle, self.device, self.threads = bundle, device, threads
 
     def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Named:
-        """One forward pass; `change` maps each input after it was copied."""
+        """One forward pass; `change` maps each input, and must not write into it."""
         with torch.inference_mode():
-            moved = {k: change(v.clone()).to(self.device) for k, v in entry.items()}
+            moved = {k: change(v).to(self.device) for k, v in entry.items()}
             return {k: v.detach().to("cpu", copy=True).contiguous() for k, v in call(module, moved, self.bundle).items()}
 
 
@@ -152,26 +152,65 @@ def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
 
 # ---------------------------------------------------------------------------------------------------- errors (PROOF: outputs)
 
-def output_errors(result: Named, reference: Named) -> dict[str, float]:
-    """||y - y64|| / (||y64|| + floor) per floating-point output; the floor is 2^-24 sqrt(n) times the median |y| over all outputs."""
+def finite_errors(result: Named, reference: Named) -> dict[str, float]:
+    """||y - y64|| / (||y64|| + floor) per floating-point output, over what is finite in both; the floor is 2^-24 sqrt(n) times the median |y| over all outputs.
+    Infinite where shapes differ."""
     floats = {k: v for k, v in reference.items() if v.is_floating_point()}
     if not floats:
         return {}
-    median = torch.cat([v.double().abs().reshape(-1) for v in floats.values()]).median().item()
+    sizes = torch.cat([v.double().abs().reshape(-1) for v in floats.values()])
+    sizes = sizes[sizes.isfinite()]
+    median = sizes.median().item() if sizes.numel() else 0.0
     errors = {}
     for name, wanted in floats.items():
         floor = 2.0**-24 * wanted.numel() ** 0.5 * median
         if result[name].shape != wanted.shape:
             errors[name] = float("inf")
             continue
-        distance = (result[name].double() - wanted.double()).norm().item()
-        errors[name] = distance / max(wanted.double().norm().item() + floor, 1e-300)
+        both = result[name].isfinite() & wanted.isfinite()
+        distance = (result[name].double() - wanted.double())[both].norm().item()
+        errors[name] = distance / max(wanted.double()[both].norm().item() + floor, 1e-300)
     return errors
+
+
+def strange_places(result: Tensor, *wanted: Tensor) -> int:
+    """Elements of a tensor that are NaN or infinite where none of the wanted ones of its shape is, or are it with another sign, or the other way round."""
+    strange = torch.ones(result.shape, dtype=torch.bool)
+    for other in wanted:
+        strange &= ~((result.isfinite() & other.isfinite()) | (result.isnan() & other.isnan()) | (result.double() == other.double()))
+    return int(strange.sum())
+
+
+def output_errors(result: Named, reference: Named) -> dict[str, float]:
+    """finite_errors(), infinite where one has NaN or an infinity that the other has not."""
+    errors = finite_errors(result, reference)
+    return {name: float("inf") if error < float("inf") and strange_places(result[name], reference[name]) else error for name, error in errors.items()}
+
+
+def differs(result: Named, wanted: Named, legitimate: list[Named], e0: float) -> str:
+    """Which output is not the reference's, and how; empty: each lies within 8 of the envelope `e0`, is NaN or infinite only where the reference or a legitimate run is, and
+    whole numbers are exact (where no float shows it: an arg-max may flip)."""
+    errors = finite_errors(result, wanted)
+    for name in errors:
+        if result[name].shape != wanted[name].shape:
+            return f"{name} has the shape {list(result[name].shape)}, not {list(wanted[name].shape)}"
+        if places := strange_places(result[name], wanted[name], *(run[name] for run in legitimate)):
+            return f"{name} has NaN or an infinity at {places} of {wanted[name].numel()} places where the model has not, or the other way round"
+    worst = max(errors, key=lambda k: errors[k], default=None)
+    if worst is not None and not errors[worst] <= 8 * e0:
+        return f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / e0:.0f} times the envelope"
+    integers = [k for k, v in wanted.items() if not v.is_floating_point() and not torch.equal(result[k], v)]
+    return integers[0] if integers and not errors else ""
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Equal in type, shape and every value, NaN for NaN."""
+    return a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> float:
     """E0: the largest error of the legitimate runs over outputs and entries, at least 8 * 2^-24."""
-    found = [e for variant in runs.values() for result, wanted in zip(variant, reference) for e in output_errors(result, wanted).values()]
+    found = [e for variant in runs.values() for result, wanted in zip(variant, reference) for e in finite_errors(result, wanted).values()]
     return max([8 * 2.0**-24, *found])
 
 
@@ -195,7 +234,7 @@ def faulty_references(runner: Runner, module: nn.Module, entry: Mapping[str, Ten
             results[name] = {k: to_double(v) for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()}
         except Exception:  # a fault that makes shapes disagree shows itself without a proof
             continue
-        if name == "ceil_mode" and all(torch.equal(v, wanted[k]) for k, v in results[name].items()):
+        if name == "ceil_mode" and all(same(v, wanted[k]) for k, v in results[name].items()):
             del results[name]  # the pooled extents divide evenly: nothing was changed
             continue
         said.append(f"{name}: {sentence}")

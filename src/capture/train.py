@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from capture import reference as ref
+from capture.dropout import DropoutCapture
 from capture.faults import NotApplicable, shared_copy
 from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
@@ -56,7 +57,7 @@ class Stepper:
         self.loss_of = LOSSES[bundle["case"]["loss"]]
 
     def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t, loss_of: Callable[[Tensor, Tensor], Tensor] | None = None) -> Named:
-        """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input after it was copied."""
+        """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and must not write into it."""
         kept = set(module.state_dict())
         with train_mode(module):
             with torch.enable_grad():
@@ -67,8 +68,16 @@ class Stepper:
             found |= {f"stat:{name}": b.clone() for name, b in module.named_buffers() if name in kept and b.is_floating_point()}
         return {name: value.detach().cpu().contiguous() for name, value in found.items()}
 
+    def gradients(self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]) -> list[Tensor]:
+        """Of the named parameters, of the module in the mode that it is in; zero where the loss does not follow one."""
+        own = dict(module.named_parameters())
+        with torch.enable_grad():
+            loss = self.loss_of(self.output(module, entry), self.labels)
+            found = torch.autograd.grad(loss, [own[name] for name in names], allow_unused=True)
+        return [torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, found)]
+
     def output(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Tensor:
-        args, kwargs = bind({k: change(v.clone()).to(self.device) for k, v in entry.items()}, self.bundle)
+        args, kwargs = bind({k: change(v).to(self.device) for k, v in entry.items()}, self.bundle)
         return first_output(module(*args, **kwargs))
 
 
@@ -200,7 +209,7 @@ class TrainCapture:
         for name, parameter in work.named_parameters():
             parameter.requires_grad_(name in trained)
         dropouts = Dropouts(work)
-        about = {"layers": [{"name": path, "p": p} for path, _, _, p in dropouts.found], "losses": self.dropout_losses(work) if dropouts.found else []}
+        about = self.dropout(work, dropouts)
         dropouts.switch(False)
         wide = ref.double_copy(work)
         step, notes = check_trains(self.stepper, wide, self.ring[0])
@@ -221,8 +230,18 @@ class TrainCapture:
         (self.folder / "reference" / "train.json").write_text(json.dumps(train, indent=1), encoding="utf-8")
         return notes
 
+    def dropout(self, work: nn.Module, dropouts: Dropouts) -> dict:
+        """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the running statistics stay."""
+        if not dropouts.found:
+            return {"layers": [], "losses": [], "groups": 0, "watched": {}}
+        self.say("steps with dropout")
+        losses = self.dropout_losses(work)
+        with train_mode(work):
+            found = DropoutCapture(work, dropouts, lambda names: self.stepper.gradients(work, self.ring[0], names), self.spec["seed"] + 3).run()
+        return found | {"losses": losses}
+
     def dropout_losses(self, work: nn.Module) -> list[float]:
-        """Eager's float32 losses with dropout as given, one a forward pass; the running statistics stay."""
+        """One a forward pass."""
         torch.manual_seed(self.spec["seed"])
         with torch.no_grad(), train_mode(work):
             return [self.stepper.loss_of(self.stepper.output(work, self.ring[0]), self.stepper.labels).item() for _ in range(DROPOUT_LOSSES)]

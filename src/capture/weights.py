@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,21 @@ def state_of(module: nn.Module) -> dict[str, Tensor]:
 
 # ---------------------------------------------------------------------------------------------------- the user's file
 
+_ADVICE = re.compile(r"In PyTorch 2\.6|Re-running|This file can still be loaded")  # PyTorch's, to run what a pickle holds
+
+
+def _program_in(path: Path) -> str:
+    """What a zip file of PyTorch's holds beside tensors: a program; empty: it holds tensors alone, or is no zip file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = {name.partition("/")[2] for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError):
+        return ""
+    if any(part.startswith("code/") for part in parts):
+        return "a TorchScript program"
+    return "an exported program" if any(part.startswith("models/") or part == "serialized_exported_program.json" for part in parts) else ""
+
+
 def read_user_weights(path: Path) -> dict[str, Tensor]:
     """Tensors of a .safetensors, .pt or .pth file; never runs what a pickle holds. Raises Problem."""
     if not path.is_file():
@@ -55,16 +71,18 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             raise Problem("usage", f"the weights file {path} is refused: {refusal}", "save model.state_dict() again") from refusal
         except RuntimeError:
             pass  # damaged: torch.load says how
+    if (program := _program_in(path)):
+        raise Problem("usage", f"the weights file {path} is {program}, not a file of weights", f"give it as the model itself ({path.name} in the place of MODEL), or save model.state_dict() with torch.save")
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        reason = str(error)
+        reason = _ADVICE.split(str(error))[0]
         if "Unsupported global" in reason or "Unsupported class" in reason or "GLOBAL" in reason:
             raise Problem("usage", f"the weights file {path} is a pickle that holds more than tensors; strata does not run such files",
                           "save model.state_dict() instead of the model") from error
         raise Problem("usage", f"the weights file {path} cannot be read: {' '.join(reason.split())[:300]}", "save model.state_dict() with torch.save") from error
     except Exception as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
-        raise Problem("usage", f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:300]}", "save or download it again") from error
+        raise Problem("usage", f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}", "save or download it again") from error
     for wrapper in ("state_dict", "model_state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(wrapper), Mapping):
             loaded = loaded[wrapper]
@@ -154,7 +172,9 @@ def _draw(name: str, parameter: Tensor, of_norm: bool, of_product: bool, generat
         else:
             parameter.add_(drawn)
     else:
-        spread = parameter.double().std().item()
+        finite = parameter[parameter.isfinite()].double()
+        spread = (finite.std().item() if finite.numel() > 1 else 0.0) or 1.0
+        parameter.nan_to_num_(0.0, 0.0, 0.0)  # one NaN would leave nothing of a proof to see
         noise = torch.randn(parameter.shape, generator=generator).to(parameter.dtype) * spread
         parameter.add_(noise).mul_(0.5**0.5)
 
@@ -206,8 +226,8 @@ def _run_calibration(module: nn.Module, ring: list[dict[str, Tensor]], bundle: d
     mixed = None
     if batch is not None:
         rows = max(1, min(batch, CALIBRATION_SAMPLES // len(ring)))
-        mixed = {i["name"]: torch.cat([e[i["name"]][:rows] for e in ring]) if i["shape"] and i["shape"][0] == batch else ring[0][i["name"]].clone() for i in bundle["inputs"]}
-    for entry in (mixed, {k: v.clone() for k, v in ring[0].items()}):
+        mixed = {i["name"]: torch.cat([e[i["name"]][:rows] for e in ring]) if i["shape"] and i["shape"][0] == batch else ring[0][i["name"]] for i in bundle["inputs"]}
+    for entry in (mixed, ring[0]):
         if entry is None:
             continue
         args, kwargs = bind(entry, bundle)
@@ -222,6 +242,9 @@ def _run_calibration(module: nn.Module, ring: list[dict[str, Tensor]], bundle: d
 
 def _channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     x = x.transpose(0, 1).reshape(x.shape[1], -1).double()
+    known = x.isfinite()
+    if not bool(known.all()):  # the rest of the channel says what it is like
+        x = torch.where(known, x, (x.where(known, 0.0).sum(1) / known.sum(1).clamp(min=1))[:, None])
     mean, var = x.mean(1), x.var(1, unbiased=False)
     # A channel with one value, or a dead one, has no variance: it gets a share of the layer's, so that it is not blown up.
     floor = max(0.05 * var.mean().item(), 0.05 * x.var(unbiased=False).item(), 1e-5)

@@ -229,14 +229,16 @@ Try<void> Session::set_optimiser(const Json& optimiser) {
   return {};
 }
 
-Try<TrainState> Session::state() {
+Try<TrainState> Session::state(const std::vector<std::string>& names) {
   TrainState state;
   state.file = std::shared_ptr<const fs::path>(new fs::path(new_file()), [](const fs::path* path) {
     std::error_code ec;
     fs::remove(*path, ec);
     delete path;
   });
-  auto done = call("state", {{"out", state.file->string()}});
+  Json fields = {{"out", state.file->string()}};
+  if (!names.empty()) fields["names"] = names;
+  auto done = call("state", std::move(fields));
   if (!done) return tl::unexpected(done.error());
   auto said = fields(*done, "state");
   state.step = said.integer("step", 0, kMost);

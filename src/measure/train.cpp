@@ -21,6 +21,7 @@ namespace {
 constexpr int kRepeats = 8;            // of a level that is not deterministic (docs/method.md)
 constexpr double kInflatedRate = 0.1;  // of the optimiser by differences: small rates vanish in the weights' rounding
 constexpr int kDropoutSteps = 64;
+constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is the last gradient
 
 // A file of the driver's own that a worker loads as a state; removed at the end.
 class OwnState {
@@ -205,16 +206,82 @@ class Rules {
   double spread_ = 0;
 };
 
-// Losses with dropout as given, then two runs in eval mode.
-Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
-  if (auto done = begin(session, "timed", true, proof::still_optimiser()); !done) return done;
+// The loss of an input in what a level gave; NaN: it is not there.
+double loss_in(const SafeTensors& given, int index) {
+  const TensorView* one = given.find(fmt::format("{}/loss", index));
+  return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
+}
+
+// The variance of the steps' gradients, summed over the elements of each parameter.
+class Scatter {
+ public:
+  void add(const TrainState& state, const TrainReference::Variances& parameters) {
+    ++steps_;
+    for (const auto& [parameter, known] : parameters) {
+      const TensorView* gradient = state.tensors.find("momentum:" + parameter);
+      auto& [sums, squares] = of_[parameter];
+      const auto values = gradient ? to_doubles(*gradient) : std::vector<double>{std::nan("")};
+      sums.resize(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        sums[i] += values[i];
+        squares += values[i] * values[i];
+      }
+    }
+  }
+  int steps() const { return steps_; }
+  // Appends each parameter's variance, and begins anew.
+  void end_group(TrainReference::Variances& into) {
+    for (auto& [parameter, moments] : of_) {
+      double of_means = 0;
+      for (const double sum : moments.sums) of_means += sum * sum / steps_;
+      into[parameter].push_back((moments.squares - of_means) / (steps_ - 1));
+    }
+    of_.clear();
+    steps_ = 0;
+  }
+
+ private:
+  struct Moments {
+    std::vector<double> sums;
+    double squares = 0;
+  };
+  std::map<std::string, Moments> of_;
+  int steps_ = 0;
+};
+
+// What steps with dropout as given, from weights that stay, are like.
+struct DropoutSteps {
   std::vector<double> losses;
-  for (int i = 0; i < kDropoutSteps && !interrupted(); ++i) {
+  TrainReference::Variances variances;
+};
+
+Try<DropoutSteps> dropout_steps(Session& session, const TrainReference& reference) {
+  DropoutSteps out;
+  std::vector<std::string> names;
+  for (const auto& [parameter, variances] : reference.dropout_variances()) names.push_back("momentum:" + parameter);
+  const int watched = names.empty() ? 0 : reference.dropout_groups() * reference.dropout_group();
+  Scatter scatter;
+  for (int i = 0; i < std::max(kDropoutSteps, watched) && !interrupted(); ++i) {
     const auto loss = session.prove({0});
     if (!loss) return tl::unexpected(loss.error());
-    const TensorView* value = loss->find("0/loss");
-    losses.push_back(value && value->elements() == 1 ? value_at(*value, 0) : std::nan(""));
+    if (i < kDropoutSteps) out.losses.push_back(loss_in(*loss, 0));
+    if (i >= watched) continue;
+    const auto state = session.state(names);
+    if (!state) return tl::unexpected(state.error());
+    scatter.add(*state, reference.dropout_variances());
+    if (scatter.steps() == reference.dropout_group()) scatter.end_group(out.variances);
   }
+  return out;
+}
+
+// Losses and gradients with dropout as given, then two runs in eval mode.
+Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
+  if (auto done = begin(session, "timed", true, with(proof::still_optimiser(), {{"momentum", kTinyMomentum}})); !done)
+    return done;
+  const auto steps = dropout_steps(session, reference);
+  if (!steps) return tl::unexpected(steps.error());
+  const auto& losses = steps->losses;
+  player.training.variances = proof::check_variances(reference.dropout_variances(), steps->variances);
   const TensorView* loss = reference.expected("timed", "loss");
   const double rounding =
       loss == nullptr ? 0 : proof::strict_limit * reference.envelope("timed", "loss") * std::abs(value_at(*loss, 0));
@@ -240,12 +307,6 @@ Try<void> prove_dropout(Player& player, Session& session, const TrainReference& 
                                    : proof::not_equal("two runs in eval mode differ: dropout is still applied",
                                                       "dropout in eval mode", "dropout");
   return {};
-}
-
-// The loss of an input in what a level gave; NaN: it is not there.
-double loss_in(const SafeTensors& given, int index) {
-  const TensorView* one = given.find(fmt::format("{}/loss", index));
-  return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
 }
 
 // The losses of the whole ring from the same weights: gradients are compared on input 0 alone.

@@ -38,16 +38,24 @@ struct Failing {
 };
 
 Cause not_finite(const Failing& f) {
-  std::size_t nan = 0, inf = 0, zero = 0;
+  std::size_t more = 0, fewer = 0, zero = 0;  // NaN and Inf that only the level has, and only the reference
   const auto count = static_cast<std::size_t>(f.actual.elements());
-  for (std::size_t i = 0; i < count; ++i) {
-    const double value = value_at(f.actual, i);
-    nan += std::isnan(value);
-    inf += std::isinf(value);
-    zero += value == 0;
-  }
-  if (nan + inf > 0)
-    return {Kind::unequal, fmt::format("{} of {} values are NaN or Inf", nan + inf, count), "outputs hold NaN or Inf"};
+  in_chunks(f.actual, f.wanted(), [&](std::size_t, std::span<const double> a, std::span<const double> w) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      more += !std::isfinite(a[i]) && std::isfinite(w[i]);
+      fewer += std::isfinite(a[i]) && !std::isfinite(w[i]);
+      zero += a[i] == 0;
+    }
+  });
+  if (more > 0)
+    return {Kind::unequal, fmt::format("{} of {} values are NaN or Inf and should not be", more, count),
+            "outputs hold NaN or Inf"};
+  if (fewer > 0)
+    return {Kind::unequal,
+            fmt::format("{} of {} values are numbers where the reference has NaN or Inf: an operation hides it (a "
+                        "maximum that takes the other operand, a product that is left out)",
+                        fewer, count),
+            "NaN or Inf is lost"};
   if (zero == count && count > 0 && f.distance(f.actual, f.wanted()) > f.bound(f.set))
     return {Kind::unequal, "every value is 0: nothing was computed or the result was not copied",
             "every output value is 0"};

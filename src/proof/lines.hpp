@@ -64,8 +64,9 @@ class Lines {
 
 // That the level computes in the case's maths mode, by the size of its error.
 void add_precision(Lines& lines, const std::string& maths, const std::optional<PrecisionShare>& share);
-// Tensors that the level read back against the bundle's files.
-void add_read_back(Lines& lines, const std::filesystem::path& bundle, const Evidence& evidence);
+// Tensors that the level read back against the bundle's files; `about`: its bundle.json.
+void add_read_back(Lines& lines, const std::filesystem::path& bundle, const nlohmann::json& about,
+                   const Evidence& evidence);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
 // Threads and maths mode must be the case's; others are shown.
 void add_settings(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);

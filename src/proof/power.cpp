@@ -71,6 +71,16 @@ double spread_of_set(const Reference& reference, std::string_view set) {
   return best;
 }
 
+// Whether no output of a set holds a single finite number: then any level that answers NaN is right.
+bool all_non_finite(const Reference& reference, std::string_view set) {
+  for (const OutputSpec& output : reference.outputs())
+    for (int index : reference.indices(set)) {
+      const TensorView* values = output.tap ? nullptr : reference.expected(set, index, output.name);
+      if (values && std::ranges::any_of(to_doubles(*values), [](double v) { return std::isfinite(v); })) return false;
+    }
+  return true;
+}
+
 double times_bound(const Reference& reference, const std::string& fault) {
   double times = 0;
   for (const OutputSpec& output : reference.outputs()) {
@@ -101,7 +111,10 @@ Power power(const Reference& reference) {
   for (const std::string& fault : reference.faults()) out.faults.push_back({fault, times_bound(reference, fault)});
   const auto least = std::min_element(out.faults.begin(), out.faults.end(),
                                       [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
-  if (out.faults.empty()) {
+  if (all_non_finite(reference, "timed")) {
+    out.reason =
+        "every output of the timed weights is NaN or Inf, so that what a level answers while timed shows nothing";
+  } else if (out.faults.empty()) {
     out.reason = "no fault could be planted in this network";
   } else if (least->times_bound < power_limit) {
     out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",

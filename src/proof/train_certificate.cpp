@@ -144,6 +144,18 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
                "|z| < 4, scatter within 2", ""},
               training.dropout,
               training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
+  const auto& visible = reference.dropout_visible();
+  add_verdict(lines,
+              {"dropout probability" + mode, "observed", "",
+               training.variances ? fmt::format("{} gradients, {:.2f} of what chance allows",
+                                                reference.dropout_groups() * reference.dropout_group(),
+                                                training.variances->worst_ratio)
+                                  : "",
+               "one false alarm in a million",
+               std::isfinite(visible.error)
+                   ? fmt::format("sees a probability that is wrong by {:.2g} ({})", visible.error, visible.layer)
+                   : fmt::format("the probability of {} shows in no gradient", visible.layer)},
+              training.variances, training.dropout ? "no gradient shows it" : "the level did not get that far");
   add_verdict(lines, {"eval mode leaves dropout out" + mode, "observed", "", "two runs are the same bytes", "", ""},
               training.evaluation, training.evaluation_note);
 }
@@ -222,7 +234,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_counts(lines, training, strict ? &strict->training : nullptr);
   add_losses(lines, evidence, training);
   add_dropout(lines, reference, training, mode);
-  add_read_back(lines, reference.folder(), evidence);
+  add_read_back(lines, reference.folder(), reference.bundle(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
   add_settings(lines, reference.bundle(), evidence);
   add_work(lines, reference.bundle(), evidence);

@@ -18,7 +18,7 @@ struct TrainEvidence {
     std::string note;  // why it was not checked
   };
   std::vector<Rule> rules;  // the optimiser by differences
-  std::optional<OutputVerdict> dropout, evaluation;
+  std::optional<OutputVerdict> dropout, variances, evaluation;
   std::string dropout_note, evaluation_note;  // why they were not checked
   int updates_checked = 0;                    // steps after the last timed block of a restart
   int updates_failed = 0;

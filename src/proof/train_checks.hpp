@@ -79,6 +79,13 @@ OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair&
 std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, const std::vector<double>& level,
                                            double rounding = 0);
 
+// Variances of gradients under dropout (TrainReference::dropout_variances) against eager's. Masks that scale what they
+// keep change no mean, but the variance goes with p / (1 - p). The logarithm of the ratio of the means, over its
+// standard error, lies within Student's t (Welch); at most a millionth of sound levels is accused, two-sided, over all
+// parameters that are watched. nullopt: nothing is watched.
+std::optional<OutputVerdict> check_variances(const TrainReference::Variances& eager,
+                                             const TrainReference::Variances& level);
+
 // Why a probe step may have failed: what the deviating tensors look like instead. Empty sentence: nothing is known.
 struct StepCause {
   std::string sentence, brief;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout judged by the losses that it scatters (train_checks.hpp).
+// Dropout judged by the losses and the gradients that it scatters (train_checks.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "proof/train_checks.hpp"
+#include "stats/sample.hpp"
 
 namespace strata::proof {
 
 namespace {
+
+constexpr double false_alarms = 1e-6;  // of check_variances
 
 struct Moments {
   double mean = 0, variance = 0, repeats = 0;  // repeats: share of consecutive pairs that are equal
@@ -57,6 +60,45 @@ std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, con
                                  got.mean, wanted.mean, z),
                      "mean loss under dropout differs", "dropout");
   out.worst_ratio = z / 4;
+  return out;
+}
+
+std::optional<OutputVerdict> check_variances(const TrainReference::Variances& eager,
+                                             const TrainReference::Variances& level) {
+  if (eager.empty()) return std::nullopt;
+  OutputVerdict out;
+  for (const auto& [parameter, own] : eager) {
+    const auto found = level.find(parameter);
+    if (own.size() < 2 || found == level.end() || found->second.size() < 2)
+      return not_equal("there are too few gradients with dropout to compare", "too few gradients with dropout");
+    const Moments wanted = moments_of(own), got = moments_of(found->second);
+    if (!std::isfinite(got.mean) || !std::isfinite(got.variance))
+      return not_equal(fmt::format("the gradient of {} with dropout is not finite", parameter),
+                       "gradient with dropout is not finite", "dropout");
+    if (!(wanted.mean > 0)) continue;
+    if (!(got.mean > 0))
+      return not_equal(fmt::format("with dropout the gradients of {} do not differ from step to step: dropout is not "
+                                   "applied, or masks are drawn once and kept",
+                                   parameter),
+                       "dropout masks are reused", "dropout");
+    const auto part = [](const Moments& of, std::size_t n) {
+      return of.variance / (of.mean * of.mean) / static_cast<double>(n);
+    };
+    const double a = part(wanted, own.size()), b = part(got, found->second.size());
+    const double df =
+        (a + b) * (a + b) /
+        (a * a / static_cast<double>(own.size() - 1) + b * b / static_cast<double>(found->second.size() - 1));
+    const double t = std::log(got.mean / wanted.mean) / std::sqrt(a + b);
+    const double allowed =
+        stats::student_t_quantile(1 - false_alarms / 2 / static_cast<double>(eager.size()), std::max(1.0, df));
+    out.worst_ratio = std::max(out.worst_ratio, std::abs(t) / allowed);
+    if (!(std::abs(t) <= allowed))
+      return not_equal(
+          fmt::format("with dropout the gradient of {} scatters {:.3g} times as much (in variance) as eager's ({:.1f} "
+                      "standard errors, allowed {:.1f}): another probability, or kept values are not scaled",
+                      parameter, got.mean / wanted.mean, t, allowed),
+          "dropout has another probability", "dropout");
+  }
   return out;
 }
 

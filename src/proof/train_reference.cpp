@@ -56,10 +56,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
       out.faults_.push_back({name, fault.value("sentence", name),
                              fault.at("times_bound").is_number() ? fault["times_bound"].get<double>() : HUGE_VAL});
     out.weak_ = about.value("weak", std::string());
-    if (about.contains("dropout")) {
-      out.dropout_layers_ = static_cast<int>(about["dropout"].at("layers").size());
-      out.dropout_losses_ = about["dropout"].at("losses").get<std::vector<double>>();
-    }
+    if (about.contains("dropout")) out.add_dropout(about["dropout"]);
   } catch (const json::exception& error) {
     return damaged(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
@@ -69,6 +66,19 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   if (out.maths() != "fp32")
     if (auto added = out.add_mode(); !added) return tl::unexpected(added.error());
   return out;
+}
+
+void TrainReference::add_dropout(const ordered_json& about) {
+  dropout_layers_ = static_cast<int>(about.at("layers").size());
+  dropout_losses_ = about.at("losses").get<std::vector<double>>();
+  dropout_groups_ = about.value("groups", 0);
+  if (dropout_groups_ > 0) {
+    dropout_group_ = std::max(2, about.at("group").get<int>());
+    dropout_variances_ = about.at("watched").get<Variances>();
+  }
+  for (const auto& layer : about.at("layers"))
+    if (const double error = layer.value("visible", HUGE_VAL); error > dropout_visible_.error)
+      dropout_visible_ = {error, layer.at("name").get<std::string>()};
 }
 
 Result<void> TrainReference::add_mode() {

@@ -57,6 +57,18 @@ class TrainReference {
   bool has_dropout() const { return dropout_layers_ > 0; }
   int dropout_layers() const { return dropout_layers_; }
   const std::vector<double>& dropout_losses() const { return dropout_losses_; }  // eager's, input 0, set `timed`
+  // Variances of gradients of the same batch, which only the masks make differ, each over a group of steps: eager's, of
+  // the parameters that show the layers' probabilities; how many groups a level is asked for, and of how many steps.
+  using Variances = std::map<std::string, std::vector<double>>;
+  const Variances& dropout_variances() const { return dropout_variances_; }
+  int dropout_groups() const { return dropout_groups_; }
+  int dropout_group() const { return dropout_group_; }
+  // The least error of its probability that is found at every layer; infinite: at some layer none is. `layer`: which.
+  struct Visible {
+    double error = 0;
+    std::string layer;
+  };
+  const Visible& dropout_visible() const { return dropout_visible_; }
 
  private:
   struct Set {
@@ -66,6 +78,7 @@ class TrainReference {
   };
   Result<void> add_set(const std::string& name, const nlohmann::ordered_json& about);
   Result<void> add_mode();
+  void add_dropout(const nlohmann::ordered_json& about);
 
   std::filesystem::path path_;
   nlohmann::json bundle_;
@@ -76,6 +89,9 @@ class TrainReference {
   std::string weak_;
   int dropout_layers_ = 0;
   std::vector<double> dropout_losses_;
+  Variances dropout_variances_;
+  int dropout_groups_ = 0, dropout_group_ = 0;
+  Visible dropout_visible_;
 };
 
 // The learning rate of the step after `step` steps: lr; lr gamma^floor(step/every); lr (1 + cos(pi step/steps))/2.

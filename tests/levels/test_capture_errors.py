@@ -99,10 +99,10 @@ def test_example_inputs_of_a_wrong_type_are_refused(tiny, tmp_path):
     assert "type str" in refused({"model": f"{tiny}:odd"}, tmp_path).what
 
 
-def test_a_constant_ring_is_refused(tmp_path):
+def test_a_constant_ring_is_captured_and_said(tmp_path):
     (tmp_path / "ids.py").write_text("from torch import nn\ndef build():\n    return nn.Sequential(nn.Embedding(9, 4))\n", encoding="utf-8")
     spec = {"model": f"{tmp_path}/ids.py:build", "inputs": [{"name": "", "dtype": "int64", "shape": [1, 4], "low": 3, "high": 3}]}
-    assert "inputs 0 and 1 of the ring are equal" in refused(spec, tmp_path).what
+    assert "all are equal" in capture(spec, tmp_path / "bundle", lambda _text: None)["input_source"]
 
 
 class Trap:
@@ -113,7 +113,7 @@ class Trap:
 @pytest.mark.parametrize(("name", "what"), [
     ("missing.safetensors", "lacks 1 tensors .first: fc.bias."), ("extra.safetensors", "has 1 that the model has not"), ("shape.pt", r"fc.weight has shape \[3, 5\]"),
     ("junk.safetensors", "not a readable safetensors"), ("junk.pt", "cannot be read"), ("cut.pth", "cannot be read"), ("evil.pt", "does not run such files"),
-    ("list.pt", "no name-to-tensor mapping"), ("none.pt", "does not exist"), ("weights.bin", "ends in '.bin'")])
+    ("list.pt", "no name-to-tensor mapping"), ("script.pt", "is a TorchScript program, not a file of weights"), ("exported.pt", "is an exported program"), ("none.pt", "does not exist"), ("weights.bin", "ends in '.bin'")])
 def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_path, capfd):
     weight, bias = torch.zeros(3, 6), torch.zeros(3)
     path = tmp_path / name
@@ -128,6 +128,11 @@ def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_p
             pickle.dump({"fc.weight": Trap()}, file, protocol=2)
     elif name == "list.pt":
         torch.save([1, 2], path)
+    elif name == "script.pt":
+        torch.jit.script(torch.nn.Linear(6, 3)).save(path)
+    elif name == "exported.pt":
+        torch.export.save(torch.export.export(torch.nn.Linear(6, 3), (torch.zeros(2, 6),)), path.with_suffix(".pt2"))
+        path.with_suffix(".pt2").rename(path)
     elif name == "cut.pth":
         torch.save({"fc.weight": weight, "fc.bias": bias}, path)
         path.write_bytes(path.read_bytes()[:300])
@@ -135,6 +140,7 @@ def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_p
         path.write_bytes(b"\x07junk" * 50)
     problem = refused({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(path)}, tmp_path)
     assert problem.code == "usage" and re.search(what, problem.what), problem.what
+    assert "weights_only" not in problem.what + problem.hint
     assert name in problem.what and "executed" not in capfd.readouterr().out
 
 

@@ -59,9 +59,9 @@ torch.set_num_threads(1)
 bundle = Path(sys.argv[1])
 module, _ = models.build_module(bundle, "timed")
 entry = models.example_inputs(bundle, 0)
-about = models.read_bundle(bundle)
+args, named = models.bind(entry, models.read_bundle(bundle))
 with torch.inference_mode():
-    print(Timer("models.call(module, entry, about)", globals={"models": models, "module": module, "entry": entry, "about": about}, num_threads=1).blocked_autorange(min_run_time=2).median * 1000)
+    print(Timer("models.flatten_outputs(module(*args, **named))", globals={"models": models, "module": module, "args": args, "named": named}, num_threads=1).blocked_autorange(min_run_time=2).median * 1000)
 """
 
 

@@ -137,6 +137,18 @@ def test_dropout_can_be_switched_off_and_on(level, running, bundles):
     assert abs(z) < 4 and 0.5 < on.std() / told.std() < 2
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_state_writes_the_tensors_that_are_asked_for_by_name(level, running):
+    worker, _ = running(level, "train_tiny")
+    worker.ask("set_mode", mode="train", dropout=True)
+    worker.ask("set_optimiser", optimiser=PROBE | {"lr": 0.0, "momentum": 2.0**-40})
+    worker.prove([0])
+    whole, _ = state(worker)
+    assert set(state(worker, names=["momentum:7.weight"])[0]) == {"momentum:7.weight"} < set(whole)
+    with pytest.raises(Failed, match="momentum:none"):
+        state(worker, names=["momentum:none"])
+
+
 @pytest.mark.parametrize("level", ["eager", "compile"])
 def test_eval_mode_gives_the_network_s_outputs_and_changes_nothing(level, running, bundles):
     worker, _ = running(level, "train_tiny")

@@ -20,11 +20,11 @@ def in_mode(bundle: Path, maths: str) -> dict:
     return json.loads((bundle / "reference" / f"train.{maths}.json").read_text(encoding="utf-8"))
 
 
-def state(worker: Worker) -> tuple[dict[str, np.ndarray], dict]:
+def state(worker: Worker, **fields) -> tuple[dict[str, np.ndarray], dict]:
     """The tensors and the answer of `state`."""
     out = Path(worker.scratch.name) / "state.safetensors"
     out.unlink(missing_ok=True)
-    answer = worker.ask("state", out=str(out))
+    answer = worker.ask("state", out=str(out), **fields)
     return load_file(out), answer
 
 

@@ -329,6 +329,55 @@ TEST(Dropout, a_scatter_near_rounding_does_not_accuse_and_one_below_it_shows_not
   EXPECT_FALSE(check_dropout(losses(random, 7.2, 1e-6), off, rounding).has_value());
 }
 
+// Variances of `n` groups of gradients, each the sum over `units` independent parts.
+std::vector<double> variances(stats::Random& random, double variance, int n, int units = 60) {
+  std::vector<double> out;
+  for (int i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int unit = 0; unit < units; ++unit) {
+      const double part = testing::normal(random);
+      sum += part * part;
+    }
+    out.push_back(variance * sum / units);
+  }
+  return out;
+}
+
+TEST(Dropout, equal_variances_of_gradients_are_not_accused) {
+  stats::Random random(4);
+  double worst = 0, squares = 0;
+  constexpr int trials = 4000;
+  for (int i = 0; i < trials; ++i) {
+    const auto found = check_variances({{"w", variances(random, 1, 96)}}, {{"w", variances(random, 1, 32)}});
+    EXPECT_TRUE(found->equal_work());
+    worst = std::max(worst, found->worst_ratio);
+    squares += found->worst_ratio * found->worst_ratio / trials;
+  }
+  EXPECT_LT(worst, 0.95);                       // 4.2 standard errors of 4,000 draws, where 5.4 are allowed
+  EXPECT_NEAR(std::sqrt(squares), 0.18, 0.02);  // one standard error of the 5.4 that are allowed
+}
+
+TEST(Dropout, a_probability_that_is_wrong_by_two_hundredths_is_seen) {
+  stats::Random random(5);
+  for (const double p : {0.45, 0.48, 0.52}) {
+    const double variance = p / (1 - p);  // that of 0.5 is 1
+    const auto found = check_variances({{"w", variances(random, 1, 768)}}, {{"w", variances(random, variance, 256)}});
+    EXPECT_EQ(found->kind, Kind::unequal) << p;
+    EXPECT_THAT(found->reason, HasSubstr("another probability"));
+  }
+}
+
+TEST(Dropout, gradients_that_do_not_differ_or_are_missing_are_refused) {
+  stats::Random random(6);
+  const auto eager = variances(random, 1, 64);
+  EXPECT_THAT(check_variances({{"w", eager}}, {{"w", std::vector<double>(32, 0.0)}})->reason, HasSubstr("masks"));
+  EXPECT_EQ(check_variances({{"w", eager}}, {})->kind, Kind::unequal);
+  EXPECT_EQ(check_variances({{"w", eager}}, {{"w", {1, std::nan("")}}})->kind, Kind::unequal);
+  EXPECT_FALSE(check_variances({}, {}).has_value());
+  EXPECT_TRUE(check_variances({{"w", std::vector<double>(8, 0.0)}}, {{"w", std::vector<double>(8, 0.0)}})->equal_work())
+      << "a gradient that no mask reaches";
+}
+
 TEST(Schedule, steps_and_cosine_are_as_documented) {
   const json step{{"lr", 0.1}, {"schedule", {{"name", "step"}, {"every", 30}, {"gamma", 0.1}}}},
       cosine{{"lr", 0.1}, {"schedule", {{"name", "cosine"}, {"steps", 100}}}};

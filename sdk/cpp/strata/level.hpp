@@ -132,7 +132,8 @@ struct Client : Iterated {
 
 // One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
 struct Level : Iterated {
-  // Set by the SDK once it saw the network write into its inputs: from then on set_input takes copies.
+  // Set by the SDK before load() where the bundle says that the network writes into its inputs, and later once it saw
+  // it do so: set_input takes copies.
   bool copy_inputs = false;
 
   virtual About about() const = 0;

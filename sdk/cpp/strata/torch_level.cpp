@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <tuple>
 #include <utility>
 #ifdef STRATA_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -147,6 +149,15 @@ NamedTensors named_tensors(const torch::OrderedDict<std::string, at::Tensor>& it
   NamedTensors result;
   for (const auto& item : items) result.emplace(item.key(), item.value());
   return result;
+}
+
+std::int64_t elements_once(const NamedTensors& tensors) {
+  std::set<std::tuple<const void*, std::vector<std::int64_t>, std::vector<std::int64_t>>> seen;
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : tensors)
+    if (seen.emplace(tensor.const_data_ptr(), tensor.sizes().vec(), tensor.strides().vec()).second)
+      elements += tensor.numel();
+  return elements;
 }
 
 void to_channels_last(const NamedTensors& parameters) {

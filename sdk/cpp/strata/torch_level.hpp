@@ -24,6 +24,8 @@ HostTensor to_host(const at::Tensor& tensor);
 using NamedTensors = std::map<std::string, at::Tensor>;
 // What a module's named_parameters() or named_buffers() gave.
 NamedTensors named_tensors(const torch::OrderedDict<std::string, at::Tensor>& items);
+// Elements of the tensors; of those that are one and the same memory (tied weights) only once.
+std::int64_t elements_once(const NamedTensors& tensors);
 // Brings the four-dimensional parameters (convolutions) into channels_last.
 void to_channels_last(const NamedTensors& parameters);
 // Makes the floating-point tensors bfloat16, in place.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "strata/torch_level.hpp"
 
@@ -57,8 +58,9 @@ void TorchLevel::set_mode(bool training, bool dropout) {
 
 void TorchLevel::set_optimiser(const Sgd& sgd) {
   std::vector<at::Tensor> trained;
+  std::set<const at::TensorImpl*> known;  // a parameter may have several names, and is updated once
   for (const auto& [name, parameter] : parameters())
-    if (parameter.requires_grad()) trained.push_back(parameter);
+    if (parameter.requires_grad() && known.insert(parameter.unsafeGetTensorImpl()).second) trained.push_back(parameter);
   sgd_ = std::make_unique<torch::optim::SGD>(std::move(trained), torch::optim::SGDOptions(sgd.rate)
                                                                      .momentum(sgd.momentum)
                                                                      .dampening(sgd.dampening)

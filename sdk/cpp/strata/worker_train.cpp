@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <set>
 
 #include "strata/worker.hpp"
 
@@ -68,9 +69,15 @@ json Worker::set_optimiser(const json& request) {
 
 json Worker::state(const json& request) {
   const Stepper& training = stepper();
+  std::optional<std::set<std::string>> names;  // all, where it asks for none by name
+  if (request.contains("names")) names = field<std::set<std::string>>(request, "names");
   const State kept = level().state();
   Named named;
-  for (const auto& [name, tensor] : kept) named.emplace_back(name, tensor.view);
+  for (const auto& [name, tensor] : kept)
+    if (!names || names->erase(name) > 0) named.emplace_back(name, tensor.view);
+  if (names && !names->empty())
+    throw Failure("bad_request", fmt::format("the state has no {}", *names->begin()),
+                  "`names` are those that `state` writes without it");
   write(field<std::string>(request, "out"), named);
   return {{"step", training.steps()}, {"lr", training.next_rate()}};
 }

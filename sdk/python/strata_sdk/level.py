@@ -59,6 +59,16 @@ class Job:
         """`low`, `high` and `sizes` of the batch that one network must serve, or None: the case has one batch."""
         return self.case.get("dynamic")
 
+    @property
+    def writes_inputs(self) -> bool:
+        """Whether the network writes into its inputs, as the capture found."""
+        return bool(self.about.get("writes_inputs"))
+
+    @property
+    def writes_buffers(self) -> bool:
+        """Whether the network keeps a state of its own between calls, as the capture found."""
+        return bool(self.about.get("writes_buffers"))
+
     @cached_property
     def input_names(self) -> list[str]:
         return [i["name"] for i in self.about["inputs"]]
@@ -80,7 +90,7 @@ class Job:
 
 
 class Level:
-    """One way to run a network. `job` is set before supports() is called; `copy_inputs` becomes True when the network was seen to write into its inputs;
+    """One way to run a network. `job` is set before supports() is called; `copy_inputs` is True where the network writes into its inputs (the bundle says so, or the SDK saw it);
     `variant` is one of level.json's, or default."""
 
     job: Job

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +189,16 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
     module.load_state_dict(state, strict=False)
 
 
+def count_parameters(module: nn.Module) -> int:
+    """Elements of the module's parameters; what has several names (tied weights) counts once."""
+    return elements_once(module.parameters())
+
+
+def elements_once(tensors: Iterable[Tensor]) -> int:
+    """Elements of the tensors; of those that are one and the same memory only once."""
+    return sum({(t.data_ptr(), tuple(t.shape), t.stride()): t.numel() for t in tensors}.values())
+
+
 # ---------------------------------------------------------------------------------------------------- inputs and outputs
 
 def flatten_outputs(obj: Any) -> dict[str, Tensor]:
@@ -229,13 +239,13 @@ def _flatten(prefix: str, value: Any, flat: dict[str, Tensor]) -> None:
 
 
 def bind(ring_entry: Mapping[str, Tensor], bundle: dict) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """The positional and keyword arguments of one ring entry, in the bundle's order."""
-    positional = tuple(ring_entry[i["name"]] for i in bundle["inputs"] if not i["keyword"])
-    return positional, {i["name"]: ring_entry[i["name"]] for i in bundle["inputs"] if i["keyword"]}
+    """The positional and keyword arguments of one ring entry, in the bundle's order: copies, since a network may write into its inputs."""
+    positional = tuple(ring_entry[i["name"]].clone() for i in bundle["inputs"] if not i["keyword"])
+    return positional, {i["name"]: ring_entry[i["name"]].clone() for i in bundle["inputs"] if i["keyword"]}
 
 
 def call(module: nn.Module, ring_entry: Mapping[str, Tensor], bundle: dict) -> dict[str, Tensor]:
-    """Runs the module (or its compiled form) on one ring entry; name -> tensor in the order of bundle["outputs"]. Sets no grad mode."""
+    """Runs the module (or its compiled form) on a copy of one ring entry; name -> tensor in the order of bundle["outputs"]. Sets no grad mode."""
     args, kwargs = bind(ring_entry, bundle)
     return flatten_outputs(module(*args, **kwargs))
 

@@ -87,6 +87,8 @@ class TorchLevel(TorchTraining):
     def outputs(self) -> tuple[Tensor, ...]:
         result, self.result = self.result, None
         flat = (result,) if isinstance(result, Tensor) else tuple(models.flatten_outputs(result).values())
+        if self.job.writes_buffers:  # a result may lie in a buffer, which the next call changes
+            return tuple(tensor.to("cpu", copy=True) for tensor in flat)
         return flat if self.device.type == "cpu" else tuple(tensor.cpu() for tensor in flat)
 
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
@@ -114,7 +116,7 @@ class TorchLevel(TorchTraining):
         return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()  # NumPy has no bfloat16; the bytes are what is compared
 
     def parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self.module.parameters())
+        return models.count_parameters(self.module)
 
     def artefacts(self) -> Sequence[Path]:
         return [self.job.weights_path(self.job.weights)]

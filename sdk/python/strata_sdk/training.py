@@ -124,8 +124,14 @@ def set_optimiser(worker: Worker, request: Request) -> dict:
 def state(worker: Worker, request: Request) -> dict:
     from . import tensors
 
-    training, path = of(worker), _path(request["out"], "out")
-    tensors.write(path, training.level.state())
+    training, path, names = of(worker), _path(request["out"], "out"), request.get("names")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise BadRequest(f"`names` is {names!r}", "allowed: a list of names that `state` writes; without it, all")
+    held = training.level.state()
+    missing = [name for name in names or [] if name not in held]
+    if missing:
+        raise BadRequest(f"the state has no {missing[0]}", "`names` are those that `state` writes without it")
+    tensors.write(path, held if names is None else {name: held[name] for name in names})
     return {"step": training.step, "lr": learning_rate(training.optimiser, training.step)}
 
 

@@ -98,7 +98,11 @@ class FaultyEager(TorchLevel):
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         self.mode = mode, dropout
-        super().set_mode(mode, {"dropout_never": False, "dropout_always": True}.get(self.fault, dropout))
+        on = {"dropout_never": False, "dropout_always": True}.get(self.fault, dropout)
+        super().set_mode(mode, on)
+        if on and self.fault in OTHER_PROBABILITY:
+            _, layer, attribute, p = self.dropouts.found[-1]
+            setattr(layer, attribute, p + OTHER_PROBABILITY[self.fault])
 
     def set_optimiser(self, optimiser: dict) -> None:
         buffers = self.state() if self.fault == "keeps_buffers" and hasattr(self, "optimiser") else {}
@@ -154,8 +158,11 @@ LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
     "every_tenth": lambda s, _i, y: y + 1 if s.count % 10 == 0 else y,
 }
 
+# What is added to the probability of the last dropout.
+OTHER_PROBABILITY = {"dropout_less_by_5": -0.05, "dropout_less_by_2": -0.02, "dropout_more_by_2": 0.02}
+
 # Faults of the training step and its optimiser; the methods above do them.
-TRAINING_FAULTS = ("stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
+TRAINING_FAULTS = (*OTHER_PROBABILITY, "stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
                    "dropout_never", "dropout_always", "constant_loss")
 
 if __name__ == "__main__":
