@@ -43,14 +43,14 @@ def find_effects(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, t
     found = Effects()
     answers: list[dict[str, Tensor]] = []
     for _ in range(1 if training else CALLS):
-        before = {} if training else _state(work)
+        before = {} if training else {name: (value._version, value.clone()) for name, value in _state(work).items()}
         args, kwargs = bind(entry, bundle)
         given = dict(zip((i["name"] for i in bundle["inputs"] if not i["keyword"]), args)) | kwargs
         versions = {name: value._version for name, value in given.items()}
         with torch.no_grad():
             answers.append({name: value.detach().clone() for name, value in flatten_outputs(work(*args, **kwargs)).items()})
         written = [name for name, value in given.items() if value._version != versions[name] or not ref.same(value, entry[name])]
-        changed = [name for name, value in _state(work).items() if name in before and not ref.same(value, before[name])]
+        changed = [name for name, value in _state(work).items() if name in before and (value._version != before[name][0] or not ref.same(value, before[name][1]))]
         found.inputs += [name for name in written if name not in found.inputs]
         found.buffers += [name for name in changed if name not in found.buffers]
     if found.buffers and any(_apart(answers[0], other) for other in answers[1:]):
@@ -60,7 +60,7 @@ def find_effects(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, t
 
 
 def _state(module: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in module.state_dict().items() if isinstance(value, Tensor)}
+    return {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
 
 
 def _apart(first: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
