@@ -7,6 +7,8 @@
 
 #include "cli/say.hpp"
 #include "measure/calibrate.hpp"
+#include "measure/measuring_mark.hpp"
+#include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 
@@ -53,6 +55,11 @@ int run_calibration(const std::string& store_path) {
         {fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise",
                      load * 100),
          "end them and run it again", Exit::environment});
+  const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
+  if (mark.other())
+    return complain(
+        {measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
+         "run it again when that has ended", Exit::environment});
   std::vector<int> wanted{1};
   if (probe::physical_cores() > 1) wanted.push_back(probe::physical_cores());
   for (const int threads : wanted) {

@@ -30,8 +30,24 @@ struct Arguments {
   bool force = false;
 };
 
+// The command that writes the level's program; "" if there is none for this network.
+std::string program_of(const level::Level& level, const Json& spec, const std::string& python) {
+  const auto target = level.generate.find(spec.value("device", "cpu"));
+  if (target == level.generate.end()) return "";
+  // "m/net.py:build" is called "net:build", as its capture would be
+  const auto file = fs::path(spec.value("model", "model")).filename().string();
+  const auto colon = std::min(file.rfind(':'), file.size());
+  const auto model = fs::path(file.substr(0, colon)).stem().string() + file.substr(colon);
+  return plan::generate_command(spec, model, {level.id, target->second, level.generate_options},
+                                python.empty() ? "" : " --python " + plan::quoted(python));
+}
+
 // Why a level has no artefact, and what to take instead.
-Error no_artefact(const level::Level& level, const level::Found& found) {
+Error no_artefact(const level::Level& level, const level::Found& found, const Json& spec, const std::string& python) {
+  if (const auto command = program_of(level, spec, python); !command.empty())
+    return {fmt::format("level {} ({}) is exported by another command: it is a program of its own", level.name(),
+                        level.title),
+            command, Exit::usage};
   std::vector<std::string> shipping;
   std::string closest;
   for (const auto& other : found.levels) {
@@ -50,14 +66,15 @@ Error no_artefact(const level::Level& level, const level::Found& found) {
           Exit::usage};
 }
 
-Result<level::Level> choose_level(const std::string& name, const Installation& place) {
+Result<level::Level> choose_level(const Arguments& a, const Installation& place, const Json& spec) {
+  const auto& name = a.level;
   const auto found = level::discover(level::search_path(place.root));
   std::vector<std::string> known;
   if (name.find('@') != std::string::npos) {
     auto variant = plan::choose_levels(found, {name});
     if (!variant) return tl::unexpected(variant.error());
     const auto& chosen = variant->front();
-    if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found));
+    if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found, spec, a.python));
     const auto base = std::find_if(found.levels.begin(), found.levels.end(),
                                    [&](const auto& level) { return level.id == chosen.id; });
     if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
@@ -69,7 +86,7 @@ Result<level::Level> choose_level(const std::string& name, const Installation& p
   for (const auto& level : found.levels) {
     known.push_back(level.id);
     if (level.id != name) continue;
-    if (!exporting::ships(level)) return tl::unexpected(no_artefact(level, found));
+    if (!exporting::ships(level)) return tl::unexpected(no_artefact(level, found, spec, a.python));
     return level;
   }
   for (const auto& problem : found.problems)  // it is there, but cannot be read
@@ -92,13 +109,13 @@ Result<Ready> get_ready(const Arguments& a) {
   Ready ready;
   ready.place = installation();
   if (!a.python.empty()) ready.place.python = a.python;
-  auto level = choose_level(a.level, ready.place);
-  if (!level) return tl::unexpected(level.error());
-  ready.level = std::move(*level);
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
   const auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
+  auto level = choose_level(a, ready.place, specs->front());
+  if (!level) return tl::unexpected(level.error());
+  ready.level = std::move(*level);
   if (options.maths != "fp32")
     return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out",
                 Exit::usage);

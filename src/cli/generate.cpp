@@ -43,10 +43,7 @@ struct Source {
 };
 
 Result<void> check_maths(const Arguments& a) {
-  std::vector<std::string> known{"fp32"};
-  if (a.target == "cuda") known.emplace_back("tf32");
-  if (a.target != "libtorch" && !a.train) known.emplace_back("bf16");
-  if (a.target != "libtorch") known.emplace_back("amp-bf16");
+  const auto known = plan::generated_maths(a.target, a.train && a.target != "libtorch");  // which is refused below
   if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
   return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
                           fmt::join(known, ", ")),
@@ -249,6 +246,8 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");
   add_limits(*verb);
   verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
+  verb->add_flag("--synthetic", o.synthetic, "random inputs of the reference instead of photographs");
+  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->callback([a, &exit_code] { exit_code = generate_program(*a); });

@@ -29,12 +29,12 @@ constexpr int search_depth = 4;
 const char* const see_level_json = "docs/protocol.md, section level.json, shows every field";
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
-const std::vector<std::string> known_keys = {"id",           "title",         "rank",        "language",  "api",
-                                             "devices",      "modes",         "maths",       "models",    "start",
-                                             "prepare",      "environment",   "needs",       "peer",      "harness",
-                                             "reassociates", "bakes_weights", "from",        "changes",   "default",
-                                             "variants",     "dynamic",       "to_maintain", "operations"};
-const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights"};
+const std::vector<std::string> known_keys = {"id",           "title",         "rank",        "language",   "api",
+                                             "devices",      "modes",         "maths",       "models",     "start",
+                                             "prepare",      "environment",   "needs",       "peer",       "harness",
+                                             "reassociates", "bakes_weights", "from",        "changes",    "default",
+                                             "variants",     "dynamic",       "to_maintain", "operations", "generate"};
+const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights", "generate"};
 
 // A list of strings; `allowed` empty: any. A required list has at least one entry.
 std::vector<std::string> list(Fields& fields, const char* key, bool required,
@@ -56,6 +56,29 @@ std::vector<std::string> list(Fields& fields, const char* key, bool required,
     }
   }
   return entries;
+}
+
+// An object of strings by name, of which `allowed` are the names.
+std::map<std::string, std::string> texts(Fields& fields, const char* key, const std::vector<std::string>& allowed) {
+  std::map<std::string, std::string> found;
+  const Json* value = fields.find(key, "");
+  if (value == nullptr) {
+    return found;
+  }
+  const auto good = [&](const auto& item) {
+    return item.value().is_string() && std::find(allowed.begin(), allowed.end(), item.key()) != allowed.end();
+  };
+  bool all = value->is_object();
+  if (all) {
+    for (const auto& item : value->items()) {
+      all = all && good(item);
+    }
+  }
+  if (!all) {
+    fields.complain(key, *value, fmt::format("an object of strings by {}", fmt::join(allowed, " and ")));
+    return found;
+  }
+  return value->get<std::map<std::string, std::string>>();
 }
 
 // Names in braces that expand() would leave alone although they look like placeholders.
@@ -124,7 +147,8 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
                     own.text("title"),
                     list(own, "modes", false, {"infer", "train"}),
                     list(own, "devices", false, {"cpu", "cuda"}),
-                    {}};
+                    {},
+                    own.text("generate", "")};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
     }
@@ -212,6 +236,7 @@ Result<Level> read(const fs::path& folder) {
   level.dynamic = fields.flag("dynamic", false);
   level.to_maintain = list(fields, "to_maintain", false);
   level.operations = list(fields, "operations", false);
+  level.generate = texts(fields, "generate", {"cpu", "cuda"});
   level.from = fields.text("from", "");
   level.changes = fields.text("changes", "");
   level.default_text = fields.text("default", "");
@@ -244,6 +269,10 @@ Level as_variant(const Level& level, const Variant& variant) {
   if (!variant.devices.empty()) {
     changed.devices = variant.devices;
   }
+  if (variant.generate.empty()) {
+    changed.generate.clear();
+  }
+  changed.generate_options = variant.generate;
   changed.bakes_weights = variant.bakes_weights.value_or(level.bakes_weights);
   return changed;
 }

@@ -20,6 +20,7 @@ struct Variant {
   std::string name, title;
   std::vector<std::string> modes, devices;  // empty: the level's
   std::optional<bool> bakes_weights;
+  std::string generate;  // what `strata generate` is told besides the level's --target; empty: it does not write this
 };
 
 struct Level {
@@ -31,9 +32,11 @@ struct Level {
       operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false;
   std::string from, changes, default_text;
-  std::vector<Variant> variants;     // in the order of level.json's names; empty in a level that is one
-  std::filesystem::path folder;      // absolute
-  std::vector<std::string> ignored;  // keys of level.json that this version does not know
+  std::map<std::string, std::string> generate;  // by device the --target of `strata generate` that writes its program
+  std::string generate_options;                 // what more it is told, for a variant
+  std::vector<Variant> variants;                // in the order of level.json's names; empty in a level that is one
+  std::filesystem::path folder;                 // absolute
+  std::vector<std::string> ignored;             // keys of level.json that this version does not know
 
   std::string name() const { return variant == "default" ? id : id + "@" + variant; }  // as --levels takes it
 };

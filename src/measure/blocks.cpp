@@ -15,27 +15,39 @@ double median_ns(const std::vector<std::int64_t>& values) {
 
 }  // namespace
 
-std::vector<std::string> disturbances(const store::Row& row, int threads) {
+stats::Room room_of(const Json& canonical, const Json& machine) {
+  stats::Room room{canonical.value("threads", 1), 0, 0};
+  if (canonical.value("device", "cpu") != "cpu" || !machine.is_object()) return room;  // the GPU does the work
+  const auto number = [&](const char* name) {
+    const auto found = machine.find(name);
+    return found != machine.end() && found->is_number() ? found->get<int>() : 0;
+  };
+  room.cores = number("physical_cores") > 0 ? number("physical_cores") : number("cores");
+  room.processors = std::max(room.cores, number("logical_processors"));
+  return room;
+}
+
+std::vector<std::string> disturbances(const store::Row& row, const stats::Room& room) {
   std::vector<std::string> why(row.blocks.size());
-  std::map<std::pair<int, int>, std::vector<std::size_t>> groups;  // by instance and restart
-  for (std::size_t i = 0; i < row.blocks.size(); ++i)
-    groups[{row.blocks[i].instance, row.blocks[i].restart}].push_back(i);
-  for (const auto& [group, members] : groups) {
+  std::map<int, std::vector<std::size_t>> instances;
+  for (std::size_t i = 0; i < row.blocks.size(); ++i) instances[row.blocks[i].instance].push_back(i);
+  for (const auto& [instance, members] : instances) {
     std::vector<stats::BlockTiming> timings;
     for (const auto i : members) {
       const auto& block = row.blocks[i];
       double wall = 0;
       for (const auto ns : block.wall_ns) wall += static_cast<double>(ns);
-      timings.push_back(
-          {median_ns(block.wall_ns), wall, block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan});
+      timings.push_back({median_ns(block.wall_ns), wall,
+                         block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan,
+                         block.taken.value_or(stats::nan), block.restart});
     }
-    const auto reasons = stats::disturbed(timings, threads);
+    const auto reasons = stats::disturbed(timings, room);
     for (std::size_t i = 0; i < members.size(); ++i) why[members[i]] = reasons[i];
   }
   return why;
 }
 
-stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, int instance) {
+stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance) {
   int restarts = 0;
   std::map<int, int> rounds;
   for (const auto* row : rows)
@@ -48,7 +60,7 @@ stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, i
     blocks[static_cast<std::size_t>(r)].assign(static_cast<std::size_t>(rounds[r]),
                                                std::vector<double>(rows.size(), stats::nan));
   for (std::size_t level = 0; level < rows.size(); ++level) {
-    const auto why = disturbances(*rows[level], threads);
+    const auto why = disturbances(*rows[level], room);
     for (std::size_t i = 0; i < why.size(); ++i) {
       const auto& block = rows[level]->blocks[i];
       if (block.instance != instance || !why[i].empty()) continue;

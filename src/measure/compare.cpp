@@ -11,7 +11,10 @@
 #include "common/outside.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/dynamic.hpp"
+#include "measure/load_facts.hpp"
 #include "measure/make_player.hpp"
+#include "measure/measuring_mark.hpp"
+#include "measure/peaks.hpp"
 #include "measure/references.hpp"
 #include "measure/serve.hpp"
 #include "measure/solo.hpp"
@@ -20,7 +23,6 @@
 #include "measure/warnings.hpp"
 #include "plan/clients.hpp"
 #include "plan/jobs.hpp"
-#include "probe/limits.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 
@@ -29,12 +31,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
-
-// A second, but no more than a tenth of what a short look may take. Trials last 5 ms, so the least has ten of each
-// limit.
-std::chrono::milliseconds time_for_limits(const plan::Effort& effort) {
-  return std::chrono::milliseconds(std::lround(std::clamp(100 * effort.budget_s, 100.0, 1000.0)));
-}
 
 class CaseRun {
  public:
@@ -65,8 +61,11 @@ class CaseRun {
   void certify(Player& player);
   Result<void> write(Player& player) { return store_.update_row(player.row); }
   Result<void> warn(const store::Warning& warning) { return store_.add_warning(setting_.run_id, warning); }
+  std::size_t choose_reference();
+  Result<LoadFacts> look_at_others(const MeasuringMark& mark);
   bool fits_together(std::uint64_t& needed, std::uint64_t& available) const;
   int threads() const { return bundle_.info["case"].value("threads", 1); }
+  stats::Room room() const { return room_of(bundle_.info["case"], setting_.machine); }
 
   const Setting& setting_;
   const plan::Bundle& bundle_;
@@ -109,12 +108,9 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   case_.id = bundle_.info.value("id", "");
   case_.hash = bundle_.key;
   case_.bundle = bundle_.info;
-  const bool float32 = case_.canonical.value("maths", "fp32") == "fp32";  // the peak of another mode is not measured
-  const auto limits = setting_.options.device == "cpu" && float32
-                          ? probe::measure_limits(threads(), time_for_limits(setting_.effort))
-                          : probe::Limits{};
-  case_.limits = {
-      {"gflops", limits.gflops}, {"gbytes_per_s", limits.gbytes_per_s}, {"instruction_set", limits.instruction_set}};
+  auto limits = limits_of(case_.canonical, setting_.machine, setting_.effort.budget_s, store_);
+  if (!limits) return tl::unexpected(limits.error());
+  case_.limits = std::move(*limits);
   const auto sigma = process_sigma(store_, setting_.machine, threads());
   if (!sigma) return tl::unexpected(sigma.error());
   case_.trust = {{"process_sigma", sigma->value},
@@ -252,7 +248,7 @@ Result<void> CaseRun::tune() {
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
     auto choice = choose_variant(tried, references_.judge(), store_, setting_.effort.tune_s, setting_.order_seed + i,
-                                 threads(), progress_);
+                                 room(), progress_);
     if (!choice) return tl::unexpected(choice.error());
     players_[i].row.info["tuning"] = std::move(choice->record);
     const auto named = std::find_if(players_.begin(), players_.end(),
@@ -313,30 +309,54 @@ bool CaseRun::fits_together(std::uint64_t& needed, std::uint64_t& available) con
   return static_cast<double>(needed) < 0.85 * static_cast<double>(available);
 }
 
+// A reference that dropped out leaves the others to be compared with the most abstract level that is left; the report
+// says so.
+std::size_t CaseRun::choose_reference() {
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < players_.size(); ++i)
+    if (players_[i].name() == case_.reference_level) chosen = i;
+  if (players_.empty() || players_[chosen].playing) return chosen;
+  for (std::size_t i = players_.size(); i-- > 0;)
+    if (players_[i].playing && !players_[i].job.level.harness) chosen = i;
+  if (!players_[chosen].playing) return chosen;
+  if (!case_.trust.contains("reference_wanted")) case_.trust["reference_wanted"] = case_.reference_level;
+  case_.reference_level = players_[chosen].name();
+  return chosen;
+}
+
+// What others use now, before the levels' own work hides it.
+Result<LoadFacts> CaseRun::look_at_others(const MeasuringMark& mark) {
+  LoadFacts load;
+  load.begin = probe::other_load(std::chrono::milliseconds(300));
+  load.other_run = mark.other();
+  if (load.busy())
+    progress_.note(fmt::format("warning: other programs use {:.0f}% of this machine{}", *load.begin * 100,
+                               load.other_run ? "; " + warnings::another_run(*load.other_run) : ""));
+  case_.trust["load"] = to_json(load);
+  if (auto written = store_.add_case(setting_.run_id, case_); !written) return tl::unexpected(written.error());
+  return load;
+}
+
 Result<void> CaseRun::take_turns() {
   TurnsPlan plan{
-      setting_.effort, setting_.order_seed, threads(), setting_.options.aa, true, case_.trust["process_sigma"], 0};
-  for (std::size_t i = 0; i < players_.size(); ++i)
-    if (players_[i].name() == case_.reference_level) plan.reference = i;
-  // A reference that dropped out leaves the others to be compared with the most abstract level that is left.
-  if (!players_.empty() && !players_[plan.reference].playing)
-    for (std::size_t i = players_.size(); i-- > 0;)
-      if (players_[i].playing && !players_[i].job.level.harness) plan.reference = i;
-  if (!players_.empty() && players_[plan.reference].playing) case_.reference_level = players_[plan.reference].name();
+      setting_.effort,   setting_.order_seed, room(), setting_.options.aa, true, case_.trust["process_sigma"],
+      choose_reference()};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(needed, available);
   case_.trust["together"] = plan.together;
   if (!plan.together)
     if (auto warned = warn(warnings::not_together(needed, available)); !warned) return warned;
-  const double load = probe::other_load(std::chrono::milliseconds(300));
-  case_.trust["other_load"] = load;
-  if (load > 0.1) {
-    progress_.note(fmt::format("warning: other programs use {:.0f}% of this machine", load * 100));
-    if (auto warned = warn(warnings::busy(load)); !warned) return warned;
-  }
+  const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
+  auto load = look_at_others(mark);
+  if (!load) return tl::unexpected(load.error());
   auto done = measure::take_turns(players_, references_.judge(), store_, plan, progress_);
   if (!done) return tl::unexpected(done.error());
+  choose_reference();  // which may have failed meanwhile
+  add_restarts(*load, done->load);
+  case_.trust["load"] = to_json(*load);
   case_.trust["restarts"] = done->restarts;
+  if (load->busy())
+    if (auto warned = warn(warnings::busy(case_.id, *load)); !warned) return warned;
   if (!done->too_busy.empty()) {
     const auto warning = warnings::restarts_part(case_.id, done->too_busy);
     progress_.note("warning: " + warning.what);
@@ -352,7 +372,7 @@ Result<void> CaseRun::open_batch() {
   turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0,
                   0, "dynamic"};
   turns.seed = setting_.order_seed;
-  turns.threads = threads();
+  turns.room = room();
   turns.trial = true;
   for (auto& player : players_) {
     if (interrupted()) break;
@@ -412,16 +432,16 @@ Result<void> CaseRun::evaluate() {
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
   outcome.failed = serving_failed_;
-  const double compute_ms = case_.limits.value("gflops", 0.0) > 0
-                                ? bundle_.info.value("flops", 0.0) / case_.limits["gflops"].get<double>() * 1e-6
-                                : 0;
+  const auto no_limit = why_no_limit(bundle_.info, case_.limits);
   for (auto& player : players_) {
     if (player.playing && !player.row.blocks.empty()) {
       store_phases(player);
       std::vector<double> walls;
       for (const auto& block : player.row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
       player.evidence.iteration_ms = stats::median(walls) * 1e-6;
-      if (compute_ms > 0) player.evidence.limit_ms = compute_ms;
+      if (no_limit.empty())
+        player.evidence.limit_ms = bundle_.info.value("flops", 0.0) / case_.limits.value("gflops", 1.0) * 1e-6;
+      player.evidence.limit_note = no_limit;
       player.row.state = "measured";
       player.row.reason.clear();
       certify(player);

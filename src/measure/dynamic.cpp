@@ -23,7 +23,8 @@ Json blocks_json(const store::Row& row) {
     out.push_back({{"restart", block.restart},
                    {"round", block.round},
                    {"wall_ns", block.wall_ns},
-                   {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()}});
+                   {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()},
+                   {"taken", block.taken ? Json(*block.taken) : Json()}});
   return out;
 }
 

@@ -25,6 +25,8 @@ Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle
   player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
                      {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
                      {"changes", level.changes}, {"default", level.default_text}};
+  if (const auto target = level.generate.find(setting.options.device); target != level.generate.end())
+    player.row.info["generate"] = {{"target", target->second}, {"options", level.generate_options}};
   const auto kept = level::to_maintain(level, plan::places_of(setting.place), bundle.info["model"].value("name", ""));
   if (!kept) return tl::unexpected(kept.error());
   if (!kept->empty()) {

@@ -16,12 +16,12 @@ double median_ms(const Player& player) {
 }  // namespace
 
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              double seconds, std::uint64_t seed, int threads, const Progress& progress) {
+                              double seconds, std::uint64_t seed, const stats::Room& room, const Progress& progress) {
   std::vector<Player> tried = candidates;
   TurnsPlan plan;
   plan.effort = {1, seconds, 0, 0, "tuning"};
   plan.seed = seed;
-  plan.threads = threads;
+  plan.room = room;
   plan.trial = true;
   if (tried.size() > 1)
     if (auto ran = take_turns(tried, judge, store, plan, progress); !ran) return tl::unexpected(ran.error());

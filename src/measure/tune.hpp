@@ -3,6 +3,7 @@
 #pragma once
 
 #include "measure/player.hpp"
+#include "stats/disturbed.hpp"
 
 namespace strata::measure {
 
@@ -14,6 +15,6 @@ struct Choice {
 // Lets copies of the candidates that are still playing take turns for `seconds` and gives the one with the least median
 // iteration; the first (the default) where none was measured. Nothing is written but `record`. Error: the store's.
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              double seconds, std::uint64_t seed, int threads, const Progress& progress);
+                              double seconds, std::uint64_t seed, const stats::Room& room, const Progress& progress);
 
 }  // namespace strata::measure

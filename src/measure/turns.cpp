@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/interrupt.hpp"
 #include "measure/train.hpp"
@@ -19,6 +20,9 @@ constexpr double kBlockNs = 10e6;  // a block lasts about this long (docs/method
 constexpr int kMostIterations = 1000;        // a block of a level that does next to nothing
 constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
 constexpr int kFewestRounds = 3;             // per restart, however slow the levels are
+// Others' load is read between rounds: over less than a fifth of a second the kernel's ticks say little, and reading it
+// more often than this would cost time.
+constexpr double kLoadWindowS = 0.5, kLeastWindowS = 0.2;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -53,11 +57,14 @@ class Restart {
 
   void start_workers(const std::vector<std::size_t>& who);
   Result<void> run(double seconds, double seconds_after);
+  const probe::Load& load() const { return load_; }  // of others, over all rounds
 
  private:
   std::optional<Failure> seat(Player& player, int instance, const std::vector<int>& cpus);
   BlockPlan block_plan(const Player& player);
   Result<void> play(Seat& seat, int round, int position);
+  Result<void> play_rounds(double seconds, double seconds_after);
+  Result<void> close_window(int last);
   void begin_again(Seat& seat);
   void leave(Player& player, const Failure& why);
   void finish_training();
@@ -70,6 +77,9 @@ class Restart {
   int number_;
   stats::Random random_;
   std::vector<Seat> seats_;
+  std::optional<probe::LoadMeter> meter_;  // from the first round on
+  int window_ = 0;                         // the first round that it has not judged yet
+  probe::Load load_;
 };
 
 std::optional<Failure> Restart::seat(Player& player, int instance, const std::vector<int>& cpus) {
@@ -99,7 +109,7 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
 void Restart::start_workers(const std::vector<std::size_t>& who) {
   // One thread: every worker on the same core, another one in each restart (docs/method.md).
   std::vector<int> cpus;
-  if (plan_.threads == 1) cpus = {number_ % std::max(1, probe::physical_cores())};
+  if (plan_.room.threads == 1) cpus = {number_ % std::max(1, probe::physical_cores())};
   std::vector<std::pair<std::size_t, int>> order;
   for (const auto i : who)
     for (int instance = 0; instance < (plan_.twice ? 2 : 1); ++instance) order.emplace_back(i, instance);
@@ -184,11 +194,46 @@ void Restart::begin_again(Seat& seat) {
   seat.session->process().pause();
 }
 
-Result<void> Restart::run(double seconds, double seconds_after) {
+// What others had of the processors since the window began goes into every block of it. A rest too short to be judged
+// counts as what came before it.
+Result<void> Restart::close_window(int last) {
+  if (!meter_ || last < window_) return {};
+  const bool too_short = meter_->seconds() < kLeastWindowS;
+  std::optional<double> taken;
+  if (!too_short) {
+    if (const auto load = meter_->lap()) {
+      taken = load->taken();
+      const double all = load_.seconds + load->seconds;
+      load_.others = (load_.others * load_.seconds + load->others * load->seconds) / all;
+      load_.steal = (load_.steal * load_.seconds + load->steal * load->seconds) / all;
+      load_.seconds = all;
+    }
+  } else if (load_.seconds > 0) {
+    taken = load_.taken();
+  }
+  const int first = std::exchange(window_, last + 1);
+  if (!taken) return {};
+  for (auto& seat : seats_) {
+    Player& player = *seat.player;
+    bool any = false;
+    for (auto block = player.row.blocks.rbegin();
+         block != player.row.blocks.rend() && block->restart == number_ && block->round >= first; ++block) {
+      block->taken = taken;
+      any = true;
+    }
+    if (any && !plan_.trial)
+      if (auto written = store_.set_taken(player.row.row_id, number_, first, last, *taken); !written) return written;
+  }
+  return {};
+}
+
+Result<void> Restart::play_rounds(double seconds, double seconds_after) {
   const auto start = Clock::now();
   stats::Schedule schedule(static_cast<int>(seats_.size()), plan_.seed ^ random_.next());
   std::size_t scheduled = seats_.size();
-  for (int round = 0; !seats_.empty() && !interrupted(); ++round) {
+  int round = 0;
+  meter_.emplace();
+  for (; !seats_.empty() && !interrupted(); ++round) {
     const double spent = seconds_since(start);
     if (spent >= seconds && round >= kFewestRounds) break;
     if (seats_.size() != scheduled) {  // somebody left: a balanced order for those who stay
@@ -203,7 +248,14 @@ Result<void> Restart::run(double seconds, double seconds_after) {
       if (seats_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
       if (auto played = play(seats_[static_cast<std::size_t>(index)], round, position++); !played) return played;
     }
+    if (meter_->seconds() >= kLoadWindowS)
+      if (auto closed = close_window(round); !closed) return closed;
   }
+  return close_window(round);
+}
+
+Result<void> Restart::run(double seconds, double seconds_after) {
+  if (auto played = play_rounds(seconds, seconds_after); !played) return played;
   finish_training();
   for (auto& seat : seats_)
     if (!interrupted()) seat.session->end();
@@ -253,7 +305,7 @@ std::vector<Compared> compare_with_reference(const std::vector<Player>& players,
     }
   std::vector<Compared> all;
   if (!reference) return all;
-  const auto blocks = medians(rows, plan.threads, 0);
+  const auto blocks = medians(rows, plan.room, 0);
   for (std::size_t level = 0; level < rows.size(); ++level)
     if (level != *reference)
       all.push_back(
@@ -269,8 +321,8 @@ bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
   });
 }
 
-double disturbed_share(const store::Row& row, int threads) {
-  const auto why = disturbances(row, threads);
+double disturbed_share(const store::Row& row, const stats::Room& room) {
+  const auto why = disturbances(row, room);
   return why.empty() ? 0
                      : static_cast<double>(
                            std::count_if(why.begin(), why.end(), [](const auto& text) { return !text.empty(); })) /
@@ -313,6 +365,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
       const double own = share / static_cast<double>(groups.size());
       if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran)
         return tl::unexpected(ran.error());
+      result.load.push_back(restart.load());
     }
     if (!interrupted() && !plan.trial) note_first_results(players, number + 1, plan.effort.restarts, progress);
     if (plan.effort.precision > 0 && plan.together && number >= 1 && precise_enough(players, plan)) {
@@ -323,7 +376,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   }
   if (plan.trial) return result;
   for (const auto& [player, comparison] : compare_with_reference(players, plan))
-    if (stats::too_busy(comparison, disturbed_share(player->row, plan.threads)))
+    if (stats::too_busy(comparison, disturbed_share(player->row, plan.room)))
       result.too_busy.push_back(player->job.level.name());
   return result;
 }

@@ -5,23 +5,25 @@
 
 #include "measure/player.hpp"
 #include "plan/options.hpp"
-#include "stats/compare.hpp"
+#include "probe/load.hpp"
+#include "stats/disturbed.hpp"
 
 namespace strata::measure {
 
 struct TurnsPlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks
-  int threads = 1;
-  bool twice = false;    // A/A: two workers of each level
-  bool together = true;  // false: memory does not hold all workers at once, so each has its restarts alone
+  stats::Room room;        // threads, and what they run on
+  bool twice = false;      // A/A: two workers of each level
+  bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
   std::size_t reference = 0;  // index of the reference level
   bool trial = false;         // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
 };
 
 struct TurnsResult {
-  int restarts = 0;  // that were begun
+  int restarts = 0;               // that were begun
+  std::vector<probe::Load> load;  // of others while each restart was measured
   bool precision_reached = false;
   std::vector<std::string>
       too_busy;  // levels whose restarts part by more than noise and the process effect explain, or lost most blocks
@@ -32,10 +34,13 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
                                const TurnsPlan& plan, const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
-stats::Blocks medians(const std::vector<const store::Row*>& rows, int threads, int instance);
+stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance);
 
 // Why each block of one row and instance was disturbed ("" = not), in the order of row.blocks; blocks of the other
 // instance stay "".
-std::vector<std::string> disturbances(const store::Row& row, int threads);
+std::vector<std::string> disturbances(const store::Row& row, const stats::Room& room);
+
+// What the threads of a case (its canonical form) have to run on, of a machine as probe::machine() describes it.
+stats::Room room_of(const Json& canonical, const Json& machine);
 
 }  // namespace strata::measure

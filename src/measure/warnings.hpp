@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "store/record.hpp"
+#include "measure/load_facts.hpp"
 
 namespace strata::measure::warnings {
 
@@ -15,9 +15,25 @@ inline store::Warning assumed_effect(double sigma) {
       fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine", sigma * 100),
       "run `./strata doctor --calibrate` once"};
 }
-inline store::Warning busy(double load) {
-  return {"W002", fmt::format("other programs used {:.0f}% of the machine when measuring began", load * 100),
-          "measure on an idle machine; the times of several threads collapse beside other work"};
+inline std::string another_run(int pid) {
+  return "another strata run is measuring" + (pid > 0 ? fmt::format(" (pid {})", pid) : std::string());
+}
+inline store::Warning busy(const std::string& what, const LoadFacts& load) {
+  std::string used;
+  const auto add = [&](double share, const char* when) {
+    used += fmt::format("{}{:.0f}%{} {}", used.empty() ? "" : " and ", share * 100,
+                        used.empty() ? " of the machine" : "", when);
+  };
+  if (load.begin) add(*load.begin, "when measuring began");
+  if (load.during) add(load.during->others, "while it ran");
+  auto text = fmt::format("{}: other programs used {}", what, used.empty() ? "an unknown part of the machine" : used);
+  if (load.during && load.during->steal > 0.01)
+    text += fmt::format("; the host gave {:.0f}% of it to other machines", load.during->steal * 100);
+  if (load.other_run) text += "; " + another_run(*load.other_run);
+  return {"W002", text,
+          load.other_run
+              ? "let one run end before the next begins; the times of several threads collapse beside other work"
+              : "measure on an idle machine; the times of several threads collapse beside other work"};
 }
 inline store::Warning not_together(std::uint64_t needed, std::uint64_t available) {
   return {

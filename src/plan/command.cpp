@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <vector>
 
@@ -31,6 +32,34 @@ std::string option_of(const std::string& command, const std::string& option) {
   return command.substr(begin, end - begin);
 }
 
+std::string text_of(const nlohmann::json& spec, const char* field) {
+  return spec.contains(field) && spec[field].is_string() ? spec[field].get<std::string>() : std::string();
+}
+
+std::int64_t number_of(const nlohmann::json& spec, const char* field) {
+  return spec.contains(field) && spec[field].is_number_integer() ? spec[field].get<std::int64_t>() : std::int64_t{0};
+}
+
+// What every command that takes a network is told of it: model, batch, inputs, weights.
+std::string network_words(const nlohmann::json& spec) {
+  std::string words = quoted(text_of(spec, "model"));
+  if (number_of(spec, "batch") > 0) words += fmt::format(" --batch {}", number_of(spec, "batch"));
+  if (spec.contains("inputs") && spec["inputs"].is_array())
+    for (const auto& input : spec["inputs"]) words += " --input " + quoted(input_words(input));
+  if (!text_of(spec, "weights").empty()) words += " --weights " + quoted(text_of(spec, "weights"));
+  if (!text_of(spec, "input_from").empty()) words += " --input-from " + quoted(text_of(spec, "input_from"));
+  if (spec.contains("synthetic") && spec["synthetic"] == true) words += " --synthetic";
+  return words;
+}
+
+// A folder's name that a shell takes as it is.
+std::string folder_of(const std::string& model, const std::string& level) {
+  std::string folder;
+  for (const char c : model)
+    folder += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-' ? c : '-';
+  return folder + "-" + level;
+}
+
 }  // namespace
 
 std::string quoted(const std::string& word) {
@@ -44,19 +73,9 @@ std::string quoted(const std::string& word) {
 }
 
 std::string case_words(const nlohmann::json& spec) {
-  const auto text = [&](const char* field) {
-    return spec.contains(field) && spec[field].is_string() ? spec[field].get<std::string>() : std::string();
-  };
-  const auto number = [&](const char* field) {
-    return spec.contains(field) && spec[field].is_number_integer() ? spec[field].get<std::int64_t>() : std::int64_t{0};
-  };
-  std::string words = quoted(text("model"));
-  if (number("batch") > 0) words += fmt::format(" --batch {}", number("batch"));
-  if (spec.contains("inputs") && spec["inputs"].is_array())
-    for (const auto& input : spec["inputs"]) words += " --input " + quoted(input_words(input));
-  if (!text("weights").empty()) words += " --weights " + quoted(text("weights"));
-  if (!text("input_from").empty()) words += " --input-from " + quoted(text("input_from"));
-  if (spec.contains("synthetic") && spec["synthetic"] == true) words += " --synthetic";
+  const auto text = [&](const char* field) { return text_of(spec, field); };
+  const auto number = [&](const char* field) { return number_of(spec, field); };
+  std::string words = network_words(spec);
   if (text("mode") == "train") {
     words += " --mode train";
     if (const auto optimiser =
@@ -73,12 +92,49 @@ std::string case_words(const nlohmann::json& spec) {
   return words;
 }
 
+std::string with_option(const std::string& command, const std::string& option, const std::string& value) {
+  const auto words = " " + option + " " + quoted(value);
+  if (const auto before = option_of(command, option); !before.empty()) {
+    auto out = command;
+    return out.replace(command.find(before), before.size(), words);
+  }
+  if (const auto begin = command.find(" " + option + "="); begin != std::string::npos) {
+    auto out = command;
+    return out.replace(begin, std::min(command.find(' ', begin + 1), command.size()) - begin, words);
+  }
+  return command + words;
+}
+
+std::vector<std::string> generated_maths(const std::string& target, bool train) {
+  if (target == "libtorch") return train ? std::vector<std::string>{} : std::vector<std::string>{"fp32"};
+  std::vector<std::string> known{"fp32"};
+  if (target == "cuda") known.emplace_back("tf32");
+  if (!train) known.emplace_back("bf16");
+  known.emplace_back("amp-bf16");
+  return known;
+}
+
+std::string generate_command(const nlohmann::json& spec, const std::string& model, const Program& program,
+                             const std::string& measured_by) {
+  const bool train = text_of(spec, "mode") == "train";
+  const auto maths = text_of(spec, "maths").empty() ? std::string("fp32") : text_of(spec, "maths");
+  const auto known = generated_maths(program.target, train);
+  if (program.target.empty() || std::find(known.begin(), known.end(), maths) == known.end()) return "";
+  auto words = network_words(spec);
+  if (number_of(spec, "threads") > 0) words += fmt::format(" --threads {}", number_of(spec, "threads"));
+  if (number_of(spec, "seed") != 0) words += fmt::format(" --seed {}", number_of(spec, "seed"));
+  if (program.target != "onednn") words += " --target " + program.target;
+  if (maths != "fp32") words += " --maths " + maths;
+  if (train) words += " --train";
+  if (train && !text_of(spec, "loss").empty()) words += " --loss " + text_of(spec, "loss");
+  if (!program.options.empty()) words += " " + program.options;
+  return fmt::format("./strata generate {} -o {}{}", words, folder_of(model, program.level),
+                     option_of(measured_by, "--python"));
+}
+
 std::string export_command(const nlohmann::json& spec, const std::string& model, const std::string& level,
                            const std::string& measured_by) {
-  std::string folder;
-  for (const char c : model)
-    folder += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-' ? c : '-';
-  return fmt::format("./strata export {} --level {} -o {}-{}{}{}", case_words(spec), level, folder, level,
+  return fmt::format("./strata export {} --level {} -o {}{}{}", case_words(spec), level, folder_of(model, level),
                      option_of(measured_by, "--store"), option_of(measured_by, "--python"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace strata::plan {
 
@@ -13,6 +14,21 @@ std::string quoted(const std::string& word);
 // "resnet50 --batch 8 --threads 2": a spec (docs/bundle.md) as arguments of compare and export. The inverse of specs_of
 // for one batch; `device`, `seed` and what else has a default is left out where it has it.
 std::string case_words(const nlohmann::json& spec);
+
+// The command with an option set to a value, whether or not it had the option.
+std::string with_option(const std::string& command, const std::string& option, const std::string& value);
+
+// A level's program, as `generate` writes it: its --target, and what more to say for a variant.
+struct Program {
+  std::string level, target, options;
+};
+
+// Maths modes that `generate --target` has, for inference or a training step; empty: it has no training.
+std::vector<std::string> generated_maths(const std::string& target, bool train);
+
+// "./strata generate resnet50 --threads 2 -o resnet50-static", or "" where the program cannot be written for that case.
+std::string generate_command(const nlohmann::json& spec, const std::string& model, const Program& program,
+                             const std::string& measured_by);
 
 // The command that takes a measured level away: "./strata export resnet50 --threads 2 --level aoti -o resnet50-aoti".
 // Where `measured_by`, the command that measured it, named a store or an interpreter, it is named again.

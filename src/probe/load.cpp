@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy the machine is, from the kernel's tick counters (10 ms): windows under about 200 ms say little.
+#include "probe/load.hpp"
+
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,17 +16,15 @@
 namespace strata::probe {
 namespace {
 
-struct Ticks {
-  double total = 0, busy = 0, steal = 0;
-};
-
-Ticks machine_ticks() {
-  std::ifstream file("/proc/stat");
-  std::string name;
-  double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
-  file >> name >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq >> steal;
-  const double busy = user + nice + system + irq + soft_irq;
-  return {busy + idle + io_wait + steal, busy, steal};
+// Processors that this process may use; empty: more than a cpu_set_t holds, and then all count.
+std::vector<int> usable_processors() {
+  std::vector<int> usable;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) usable.push_back(i);
+  return usable;
 }
 
 // User and system ticks of this process and its living descendants, and of their children that ended and were waited
@@ -47,23 +47,70 @@ double own_ticks() {
   return sum;
 }
 
+double ticks_per_second() {
+  return static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
+}
+
 }  // namespace
 
+// A processor's idle time is exact where the kernel stops its tick; busy time is sampled by the tick, so it is taken as
+// what is left of the clock's.
+std::optional<LoadMeter::Reading> LoadMeter::read() const {
+  Reading reading;
+  std::ifstream file("/proc/stat");
+  int found = 0;
+  for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
+    std::istringstream in(line.substr(3));
+    int number = 0;
+    if (line[3] == ' ' || !(in >> number)) continue;  // the sum of all
+    if (!processors_.empty() && !std::binary_search(processors_.begin(), processors_.end(), number)) continue;
+    double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
+    if (!(in >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq)) continue;
+    in >> steal;
+    reading.idle += idle + io_wait;
+    reading.steal += steal;
+    ++found;
+  }
+  if (found == 0) return std::nullopt;
+  reading.at = std::chrono::steady_clock::now();
+  reading.own = own_ticks();
+  reading.processors = found;
+  return reading;
+}
+
+LoadMeter::LoadMeter() : processors_(usable_processors()), begin_(read()), began_(std::chrono::steady_clock::now()) {}
+
+double LoadMeter::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
+std::optional<Load> LoadMeter::lap() {
+  const auto before = begin_;
+  begin_ = read();
+  began_ = std::chrono::steady_clock::now();
+  if (!before || !begin_) return std::nullopt;
+  Load load;
+  load.seconds = std::chrono::duration<double>(begin_->at - before->at).count();
+  const double total = load.seconds * begin_->processors * ticks_per_second();
+  if (total <= 0) return std::nullopt;
+  load.steal = std::clamp((begin_->steal - before->steal) / total, 0.0, 1.0);
+  const double idle = begin_->idle - before->idle, own = std::max(0.0, begin_->own - before->own);
+  load.others = std::clamp((total - idle - own) / total - load.steal, 0.0, 1.0 - load.steal);
+  return load;
+}
+
 double other_load(std::chrono::milliseconds window) {
-  const auto before = machine_ticks();
-  const double own_before = own_ticks();
+  LoadMeter meter;
   std::this_thread::sleep_for(window);
-  const auto after = machine_ticks();
-  const double own = std::max(0.0, own_ticks() - own_before), total = after.total - before.total;
-  return total > 0 ? std::clamp((after.busy - before.busy - own) / total, 0.0, 1.0) : 0.0;
+  const auto load = meter.lap();
+  return load ? load->others : 0.0;
 }
 
 double steal_share(std::chrono::milliseconds window) {
-  const auto before = machine_ticks();
+  LoadMeter meter;
   std::this_thread::sleep_for(window);
-  const auto after = machine_ticks();
-  const double total = after.total - before.total;
-  return total > 0 ? std::clamp((after.steal - before.steal) / total, 0.0, 1.0) : 0.0;
+  const auto load = meter.lap();
+  return load ? load->steal : 0.0;
 }
 
 }  // namespace strata::probe

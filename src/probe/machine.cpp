@@ -6,15 +6,20 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "probe/gpu.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace strata::probe {
 namespace {
@@ -87,6 +92,22 @@ void read_caches(Cpu& cpu, int processor) {
   }
 }
 
+// A cache that several processors share counts once.
+std::uint64_t last_cache_bytes(const std::vector<int>& allowed) {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> found;  // by level and the processors that share it
+  for (const int processor : allowed)
+    for (int i = 0; i < 8; ++i) {
+      const fs::path folder = fmt::format("/sys/devices/system/cpu/cpu{}/cache/index{}", processor, i);
+      const auto level = first_line(folder / "level");
+      if (level.empty() || first_line(folder / "type") == "Instruction") continue;
+      found[{level, first_line(folder / "shared_cpu_list")}] = size_of(first_line(folder / "size"));
+    }
+  std::uint64_t bytes = 0;
+  for (const auto& [which, size] : found)
+    if (which.first == found.rbegin()->first.first) bytes += size;
+  return bytes;
+}
+
 std::vector<std::string> vector_instruction_sets() {
   const auto text = cpuinfo("flags").empty() ? cpuinfo("Features") : cpuinfo("flags");  // Features: aarch64
   std::istringstream words(text);
@@ -99,6 +120,19 @@ std::vector<std::string> vector_instruction_sets() {
     if (flags.contains(name)) found.emplace_back(name);
   }
   return found;
+}
+
+// What the hypervisor calls itself to its guests ("KVM" of "KVMKVMKVM"); "" if it does not say.
+std::string hypervisor_signature() {
+#if defined(__x86_64__)
+  unsigned int leaf = 0, words[3] = {};
+  __cpuid(0x40000000, leaf, words[0], words[1], words[2]);
+  std::string name(reinterpret_cast<const char*>(words), sizeof words);
+  name.erase(std::find_if(name.begin(), name.end(), [](unsigned char c) { return !std::isprint(c); }), name.end());
+  return name.starts_with("KVM") ? "KVM" : name;
+#else
+  return {};
+#endif
 }
 
 // The folders of this process's cgroup from its own up to the root, for one controller ("" is version 2).
@@ -136,6 +170,7 @@ Cpu cpu() {
   const auto allowed = allowed_processors();
   read_topology(cpu, allowed);
   read_caches(cpu, allowed.front());
+  cpu.last_cache_bytes = last_cache_bytes(allowed);
   cpu.model = cpuinfo("model name");
   cpu.online = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (std::ifstream online("/proc/stat"); online) {
@@ -149,6 +184,7 @@ Cpu cpu() {
   const auto flags = " " + cpuinfo("flags") + " ";
   if (flags.find(" hypervisor ") != std::string::npos) {
     cpu.hypervisor = first_line("/sys/class/dmi/id/sys_vendor");
+    if (cpu.hypervisor.empty()) cpu.hypervisor = hypervisor_signature();
     if (cpu.hypervisor.empty()) cpu.hypervisor = "unknown";
   }
   return cpu;
@@ -221,6 +257,7 @@ nlohmann::json machine() {
                         {"l1d_bytes", processor.l1d_bytes},
                         {"l2_bytes", processor.l2_bytes},
                         {"l3_bytes", processor.l3_bytes},
+                        {"last_cache_bytes", processor.last_cache_bytes},
                         {"instruction_sets", instruction_sets},
                         {"memory_bytes", ram.total_bytes},
                         {"swap_bytes", ram.swap_bytes},

@@ -20,9 +20,10 @@ struct Cpu {
   bool smt = false;                                         // two of our logical processors share a core
   std::vector<int> one_per_core;                            // one logical processor of each core, for pinning
   std::uint64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // of one instance each, as processor 0 sees it
-  std::vector<std::string> instruction_sets;                // the vector ones that processor and kernel both offer
-  std::string governor;                                     // empty: not readable (usual in a virtual machine)
-  std::string hypervisor;                                   // empty: none seen
+  std::uint64_t last_cache_bytes = 0;  // of the last level, all instances that our processors reach; 0: not shown
+  std::vector<std::string> instruction_sets;  // the vector ones that processor and kernel both offer
+  std::string governor;                       // empty: not readable (usual in a virtual machine)
+  std::string hypervisor;                     // empty: none seen
 };
 
 struct Memory {
@@ -44,11 +45,11 @@ CgroupLimits cgroup_limits();
 // The default number of threads: cores that this process may use, at most its CPU quota, at least 1.
 int physical_cores();
 
-// Share of all processors' time, 0 to 1, that others than this process and its descendants used in the window. Sleeps
-// that long.
+// Share of the time of the processors that this process may use, 0 to 1, that others than this process and its
+// descendants used in the window (load.hpp). Sleeps that long.
 double other_load(std::chrono::milliseconds window);
 
-// Share of all processors' time, 0 to 1, that the hypervisor gave to other machines in the window. Sleeps that long.
+// Likewise the share that the hypervisor gave to other machines in the window. Sleeps that long.
 double steal_share(std::chrono::milliseconds window);
 
 // Flat description for `machine` of docs/results_schema.md: strings, numbers, booleans or null. Takes milliseconds,

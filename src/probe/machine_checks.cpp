@@ -11,6 +11,7 @@
 #include "probe/gpu.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
+#include "stats/disturbed.hpp"
 
 namespace strata::probe {
 namespace {
@@ -232,9 +233,11 @@ Checks machine_checks(std::chrono::milliseconds window) {
                     {}});
   checks.push_back(busy_check("steal", steal, 0.01, "the host gives this machine's processors to others",
                               "measure at a quieter time, or on a machine of its own"));
+  const bool one_fits =
+      !stats::crowded({1, processor.physical, processor.logical}, load + steal);  // else one thread is no better off
   checks.push_back(busy_check("other load", load, 0.05,
                               "other programs are running; the times of several threads collapse beside them",
-                              "end them, or measure with --threads 1"));
+                              one_fits ? "end them, or measure with --threads 1" : "end them"));
   checks.push_back(memory_check(limits));
   checks.push_back(confinement_check());
   for (auto& check : process_checks()) checks.push_back(std::move(check));

@@ -264,7 +264,7 @@ void add_work(Lines& lines, const json& bundle, const Evidence& evidence) {
                                     *evidence.iteration_ms, *evidence.limit_ms),
                         "faster than the machine can compute it");
   } else {
-    line.detail = "the machine's limit was not measured";
+    line.detail = evidence.limit_note.empty() ? "the machine's limit was not measured" : evidence.limit_note;
   }
   lines.add(line);
 }

@@ -23,6 +23,7 @@ struct Evidence {
   double own_spread = 0;               // of a level that is not deterministic, in relative error
   std::optional<double> iteration_ms;  // measured median, and the least time that the machine's limits allow:
   std::optional<double> limit_ms;      // an iteration far below it did not do the work
+  std::string limit_note;              // why there is no limit_ms
 
   // Adds the verdict of one timed block.
   void add_block(const OutputVerdict& verdict);

@@ -15,9 +15,9 @@ using Json = nlohmann::json;
 namespace {
 
 // The logarithm of a row's median time in each restart.
-std::vector<double> log_times(const store::Row& row, int threads) {
+std::vector<double> log_times(const store::Row& row, const stats::Room& room) {
   std::vector<double> logs;
-  for (const auto& restart : measure::medians({&row}, threads, 0)) {
+  for (const auto& restart : measure::medians({&row}, room, 0)) {
     std::vector<double> values;
     for (const auto& round : restart)
       if (std::isfinite(round[0])) values.push_back(std::log(round[0]));
@@ -105,7 +105,8 @@ class GroupView {
     const auto& strict = run_.cases[*group_.strict];
     const int threads = strict.canonical.value("threads", 1);
     const double sigma = strict.trust.value("process_sigma", stats::assumed_process_sigma(threads));
-    auto out = interval(stats::compare_apart(log_times(*reference_, threads), log_times(row, threads), sigma).ratio());
+    const auto room = measure::room_of(strict.canonical, run_.machine);
+    auto out = interval(stats::compare_apart(log_times(*reference_, room), log_times(row, room), sigma).ratio());
     out["together"] = false;
     return out;
   }

@@ -43,10 +43,13 @@ std::string ratio_cell(const Json& point, const Glyphs& glyphs) {
   return number(point, "ratio.value") && !flag(point, "ratio.together") ? text + " *" : text;
 }
 
-std::string sentence_of(const Json& point, const Glyphs& glyphs) {
+std::string sentence_of(const Json& point, const std::string& reference, const Glyphs& glyphs) {
   std::string out = fmt::format("{} in {}: ", level_name(point), text(point, "maths"));
   if (const auto faster = number(point, "ratio.value")) out += fmt::format("{} times as fast, ", ratio(*faster));
-  out += "score " + score_difference(point, glyphs);
+  const auto value = number(point, "eval.difference.value"), low = number(point, "eval.difference.low"),
+             high = number(point, "eval.difference.high");
+  out += fmt::format("score {} against {}", value && *value == 0 ? "+0" : change(value.value_or(0)), reference);
+  if (low && high) out += fmt::format(" (99%: {} to {})", change(*low), change(*high));
   if (const auto differ = of_count(point, "eval.differ", "eval.count", glyphs); differ != glyphs.missing)
     out += fmt::format(", {} answers differ", differ);
   return out;
@@ -82,7 +85,7 @@ AccuracyTable table_of(const Json& group, const Glyphs& glyphs, bool brief) {
                                    flag(point, "reference") ? glyphs.missing
                                                             : of_count(point, "eval.differ", "eval.count", glyphs)});
       if (score && !flag(point, "reference") && number(point, "eval.difference.value"))
-        out.sentences.push_back(sentence_of(point, glyphs));
+        out.sentences.push_back(sentence_of(point, text(group, "reference.level"), glyphs));
       if (brief && !failure.empty())
         out.sentences.push_back(fmt::format("{} in {}: {}", level_name(point), text(point, "maths"), failure));
     }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "measure/load_facts.hpp"
 #include "measure/turns.hpp"
 #include "report/estimate.hpp"
 
@@ -13,8 +14,8 @@ using Json = nlohmann::json;
 
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
     : run_(run),
-      threads_(one.canonical.value("threads", 1)),
-      sigma_(one.trust.value("process_sigma", stats::assumed_process_sigma(threads_))),
+      room_(measure::room_of(one.canonical, run.machine)),
+      sigma_(one.trust.value("process_sigma", stats::assumed_process_sigma(room_.threads))),
       minimum_(one.trust.value("minimum_effect", 0.01)),
       together_(one.trust.value("together", true)) {
   for (const auto& row : one.rows)
@@ -22,9 +23,20 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
       if (row.name() == one.reference_level) reference_ = measured_.size();
       measured_.push_back(&row);
     }
-  blocks_ = measure::medians(measured_, threads_, 0);
+  if (stats::crowded(room_, measure::load_of(one).taken())) reliable_ = !most_blocks_disturbed();
+  blocks_ = measure::medians(measured_, room_, 0);
   joint_ = stats::joint_estimates(blocks_).milliseconds;
   if (run.settings.value("tuned", false)) find_tuned();
+}
+
+bool CaseStatistics::most_blocks_disturbed() const {
+  std::size_t all = 0, disturbed = 0;
+  for (const auto* row : measured_)
+    for (const auto& why : measure::disturbances(*row, room_)) {
+      ++all;
+      disturbed += !why.empty();
+    }
+  return 2 * disturbed > all;
 }
 
 std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) const {
@@ -68,6 +80,7 @@ stats::Interval CaseStatistics::difference_ms(std::size_t reference, std::size_t
 }
 
 stats::Direction CaseStatistics::direction(const stats::Comparison& comparison) const {
+  if (!reliable_) return stats::Direction::not_resolved;
   return stats::judge(comparison, minimum_).direction;
 }
 
@@ -110,12 +123,12 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
             {"resolve", nullptr}};
   if (!reference) return {};
   const auto comparison = compare(*reference, i);
-  const auto verdict = stats::judge(comparison, minimum_);
+  const auto verdict = reliable_ ? stats::judge(comparison, minimum_) : stats::Verdict{};
   Json out = interval(comparison.ratio());
   out["verdict"] = std::string(stats::to_string(verdict.direction));
   out["same_within_percent"] = finite(verdict.same_within * 100);
   out["smallest_visible_percent"] = finite(smallest_visible(comparison) * 100);
-  out["resolve"] = verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
+  out["resolve"] = reliable_ && verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
   return out;
 }
 
@@ -154,7 +167,7 @@ Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stat
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {
-  const auto first = measure::medians({&row}, threads_, 0), second = measure::medians({&row}, threads_, 1);
+  const auto first = measure::medians({&row}, room_, 0), second = measure::medians({&row}, room_, 1);
   stats::Blocks both(first.size());
   for (std::size_t r = 0; r < first.size(); ++r)
     for (std::size_t k = 0; k < first[r].size(); ++k) both[r].push_back({first[r][k][0], second[r][k][0]});

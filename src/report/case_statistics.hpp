@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stats/compare.hpp"
+#include "stats/disturbed.hpp"
 #include "store/record.hpp"
 
 namespace strata::report {
@@ -27,10 +28,12 @@ class CaseStatistics {
   bool has_tuned() const { return !tuned_.empty(); }
   bool is_tuned(std::size_t i) const { return std::find(tuned_.begin(), tuned_.end(), i) != tuned_.end(); }
 
-  int threads() const { return threads_; }
+  const stats::Room& room() const { return room_; }
   double sigma() const { return sigma_; }      // the process effect
   double minimum() const { return minimum_; }  // smaller differences are never claimed
   bool together() const { return together_; }  // levels took turns
+  // False: others took cores that the threads need, and most blocks with them. Then no verdict is given at all.
+  bool reliable() const { return reliable_; }
 
   double estimate_ms(std::size_t i) const { return joint_[i]; }
   stats::Comparison compare(std::size_t reference, std::size_t level) const;
@@ -48,14 +51,15 @@ class CaseStatistics {
 
  private:
   void find_tuned();
+  bool most_blocks_disturbed() const;
   nlohmann::json resolve(const stats::Comparison& comparison) const;
   nlohmann::json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
   std::optional<stats::Interval> built_ms(const store::Row& row) const;
 
   const store::Run& run_;
-  int threads_;
+  stats::Room room_;
   double sigma_, minimum_;
-  bool together_;
+  bool together_, reliable_ = true;
   std::vector<const store::Row*> measured_;
   std::optional<std::size_t> reference_, tuned_reference_;
   std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned

@@ -43,17 +43,18 @@ store::Row row_of(const Json& blocks) {
     block.restart = one.value("restart", 0);
     block.round = one.value("round", 0);
     block.wall_ns = one.value("wall_ns", std::vector<std::int64_t>{});
+    block.taken = number(one, "taken");
     if (const auto wait = number(one, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
     row.blocks.push_back(std::move(block));
   }
   return row;
 }
 
-Json against_fixed(const Json& found, int threads, double sigma, double minimum) {
+Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum) {
   if (!at(found, "turns").is_object()) return {};
   const auto fixed = row_of(at(found, "turns.fixed")), open = row_of(at(found, "turns.open"));
   const auto comparison =
-      stats::compare(stats::log_differences(measure::medians({&fixed, &open}, threads, 0), 0, 1), sigma);
+      stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
   return {{"batch", at(found, "own")},
           {"ratio",
@@ -82,7 +83,7 @@ std::vector<const Json*> rows_with(const Json& one_case) {
 
 }  // namespace
 
-Json dynamic_view(const store::Row& row, int threads, double sigma, double minimum) {
+Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum) {
   const auto found = row.info.value("dynamic", Json());
   if (!found.is_object()) return {};
   Json out{{"low", at(found, "low")},
@@ -122,7 +123,7 @@ Json dynamic_view(const store::Row& row, int threads, double sigma, double minim
   out["recompiled"] = recompiled;
   out["recompile_ms"] = total;
   out["reported"] = reported(found);
-  out["against_fixed"] = against_fixed(found, threads, sigma, minimum);
+  out["against_fixed"] = against_fixed(found, room, sigma, minimum);
   return out;
 }
 

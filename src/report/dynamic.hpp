@@ -5,13 +5,14 @@
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
+#include "stats/disturbed.hpp"
 #include "store/record.hpp"
 
 namespace strata::report {
 
 // `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect;
 // `minimum`: the least effect that is claimed.
-Json dynamic_view(const store::Row& row, int threads, double sigma, double minimum);
+Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum);
 
 struct DynamicTable {
   Cells header;

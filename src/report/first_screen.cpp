@@ -72,17 +72,19 @@ std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& gl
               glyphs.dot);
 }
 
+// "" where the machine's rates bound nothing, or the work could not be counted.
 std::string limit_line(const Json& one_case, const std::vector<LevelLine>& levels) {
   const auto limit = number(one_case, "limits.limit_ms");
-  if (!limit || *limit <= 0) return "not measured in this run";
-  const auto compute = number(one_case, "limits.compute_ms"), memory = number(one_case, "limits.memory_ms");
-  const auto gflops = number(one_case, "limits.gflops"), rate = number(one_case, "limits.gbytes_per_s");
-  const bool by_compute = compute && (!memory || *compute >= *memory);
+  if (!limit || *limit <= 0) return "";
+  const bool bound = text(one_case, "limits.kind") == "bound";
+  const auto gflops = number(one_case, "limits.gflops"), rate = number(one_case, "limits.gbytes_per_s"),
+             bytes = number(one_case, "limits.memory_bytes");
   std::string line = duration(*limit) + " at this machine's measured ";
-  if (by_compute)
+  if (!bound)
     line += gflops ? scaled(*gflops * 1e9) + "FLOP/s" : "peak rate";
   else
-    line += rate ? scaled(*rate * 1e9) + "B/s" : "bandwidth";
+    line += (rate ? scaled(*rate * 1e9) + "B/s" : "bandwidth") +
+            (bytes ? " for the " + size(*bytes) + " that no cache holds" : "");
   const LevelLine* nearest = nullptr;
   double time = 0;
   for (const auto& level : levels) {
@@ -92,8 +94,10 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
     time = *ms;
   }
   if (!nearest) return line;
-  return line + fmt::format("; {} takes {} times that{}", nearest->name, ratio(time / *limit),
-                            time < *limit ? " (fewer operations than counted, or a rate measured too low)" : "");
+  const auto* why = time >= *limit ? ""
+                    : bound        ? " (a rate measured too low)"
+                                   : " (fewer operations than counted, as by Winograd or fusion)";
+  return line + fmt::format("; {} takes {} times that{}", nearest->name, ratio(time / *limit), why);
 }
 
 // A warning that names another case of the run is not this one's.
@@ -112,7 +116,7 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
   if (const auto effect = number(trust, "process_effect_percent"))
     parts.push_back(fmt::format("process effect {} ({})", percent(*effect), text(trust, "process_effect_source")));
   if (const auto visible = number(trust, "smallest_visible_percent"))
-    parts.push_back("smallest visible effect " + percent(*visible));
+    parts.push_back(*visible > 100 ? "too noisy to compare" : "smallest visible effect " + percent(*visible));
   const auto blocks = number(trust, "blocks"), disturbed = number(trust, "disturbed_blocks");
   if (blocks && disturbed) parts.push_back(fmt::format("{} of {} blocks disturbed", count(*disturbed), count(*blocks)));
   if (const auto comparisons = number(one_case, "aa.comparisons")) {
@@ -121,6 +125,8 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
                                 count(number(one_case, "aa.false_alarms").value_or(0)), count(*comparisons),
                                 bound ? " (at most " + percent(*bound) + ")" : ""));
   }
+  if (const auto others = number(trust, "others_percent"); others && *others > 10)
+    parts.push_back(fmt::format("others used {:.0f}% of the machine", *others));
   std::vector<std::string> ids;
   for (const auto& warning : list(run, "warnings"))
     if (concerns(warning, run, one_case) && std::find(ids.begin(), ids.end(), text(warning, "id")) == ids.end())
@@ -131,6 +137,10 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
 }
 
 }  // namespace
+
+std::string limit_title(const Json& one_case) {
+  return text(one_case, "limits.kind") == "bound" ? "Limit" : "Roofline";
+}
 
 std::string proof_mark(const Json& row, bool shortened) {
   const Json& proof = at(row, "proof");
@@ -172,6 +182,7 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
     screen.has_device_memory = screen.has_device_memory || number(*row, "memory.device_peak_bytes").has_value();
   }
   screen.limit = limit_line(one_case, screen.levels);
+  screen.limit_title = limit_title(one_case);
   screen.trust = trust_line(run, one_case, glyphs);
   screen.next = text(one_case, "next_command");
   return screen;

@@ -27,13 +27,16 @@ struct FirstScreen {
   std::string what;  // what was run beside the id, parts separated by the glyphs' dot
   std::vector<LevelLine> levels;
   std::vector<EmptyLine> without;
-  std::string limit;  // distance to the machine's limit; never empty
+  std::string limit_title, limit;  // limit_title(), and the distance to it; `limit` is empty where there is none
   std::string trust;
   std::string next;  // a command, may be empty
   bool has_device_memory = false, has_tuned = false;
 };
 
 FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs);
+
+// "Limit" where no program can take less time, "Roofline" where one that counts fewer operations can.
+std::string limit_title(const Json& one_case);
 
 // "9 observed, 3 reported" and what weakens it; "none" without a proof.
 std::string proof_mark(const Json& row, bool shortened);

@@ -145,9 +145,10 @@ std::string html_first_screen(const Json& run, const Json& one_case, const std::
     out += "</ul></div>\n";
   }
   if (!screen.without.empty()) out += empty_rows(screen);
-  out += fmt::format(
-      R"(<dl class="lines"><div><dt>Machine's limit</dt><dd>{}</dd></div><div><dt>Trust</dt><dd>{}</dd></div>)",
-      escape_html(screen.limit), escape_html(screen.trust));
+  out += R"(<dl class="lines">)";
+  if (!screen.limit.empty())
+    out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", screen.limit_title, escape_html(screen.limit));
+  out += fmt::format("<div><dt>Trust</dt><dd>{}</dd></div>", escape_html(screen.trust));
   if (!screen.next.empty())
     out += fmt::format(
         R"(<div><dt>Next</dt><dd><pre tabindex="0" aria-label="next command"><code>{}</code></pre></dd></div>)",

@@ -150,7 +150,7 @@ std::string drawing(const Json& one_case, const std::string& where, bool wide) {
   if (has_limit) {
     const int x = shape.bar_at + static_cast<int>(shape.bar_width * limit / longest);
     out += fmt::format(R"(<path class="limit" d="M{} {}v12"/>)", x, top + 2) +
-           text_at(x - 6, top + 12, "words", "machine's limit " + duration(limit), true);
+           text_at(x - 6, top + 12, "words", limit_title(one_case) + " " + duration(limit), true);
   }
   return out + "</svg>\n";
 }

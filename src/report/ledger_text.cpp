@@ -79,7 +79,7 @@ std::string case_ledger(const Json& one_case, const TerminalStyle& style) {
     out += fmt::format("also {} {} {}: {}  {}\n", text(*edge, "from"), marks.arrow, text(*edge, "to"),
                        edge_words(*edge), edge_difference(*edge));
   if (const auto limit = number(one_case, "limits.limit_ms"))
-    out += "machine's measured limit: " + duration(*limit) + "\n";
+    out += limit_title(one_case) + ": " + duration(*limit) + "\n";
   return out;
 }
 

@@ -73,7 +73,9 @@ std::string case_section(const Json& run, const Json& one_case) {
       out += fmt::format("- {}: {}{}\n", markdown_text(empty.name), markdown_text(empty.state),
                          empty.reason.empty() ? "" : ", " + markdown_text(empty.reason));
   }
-  out += fmt::format("\n- Limit: {}\n- Trust: {}\n", markdown_text(screen.limit), markdown_text(screen.trust));
+  out += "\n";
+  if (!screen.limit.empty()) out += fmt::format("- {}: {}\n", screen.limit_title, markdown_text(screen.limit));
+  out += fmt::format("- Trust: {}\n", markdown_text(screen.trust));
   if (!screen.next.empty()) out += "- Next: " + markdown_code(screen.next) + "\n";
   out += ledger_table(one_case, marks);
   if (const auto bill = bill_table(one_case, marks); !bill.rows.empty())

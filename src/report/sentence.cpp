@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -12,8 +13,14 @@
 namespace strata::report {
 namespace {
 
-std::string time_of(const Json& row) {
+// The median stands where there is no estimate: no round had undisturbed blocks.
+std::optional<double> ms_of(const Json& row) {
   const auto ms = number(row, "end_to_end_ms.estimate");
+  return ms ? ms : number(row, "end_to_end_ms.median");
+}
+
+std::string time_of(const Json& row) {
+  const auto ms = ms_of(row);
   return ms ? duration(*ms) : "unknown time";
 }
 
@@ -35,10 +42,18 @@ bool is_faster(const Json& row) {
   return text(row, "ratio.verdict") == "faster" && is_proven(row);
 }
 
-// "0.95 to 1.03", or "" where the row has no interval.
+// An interval so wide, or an effect so large, says that the run saw nothing; its numbers would only mislead.
+constexpr double kAbsurdSpan = 10, kAbsurdPercent = 100;
+
+bool absurd_interval(const Json& row) {
+  const auto low = number(row, "ratio.low"), high = number(row, "ratio.high");
+  return low && high && !(*high < kAbsurdSpan * *low);
+}
+
+// "0.95 to 1.03", or "" where the row has no interval that says anything.
 std::string interval_of(const Json& row) {
   const auto low = number(row, "ratio.low"), high = number(row, "ratio.high");
-  return low && high ? ratio(*low) + " to " + ratio(*high) : "";
+  return low && high && !absurd_interval(row) ? ratio(*low) + " to " + ratio(*high) : "";
 }
 
 std::string memory_clause(const Json& row, const Json& reference) {
@@ -77,7 +92,7 @@ std::string move_sentence(const Json& one_case, const Json& best, const Json* in
 
 std::string stay_sentence(const Json& one_case, const std::vector<const Json*>& others, const Json& nearest,
                           const Json& reference) {
-  const auto python = text(reference, "language") == "python";
+  const auto python = text(reference, "language") == "python" && !flag(reference, "peer");
   const auto name = level_name(reference);
   const auto memory = number(reference, "memory.peak_private_bytes");
   const auto costs = time_of(reference) + of_what(one_case) + (memory ? ", " + size(*memory) : "");
@@ -97,22 +112,58 @@ std::string stay_sentence(const Json& one_case, const std::vector<const Json*>& 
 std::string undecided_sentence(const Json& one_case, const Json& open, const Json& reference) {
   auto sees = number(open, "ratio.smallest_visible_percent");
   if (!sees) sees = number(one_case, "trust.smallest_visible_percent");
-  const auto interval = interval_of(open);
-  auto sentence = fmt::format("Undecided: no level is proven faster than {} ({}{}); {} is {} times as fast{}",
-                              level_name(reference), time_of(reference), of_what(one_case), level_name(open),
-                              ratio(ratio_of(open)), interval.empty() ? "" : ", anything from " + interval);
-  if (sees) sentence += fmt::format(", and this run cannot see effects below {}", percent(*sees));
+  const auto costs = fmt::format("{} ({}{})", level_name(reference), time_of(reference), of_what(one_case));
+  std::string sentence;
+  if (absurd_interval(open) || (sees && *sees > kAbsurdPercent)) {
+    sentence = fmt::format("Undecided: this run is too noisy to compare; no level is proven faster than {}", costs);
+  } else {
+    const auto interval = interval_of(open);
+    sentence =
+        fmt::format("Undecided: no level is proven faster than {}; {} is {} times as fast{}", costs, level_name(open),
+                    ratio(ratio_of(open)), interval.empty() ? "" : ", anything from " + interval);
+    if (sees) sentence += fmt::format(", and this run cannot see effects below {}", percent(*sees));
+  }
   if (const auto minutes = number(open, "ratio.resolve.minutes"))
     sentence += fmt::format("; {} of measuring would resolve it", duration(*minutes * 60e3));
   return sentence + ".";
+}
+
+// Others had the cores that the threads need: whatever was measured says nothing of the levels.
+std::string unreliable_sentence(const Json& one_case) {
+  const Json& trust = at(one_case, "trust");
+  const double others =
+      std::max(number(trust, "others_begin_percent").value_or(0), number(trust, "others_percent").value_or(0));
+  const double host = number(trust, "host_percent").value_or(0);
+  const auto running = number(trust, "other_run");
+  auto sentence = host > others ? fmt::format("the host gives {:.0f}% of this machine to others", host)
+                                : fmt::format("other programs use {:.0f}% of this machine", others);
+  if (running)
+    sentence += *running > 0 ? fmt::format(", another strata run is measuring (pid {:.0f})", *running)
+                             : ", another strata run is measuring";
+  return fmt::format("Not reliable: {}; measure {}on an idle machine.", sentence,
+                     flag(trust, "one_thread_fits") ? "with --threads 1 or " : "");
 }
 
 Json result(const char* verdict, const Json* row, std::string sentence) {
   return {{"verdict", verdict}, {"level", row ? Json(level_name(*row)) : Json()}, {"sentence", std::move(sentence)}};
 }
 
-// Why no comparison can be made, from the reference's row and how many others there are.
-Json no_data(const Json& one_case, const Json* reference, std::size_t others_asked) {
+// Levels have times, but none in a round with the reference that nothing disturbed.
+std::string too_few_rounds(const Json& one_case) {
+  const auto blocks = number(one_case, "trust.blocks"), disturbed = number(one_case, "trust.disturbed_blocks");
+  const auto counted = blocks && disturbed && *disturbed > 0
+                           ? fmt::format(" ({} of {} blocks were disturbed)", count(*disturbed), count(*blocks))
+                           : std::string();
+  return fmt::format("No comparison: too few undisturbed rounds{}; the times below are not comparable.", counted);
+}
+
+// How many rows beside the reference there are, and how many of them have a time.
+struct Others {
+  std::size_t asked = 0, timed = 0;
+};
+
+// Why no comparison can be made.
+Json no_data(const Json& one_case, const Json* reference, const Others& others) {
   if (!reference) {
     const auto name = text(one_case, "reference_level");
     return result("no_data", nullptr,
@@ -125,19 +176,30 @@ Json no_data(const Json& one_case, const Json* reference, std::size_t others_ask
                   fmt::format("No comparison: {}, the reference, has no number ({}{}).", level_name(*reference),
                               text(*reference, "state"), reason.empty() ? "" : ": " + first_words(reason, 8)));
   }
-  const auto why = others_asked == 0   ? std::string("no other level was run")
-                   : others_asked == 1 ? std::string("the other level has no number")
-                                       : fmt::format("none of the {} other levels has a number", others_asked);
-  return result("no_data", nullptr,
-                fmt::format("No comparison: {} takes {}{}, and {}.", level_name(*reference), time_of(*reference),
-                            of_what(one_case), why));
+  if (others.timed > 0) return result("no_data", nullptr, too_few_rounds(one_case));
+  const auto why = others.asked == 0   ? std::string("no other level was run")
+                   : others.asked == 1 ? std::string("the other level has no number")
+                                       : fmt::format("none of the {} other levels has a number", others.asked);
+  const auto takes = ms_of(*reference) ? fmt::format("{} takes {}{}, and ", level_name(*reference), time_of(*reference),
+                                                     of_what(one_case))
+                                       : std::string();
+  return result("no_data", nullptr, fmt::format("No comparison: {}{}.", takes, why));
 }
 
-}  // namespace
+// "eager has no number (unequal: ...); compared with libtorch instead. "
+std::string instead_words(const Json& one_case) {
+  const Json& wanted = at(one_case, "reference_instead_of");
+  if (!wanted.is_object()) return "";
+  auto state = text(wanted, "state");
+  std::replace(state.begin(), state.end(), '_', ' ');
+  const auto reason = text(wanted, "reason");
+  return fmt::format("{} has no number ({}{}); compared with {} instead. ", text(wanted, "level"), state,
+                     reason.empty() ? "" : ": " + first_words(reason, 8), text(one_case, "reference_level"));
+}
 
-Json headline(const Json& one_case) {
+Json judge(const Json& one_case) {
   const Json* reference = reference_row(one_case);
-  std::size_t asked = 0;
+  Others counts;
   std::vector<const Json*> others;
   const Json *best = nullptr, *inside = nullptr, *nearest = nullptr, *open = nullptr;
   const auto keep_higher = [](const Json*& kept, const Json& row) {
@@ -145,8 +207,10 @@ Json headline(const Json& one_case) {
   };
   for (const auto& row : list(one_case, "rows")) {
     if (&row == reference || flag(row, "harness")) continue;
-    ++asked;
-    if (!is_measured(row) || !number(row, "ratio.value")) continue;
+    ++counts.asked;
+    if (!is_measured(row)) continue;
+    ++counts.timed;
+    if (!number(row, "ratio.value")) continue;
     others.push_back(&row);
     keep_higher(nearest, row);
     const auto verdict = text(row, "ratio.verdict");
@@ -157,11 +221,21 @@ Json headline(const Json& one_case) {
       keep_higher(open, row);
     }
   }
-  if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, asked);
+  if (reference && is_measured(*reference) && at(one_case, "trust.reliable") == false)
+    return result("not_reliable", nullptr, unreliable_sentence(one_case));
+  if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, counts);
   if (best)
     return result("move", best, move_sentence(one_case, *best, flag(*best, "peer") ? inside : nullptr, *reference));
   if (open) return result("undecided", nullptr, undecided_sentence(one_case, *open, *reference));
   return result("stay", reference, stay_sentence(one_case, others, *nearest, *reference));
+}
+
+}  // namespace
+
+Json headline(const Json& one_case) {
+  Json said = judge(one_case);
+  said["sentence"] = instead_words(one_case) + said.value("sentence", "");
+  return said;
 }
 
 Json tuned_headline(const Json& one_case) {
@@ -178,8 +252,8 @@ Json tuned_headline(const Json& one_case) {
     kept["break_even"] = row["tuned"]["break_even"];
     if (flag(kept, "reference")) best["reference_level"] = level_name(row);
   }
-  Json said = headline(best);
-  said["sentence"] = "Tuned against tuned: " + said.value("sentence", "");
+  Json said = judge(best);
+  said["sentence"] = instead_words(one_case) + "Tuned against tuned: " + said.value("sentence", "");
   return said;
 }
 

@@ -6,8 +6,9 @@
 
 namespace strata::report {
 
-// {"verdict":"move|stay|undecided|no_data","level":name|null,"sentence":"..."} from a case's rows, reference_level and
-// trust. Recommends the fastest level that is resolved as faster than the reference and proven; never a harness level.
+// {"verdict":"move|stay|undecided|no_data|not_reliable","level":name|null,"sentence":"..."} from a case's rows,
+// reference_level and trust. Where others had the cores that the threads need it recommends nothing. Else it recommends
+// the fastest level that is resolved as faster than the reference and proven; never a harness level.
 Json headline(const Json& one_case);
 
 // The same for a tuned run: each level at its best against the reference at its best.

@@ -21,7 +21,7 @@ namespace strata::report {
 namespace {
 
 using Lines = std::vector<std::string>;
-constexpr std::size_t kLines = 24, kLabel = 8;
+constexpr std::size_t kLines = 24, kLabel = 9;
 
 class Paint {
  public:
@@ -43,7 +43,7 @@ std::string padded(const std::string& words, std::size_t width, bool right) {
   return right ? space + words : words + space;
 }
 
-// "Trust   2 restarts ...", later lines under the first.
+// "Trust    2 restarts ...", later lines under the first.
 Lines labelled(const std::string& label, const std::string& words, std::size_t width, const Paint& paint) {
   auto lines = wrap(printable(words), width - kLabel);
   for (std::size_t i = 0; i < lines.size(); ++i)
@@ -253,7 +253,7 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   const auto levels = screen.levels.empty() ? Lines{} : level_table(screen, width, paint, fit);
   Lines foot;
   const auto add = [&](const Lines& lines) { foot.insert(foot.end(), lines.begin(), lines.end()); };
-  add(labelled("Limit", screen.limit, width, paint));
+  if (!screen.limit.empty()) add(labelled(screen.limit_title, screen.limit, width, paint));
   add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <map>
 
+#include "measure/load_facts.hpp"
+#include "measure/peaks.hpp"
 #include "measure/turns.hpp"
 #include "plan/command.hpp"
+#include "report/access.hpp"
 #include "report/accuracy.hpp"
 #include "report/case_statistics.hpp"
 #include "report/clients.hpp"
@@ -52,11 +55,17 @@ class CaseView {
   Json row_json(const store::Row& row);
   void add_samples(Json& out, const store::Row& row, std::size_t i);
   Json blocks_json(const store::Row& row, const std::vector<std::string>& why) const;
-  Json ledger() const;
+  struct Origin;
+  Origin origin_of(const store::Row& row, bool recommended) const;
+  Json ledger(const std::string& recommended) const;
   Json trust() const;
   Json limits() const;
+  double cache_bytes() const;
+  void add_load(Json& trust) const;
+  Json instead_of() const;
   Json aa_total() const;
-  std::string next_command(const Json& said, const Json& rows) const;
+  std::string next_command(const Json& said, const Json& trust, const Json& rows) const;
+  std::string command_to_take(const std::string& level) const;
 
   const store::Run& run_;
   const store::Case& case_;
@@ -156,7 +165,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
                     {"break_even_once", numbers_.break_even_once(numbers_.tuned_reference(), i)}};
   const auto bars = stats::histogram(wall);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
-  const auto why = measure::disturbances(row, numbers_.threads());
+  const auto why = measure::disturbances(row, numbers_.room());
   for (const auto& reason : why) disturbed_ += !reason.empty();
   total_ += static_cast<int>(why.size());
   out["blocks"] = blocks_json(row, why);
@@ -196,7 +205,7 @@ Json CaseView::row_json(const store::Row& row) {
            {"facts", row.info.value("facts", Json())},
            {"lines", row.info.value("lines", Json())},
            {"shipped", shipped(row)},
-           {"dynamic", dynamic_view(row, numbers_.threads(), numbers_.sigma(), numbers_.minimum())}};
+           {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum())}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;
@@ -206,24 +215,48 @@ Json CaseView::row_json(const store::Row& row) {
   return out;
 }
 
+// Where the arrow into a level begins, and what more than the level's own change lies between.
+struct CaseView::Origin {
+  std::optional<std::size_t> from;
+  std::string changes;
+  std::vector<std::string> between;
+};
+
+// A level comes from the one that its level.json names, a variant from its level, a peer from the reference. Where that
+// was not measured, the recommended level and those that name one come from the reference, by more than one step.
+CaseView::Origin CaseView::origin_of(const store::Row& row, bool recommended) const {
+  const auto reference = numbers_.reference();
+  if (row.info.value("peer", false)) return {reference, "", {}};
+  const bool variant = row.variant != "default";
+  const auto named = variant ? row.level : row.info.value("from", "");
+  Origin origin{numbers_.index_of(named), row.info.value(variant ? "default" : "changes", ""), {}};
+  if (origin.from || !reference || (named.empty() && !recommended)) return origin;
+  origin.from = reference;
+  origin.between = {named.empty() ? std::string("more than one step: none of the levels measured leads to it")
+                                  : fmt::format("more than one step: {} was not measured", named)};
+  return origin;
+}
+
 // An edge is a step only where what it does not change is the same on both sides; otherwise it says what differs.
-Json CaseView::ledger() const {
+Json CaseView::ledger(const std::string& recommended) const {
   Json edges = Json::array();
   for (const auto* row : numbers_.measured()) {
-    if (row->info.value("harness", false) || row->variant != "default") continue;
+    const bool wanted = row->name() == recommended;
+    if (row->info.value("harness", false) || (row->variant != "default" && !wanted)) continue;
     const bool peer = row->info.value("peer", false);
-    const std::string from = peer ? case_.reference_level : row->info.value("from", "");
-    if (from.empty() || from == row->name()) continue;
-    const auto a = numbers_.index_of(from), b = numbers_.index_of(row->name());
-    if (!a || !b) continue;
+    const auto origin = origin_of(*row, wanted);
+    const auto a = origin.from, b = numbers_.index_of(row->name());
+    if (!a || !b || *a == *b) continue;
+    const auto* from = numbers_.measured()[*a];
     const auto comparison = numbers_.compare(*a, *b);
-    const auto differs =
-        peer ? std::vector<std::string>{} : setting_differences(numbers_.measured()[*a]->settings, row->settings);
+    auto differs = origin.between;
+    if (!peer)
+      for (auto& setting : setting_differences(from->settings, row->settings)) differs.push_back(std::move(setting));
     const char* kind = peer ? "peer" : differs.empty() ? "step" : "differs";
-    edges.push_back({{"from", from},
-                     {"to", row->level},
+    edges.push_back({{"from", from->name()},
+                     {"to", row->name()},
                      {"kind", kind},
-                     {"changes", peer ? "" : row->info.value("changes", "")},
+                     {"changes", origin.changes},
                      {"difference_ms", interval(numbers_.difference_ms(*a, *b))},
                      {"ratio", interval(comparison.ratio())},
                      {"verdict", std::string(stats::to_string(numbers_.direction(comparison)))},
@@ -232,19 +265,38 @@ Json CaseView::ledger() const {
   return {{"edges", edges}};
 }
 
+// What the machine's rates say of the least time. `kind`: "bound" where no program can take less, which is true of
+// weights and inputs that no cache holds; "roofline" for the arithmetic, of which Winograd and fused operations do less
+// than is counted. Nothing where neither says anything.
 Json CaseView::limits() const {
   const double gflops = case_.limits.value("gflops", 0.0), bandwidth = case_.limits.value("gbytes_per_s", 0.0);
   if (gflops <= 0 || bandwidth <= 0) return {};
+  const auto fact = [&](const char* name) { return number(case_.bundle, name).value_or(0); };
   // A training step computes about three times: outputs, gradients of activations, gradients of weights.
-  const double flops = case_.bundle.value("flops", 0.0) * (case_.canonical.value("mode", "infer") == "train" ? 3 : 1);
-  // Each weight is read once and each input and output moved once: what no program can avoid.
-  const double bytes = case_.bundle.value("weight_bytes", 0.0) + case_.bundle.value("input_bytes", 0.0);
-  const double compute = flops / gflops * 1e-6, memory = bytes / bandwidth * 1e-6;
+  const double flops = fact("flops") * (case_.canonical.value("mode", "infer") == "train" ? 3 : 1);
+  const bool counted = measure::uncounted_of(case_.bundle).empty();
+  const double cache = cache_bytes();
+  // Each weight is read once and each input moved once; what the last cache cannot hold comes from memory each time.
+  const double from_memory = cache > 0 ? std::max(0.0, fact("weight_bytes") + fact("input_bytes") - cache) : 0;
+  const double compute = counted ? flops / gflops * 1e-6 : 0, memory = counted ? from_memory / bandwidth * 1e-6 : 0;
+  const double limit = std::max(compute, memory);
   return {{"gflops", gflops},
           {"gbytes_per_s", bandwidth},
-          {"compute_ms", compute},
-          {"memory_ms", memory},
-          {"limit_ms", std::max(compute, memory)}};
+          {"quiet", case_.limits.value("quiet", false)},
+          {"cache_bytes", cache > 0 ? Json(cache) : Json()},
+          {"memory_bytes", from_memory},
+          {"compute_ms", compute > 0 ? Json(compute) : Json()},
+          {"memory_ms", memory > 0 ? Json(memory) : Json()},
+          {"limit_ms", limit > 0 ? Json(limit) : Json()},
+          {"kind", limit <= 0 ? Json() : Json(memory >= compute ? "bound" : "roofline")}};
+}
+
+// Of the last level, all instances; of one instance where the machine's description is older.
+double CaseView::cache_bytes() const {
+  const auto all = number(run_.machine, "last_cache_bytes").value_or(0);
+  if (all > 0) return all;
+  const double cores = number(run_.machine, "cores").value_or(1);
+  return std::max(number(run_.machine, "l3_bytes").value_or(0), number(run_.machine, "l2_bytes").value_or(0) * cores);
 }
 
 Json CaseView::trust() const {
@@ -258,26 +310,50 @@ Json CaseView::trust() const {
     restarts = std::max(restarts, comparison.restarts());
     visible = std::max(visible, numbers_.smallest_visible(comparison));
   }
-  return {{"restarts", restarts ? restarts : case_.trust.value("restarts", 0)},
-          {"process_effect_percent", numbers_.sigma() * 100},
-          {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
-          {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},
-          {"blocks", total_},
-          {"disturbed_blocks", disturbed_},
-          {"minimum_effect_percent", numbers_.minimum() * 100},
-          {"together", numbers_.together()}};
+  Json out{{"restarts", restarts ? restarts : case_.trust.value("restarts", 0)},
+           {"process_effect_percent", numbers_.sigma() * 100},
+           {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
+           {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},
+           {"blocks", total_},
+           {"disturbed_blocks", disturbed_},
+           {"minimum_effect_percent", numbers_.minimum() * 100},
+           {"together", numbers_.together()}};
+  add_load(out);
+  return out;
 }
 
-// What a reader would do next: take the winner away, look closer at what is unequal, resolve what is open, or read the
-// report.
-std::string CaseView::next_command(const Json& said, const Json& rows) const {
-  const bool exports = case_.canonical.value("maths", "fp32") == "fp32";  // other modes have no export
-  if (exports && said["verdict"] == "move" && case_.canonical.value("mode", "infer") == "infer" &&
-      case_.bundle.contains("spec"))
-    for (const auto& row : case_.rows)
-      if (row.level == said["level"] && row.variant == "default" && row.info.contains("artefact"))
-        return plan::export_command(case_.bundle["spec"], case_.bundle["model"].value("name", "model"), row.level,
-                                    run_.command);
+// What others used of the machine, and whether the case can be judged at all.
+void CaseView::add_load(Json& trust) const {
+  const auto load = measure::load_of(case_);
+  const auto& room = numbers_.room();
+  const auto percent = [](std::optional<double> share) { return share ? Json(*share * 100) : Json(); };
+  trust["others_begin_percent"] = percent(load.begin);
+  trust["others_percent"] = load.during ? percent(load.during->others) : Json();
+  trust["host_percent"] = load.during ? percent(load.during->steal) : Json();
+  trust["other_run"] = load.other_run ? Json(*load.other_run) : Json();
+  trust["reliable"] = numbers_.reliable();
+  // With every core taken one thread is no better off.
+  trust["one_thread_fits"] =
+      room.threads > 1 && !stats::crowded({1, room.cores, room.processors}, std::max(load.most(), load.taken()));
+}
+
+// The reference that was wanted and has no number.
+Json CaseView::instead_of() const {
+  const auto wanted = case_.trust.value("reference_wanted", "");
+  if (wanted.empty() || wanted == case_.reference_level) return {};
+  for (const auto& row : case_.rows)
+    if (row.name() == wanted)
+      return {{"level", wanted}, {"state", row.state}, {"reason", row.info.value("reason_short", row.reason)}};
+  return {{"level", wanted}, {"state", "skipped"}, {"reason", ""}};
+}
+
+// What a reader would do next: measure where it can be trusted, take the winner away, look closer at what is unequal,
+// resolve what is open, or read the report.
+std::string CaseView::next_command(const Json& said, const Json& trust, const Json& rows) const {
+  if (said["verdict"] == "not_reliable")
+    return trust["one_thread_fits"] == true ? plan::with_option(run_.command, "--threads", "1") : run_.command;
+  if (said["verdict"] == "move")
+    if (auto command = command_to_take(said["level"]); !command.empty()) return command;
   for (const auto& row : rows)
     if (row["state"] == "unequal" && !run_.settings.value("deep", false) &&
         case_.canonical.value("mode", "infer") == "infer")
@@ -286,6 +362,22 @@ std::string CaseView::next_command(const Json& said, const Json& rows) const {
     if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object())
       return row["ratio"]["resolve"].value("command", "");
   return "./strata report " + run_.run_id;
+}
+
+// What writes the recommended level as files of its own; "" where nothing does.
+std::string CaseView::command_to_take(const std::string& level) const {
+  const auto spec = case_.bundle.value("spec", Json());
+  const auto model = case_.bundle.value("model", Json::object()).value("name", "model");
+  const auto row = std::find_if(case_.rows.begin(), case_.rows.end(), [&](const auto& r) { return r.name() == level; });
+  if (row == case_.rows.end() || !spec.is_object()) return "";
+  const bool exports = case_.canonical.value("maths", "fp32") == "fp32" &&  // other modes have no export
+                       case_.canonical.value("mode", "infer") == "infer";
+  if (exports && row->variant == "default" && row->info.contains("artefact"))
+    return plan::export_command(spec, model, row->level, run_.command);
+  if (const auto program = row->info.value("generate", Json()); program.is_object())
+    return plan::generate_command(spec, model, {row->level, program.value("target", ""), program.value("options", "")},
+                                  run_.command);
+  return "";
 }
 
 Json CaseView::build() {
@@ -301,14 +393,16 @@ Json CaseView::build() {
            {"flops", b.value("flops", Json())},
            {"parameters", b.value("parameters", Json())},
            {"weight_bytes", b.value("weight_bytes", Json())},
+           {"flops_uncounted", measure::uncounted_of(b)},
            {"reference_level", case_.reference_level},
+           {"reference_instead_of", instead_of()},
            {"limits", limits()},
            {"trust", trust()},
-           {"ledger", ledger()},
            {"aa", aa_total()}};
   out["rows"] = std::move(rows);
   out["headline"] = numbers_.has_tuned() ? tuned_headline(out) : headline(out);
-  out["next_command"] = next_command(out["headline"], out["rows"]);
+  out["ledger"] = ledger(text(out, "headline.level"));
+  out["next_command"] = next_command(out["headline"], out["trust"], out["rows"]);
   return out;
 }
 

@@ -119,15 +119,4 @@ struct ProcessEffect {
 // error. Needs two instances with at least 5 rounds in one session; otherwise all NaN.
 ProcessEffect estimate_process_effect(const Blocks& blocks);
 
-// What the driver knows of a block when it decides whether something disturbed it.
-struct BlockTiming {
-  double median_ns;  // of its iterations
-  double wall_ns;    // all recorded iterations together
-  double runq_ns;    // run-queue wait during them; NaN: unknown
-};
-// Blocks of one level in one restart -> why each is disturbed, empty if not. One thread: run-queue wait over 1% of
-// wall. More threads (their own threads make the wait) or wait unknown: median over 10% and over 5 robust SDs above the
-// level's median.
-std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, int threads);
-
 }  // namespace strata::stats

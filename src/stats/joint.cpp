@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs all levels' blocks at once: joint estimates, the machine's process effect, disturbed blocks.
-#include <fmt/format.h>
-
+// What needs all levels' blocks at once: joint estimates, the machine's process effect.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -160,25 +158,6 @@ ProcessEffect estimate_process_effect(const Blocks& sessions) {
   out.low = without_error(variance * df / chi_square_quantile(0.975, df));
   out.high = without_error(variance * df / chi_square_quantile(0.025, df));
   return out;
-}
-
-std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, int threads) {
-  std::vector<std::string> why(blocks.size());
-  std::vector<double> medians;
-  for (const BlockTiming& block : blocks) medians.push_back(block.median_ns);
-  const double centre = median(medians);
-  const double slow = std::max(1.10 * centre, centre + 5 * robust_sd(medians));
-  constexpr std::size_t enough = 8;  // blocks from which a level's own spread means something
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const double waited = blocks[i].runq_ns / blocks[i].wall_ns;
-    if (threads <= 1 && !std::isnan(waited)) {
-      if (waited > 0.01) why[i] = fmt::format("waited {:.1f}% of its time for a core", 100 * waited);
-    } else if (blocks.size() >= enough && blocks[i].median_ns > slow) {
-      why[i] = fmt::format("{:.0f}% slower than this level's median in the same restart",
-                           100 * (blocks[i].median_ns / centre - 1));
-    }
-  }
-  return why;
 }
 
 }  // namespace strata::stats

@@ -6,7 +6,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 1> kMigrations{R"sql(
+inline constexpr std::array<const char*, 2> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -28,6 +28,12 @@ CREATE TABLE blocks(
 CREATE TABLE warnings(run_id TEXT NOT NULL REFERENCES runs(run_id), id TEXT NOT NULL, what TEXT NOT NULL, advice TEXT NOT NULL);
 CREATE TABLE process_effects(
   machine TEXT NOT NULL, threads INTEGER NOT NULL, measured TEXT NOT NULL, sigma REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, detail TEXT NOT NULL);
+)sql",
+                                                        R"sql(
+ALTER TABLE blocks ADD COLUMN taken REAL;
+CREATE TABLE peaks(
+  machine TEXT NOT NULL, threads INTEGER NOT NULL, instruction_set TEXT NOT NULL, gflops REAL NOT NULL, gbytes_per_s REAL NOT NULL, quiet INTEGER NOT NULL,
+  PRIMARY KEY(machine, threads, instruction_set)) WITHOUT ROWID;
 )sql"};
 
 }  // namespace strata::store

@@ -18,6 +18,7 @@ struct Block {
   std::int64_t start_ns = 0;
   std::vector<std::int64_t> wall_ns, latency_ns;  // one entry an iteration
   std::optional<std::int64_t> cpu_ns, runq_ns;    // over the whole block
+  std::optional<double> taken;                    // share of the processors that others had around it (probe/load.hpp)
   std::string check;                              // "" = the sampled output was right, else what was wrong
 };
 
@@ -58,6 +59,14 @@ struct ProcessEffect {
   int threads = 1;
   double sigma = 0, low = 0, high = 0;  // standard deviation of log time, with a 95% interval
   Json detail = Json::object();
+};
+
+// The best that this machine was ever seen to do with a number of threads and an instruction set.
+struct Peak {
+  std::string machine, instruction_set;
+  int threads = 1;
+  double gflops = 0, gbytes_per_s = 0;
+  bool quiet = false;  // seen at least once while others left the cores alone: then it is not too low
 };
 
 }  // namespace strata::store

@@ -40,6 +40,11 @@ class Statement {
     sqlite3_bind_null(statement_, ++bound_);
     return *this;
   }
+  Statement& bind(const std::optional<double>& value) {
+    if (value) return bind(*value);
+    sqlite3_bind_null(statement_, ++bound_);
+    return *this;
+  }
   // Bytes that are not UTF-8 (a worker's log) are replaced, never a reason to lose a row.
   Statement& bind(const Json& value) { return bind(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
   Statement& bind(const std::vector<std::int64_t>& values) {  // little-endian int64, as the machine has them
@@ -69,6 +74,13 @@ class Statement {
       return std::nullopt;
     }
     return integer();
+  }
+  std::optional<double> optional_real() {
+    if (sqlite3_column_type(statement_, column_) == SQLITE_NULL) {
+      ++column_;
+      return std::nullopt;
+    }
+    return real();
   }
   Json json() { return Json::parse(text(), nullptr, false); }
   std::vector<std::int64_t> integers() {

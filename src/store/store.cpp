@@ -68,8 +68,8 @@ constexpr const char* kRunColumns =
 
 std::vector<Block> read_blocks(sqlite3* handle, std::int64_t row_id) {
   Statement ask(handle,
-                "SELECT restart,round,position,instance,start_ns,wall_ns,latency_ns,cpu_ns,runq_ns,check_result FROM "
-                "blocks WHERE row_id=? "
+                "SELECT restart,round,position,instance,start_ns,wall_ns,latency_ns,cpu_ns,runq_ns,check_result,taken "
+                "FROM blocks WHERE row_id=? "
                 "ORDER BY restart,round,instance");
   ask.bind(row_id);
   std::vector<Block> blocks;
@@ -85,6 +85,7 @@ std::vector<Block> read_blocks(sqlite3* handle, std::int64_t row_id) {
     block.cpu_ns = ask.optional_integer();
     block.runq_ns = ask.optional_integer();
     block.check = ask.text();
+    block.taken = ask.optional_real();
     blocks.push_back(std::move(block));
   }
   return blocks;
@@ -283,7 +284,7 @@ Result<void> Store::update_row(const Row& row) {
 }
 
 Result<void> Store::add_block(std::int64_t row_id, const Block& block) {
-  Statement put(handle_.get(), "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?)");
+  Statement put(handle_.get(), "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(row_id)
       .bind(block.restart)
       .bind(block.round)
@@ -291,10 +292,35 @@ Result<void> Store::add_block(std::int64_t row_id, const Block& block) {
       .bind(block.instance)
       .bind(block.start_ns)
       .bind(block.wall_ns);
-  put.bind(block.latency_ns).bind(block.cpu_ns).bind(block.runq_ns).bind(block.check);
+  put.bind(block.latency_ns).bind(block.cpu_ns).bind(block.runq_ns).bind(block.check).bind(block.taken);
   put.step();
   if (!put.ok()) return broken(handle_.get(), path_, "cannot write a block");
   return {};
+}
+
+Result<void> Store::set_taken(std::int64_t row_id, int restart, int first, int last, double taken) {
+  Statement put(handle_.get(), "UPDATE blocks SET taken=? WHERE row_id=? AND restart=? AND round BETWEEN ? AND ?");
+  put.bind(taken).bind(row_id).bind(restart).bind(first).bind(last);
+  put.step();
+  if (!put.ok()) return broken(handle_.get(), path_, "cannot write what others used");
+  return {};
+}
+
+Result<Peak> Store::save_peak(const Peak& peak) {
+  Statement put(handle_.get(),
+                "INSERT INTO peaks VALUES(?,?,?,?,?,?) ON CONFLICT(machine,threads,instruction_set) DO UPDATE SET "
+                "gflops=max(gflops,excluded.gflops),gbytes_per_s=max(gbytes_per_s,excluded.gbytes_per_s),"
+                "quiet=max(quiet,excluded.quiet) RETURNING gflops,gbytes_per_s,quiet");
+  put.bind(peak.machine).bind(peak.threads).bind(peak.instruction_set).bind(peak.gflops).bind(peak.gbytes_per_s);
+  put.bind(static_cast<int>(peak.quiet));
+  if (!put.step()) return broken(handle_.get(), path_, "cannot write the machine's peak");
+  Peak best = peak;
+  best.gflops = put.real();
+  best.gbytes_per_s = put.real();
+  best.quiet = put.integer() != 0;
+  put.step();
+  if (!put.ok()) return broken(handle_.get(), path_, "cannot write the machine's peak");
+  return best;
 }
 
 Result<void> Store::save_effect(const ProcessEffect& effect) {

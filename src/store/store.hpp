@@ -29,7 +29,11 @@ class Store {
   Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_hash, const Row& row);
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);
+  // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
+  Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
   Result<void> save_effect(const ProcessEffect& effect);
+  // Keeps the better of each figure and of what is stored, and returns that.
+  Result<Peak> save_peak(const Peak& peak);
 
   // The newest first. `limit` 0 = all. Cases and rows are left empty.
   Result<std::vector<Run>> list_runs(int limit) const;

@@ -352,3 +352,23 @@ def test_a_broken_level_hides_no_other(strata):
     _, result = strata.compare("one", restarts=1)
     assert rows_of(result)["one"]["state"] == "measured"
     assert "W006" in [warning["id"] for warning in result["warnings"]]
+
+
+def test_the_first_line_says_that_the_reference_has_no_number_and_what_stands_in_for_it(strata):
+    strata.level("wrong", rank=1, outputs={"scale": 1.01})
+    strata.level("right", rank=2, **samples(2_000_000))
+    strata.level("fast", rank=3, **samples(1_000_000))
+    done, result = strata.compare("wrong", "right", "fast")
+    case = result["cases"][0]
+    assert (case["reference_level"], case["reference_instead_of"]["level"], case["reference_instead_of"]["state"]) == ("right", "wrong", "unequal")
+    assert case["headline"]["sentence"].startswith("wrong has no number (unequal: ") and "; compared with right instead. Move to fast" in case["headline"]["sentence"]
+    assert strata.run("show", "last", "--store", str(strata.store)).stdout.startswith("wrong has no number")
+
+
+def test_a_reference_that_is_lost_while_it_is_timed_is_replaced_and_it_is_said(strata):
+    strata.level("lost", rank=1, ops={"measure": {"signal": 6, "after": 2}})
+    strata.level("right", rank=2, **samples(2_000_000))
+    strata.level("fast", rank=3, **samples(1_000_000))
+    _, result = strata.compare("lost", "right", "fast")
+    case = result["cases"][0]
+    assert case["headline"]["sentence"].startswith("lost has no number (crashed: ") and case["headline"]["level"] == "fast"

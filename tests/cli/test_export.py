@@ -166,7 +166,9 @@ def test_a_winner_without_an_artefact_is_no_reason_to_export(strata):
     ("shiped", ["unknown level 'shiped'", "did you mean 'shipped'"]),
     ("eager", ["level eager", "no artefact", "Python module itself", "--level torchscript", "aoti"]),
     ("compile", ["level compile", "no artefact", "--level aoti (Python and guards removed"]),
-    ("libtorch", ["level libtorch", "holds no export/export.json", "aoti"]),
+    ("libtorch", ["level libtorch", "./strata generate ", "--target libtorch -o tiny_mlp-build-libtorch"]),
+    ("static", ["level static", "./strata generate ", "-o tiny_mlp-build-static"]),
+    ("static@measured", ["level static@measured", "./strata generate ", "--tune -o tiny_mlp-build-static"]),
     ("null_cpp", ["it runs no network"]),
     ("bare", ["holds no export/export.json"]),
 ])
@@ -178,6 +180,14 @@ def test_a_level_that_cannot_be_exported_is_refused_with_what_to_take_instead(st
     for word in words:
         assert word in done.stderr
     assert left(strata) == []
+
+
+def test_the_command_that_is_named_for_a_level_that_is_a_program_writes_it(strata):
+    done = export(strata, level="static")
+    command = next(line for line in done.stderr.splitlines() if "./strata generate " in line).split("./strata ", 1)[1]
+    made = strata.run(*shlex.split(command))
+    assert made.returncode == 0, made.stderr
+    assert (strata.folder / "tiny_mlp-build-static" / "CMakeLists.txt").exists()
 
 
 @pytest.mark.parametrize(("to", "words"), [

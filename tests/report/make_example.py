@@ -255,10 +255,11 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
         "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
         "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it"},
         "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics",
-        "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "reference_level": "eager", "headline": headline, "limits": limits,
+        "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "flops_uncounted": [], "reference_level": "eager", "reference_instead_of": None, "headline": headline, "limits": limits,
         "trust": {
             "restarts": 2, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
             "blocks": 432, "disturbed_blocks": 12, "minimum_effect_percent": 1.0, "together": True,
+            "others_begin_percent": 1.2, "others_percent": 0.8, "host_percent": 0.1, "other_run": None, "reliable": True, "one_thread_fits": True,
         },
         "next_command": "./strata compare resnet50 --preset thorough --levels eager,libtorch" if batch == 1 else "./strata compare resnet50 --batch 8 --levels eager,onnxruntime --deep",
         "ledger": {"edges": edges}, "aa": aa, "rows": rows,
@@ -320,7 +321,7 @@ def build() -> Json:
         edge("peer", "eager", "onnxruntime", "", by_name),
         edge("peer", "eager", "openvino", "", by_name),
     ]
-    limits = {"gflops": 341.0, "gbytes_per_s": 14.2, "compute_ms": 23.99, "memory_ms": 8.1, "limit_ms": 23.99}
+    limits = {"gflops": 341.0, "gbytes_per_s": 14.2, "quiet": True, "cache_bytes": 33554432, "memory_bytes": 69275776, "compute_ms": 23.99, "memory_ms": 4.9, "limit_ms": 23.99, "kind": "roofline"}
     case = case_of(1, first, edges, limits, {"comparisons": 7, "false_alarms": 0, "bound_percent": 34.8}, None)  # without a headline a renderer makes it
     case["slo"] = limit(first)
     second = [measured(rng, 0, LEVELS[0], 7.6, 282.0, gpu=True)] + [failed(spec) for spec in FAILED]

@@ -67,6 +67,34 @@ TEST(CommandTest, exports_into_a_folder_whose_name_no_shell_reads_and_keeps_the_
             "./strata export '/my nets/net.py:build' --threads 1 --level aoti -o n-aoti");
 }
 
+TEST(CommandTest, generates_the_program_of_a_level_with_the_cases_own_options) {
+  const nlohmann::json spec{{"model", "mnist_convnet"}, {"batch", 8}, {"threads", 2}, {"synthetic", true}, {"seed", 3}};
+  EXPECT_EQ(
+      generate_command(spec, "mnist_convnet", {"static", "onednn", ""}, "./strata compare x --python /p --store s"),
+      "./strata generate mnist_convnet --batch 8 --synthetic --threads 2 --seed 3 -o mnist_convnet-static --python /p");
+  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"libtorch", "libtorch", ""}, ""),
+            "./strata generate m --target libtorch -o m-libtorch");
+  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "onednn", "--tune"}, ""),
+            "./strata generate m --tune -o m-static");
+  const nlohmann::json training{{"model", "m"}, {"mode", "train"}, {"loss", "nll"}, {"maths", "amp-bf16"}};
+  EXPECT_EQ(generate_command(training, "m", {"static", "onednn", ""}, ""),
+            "./strata generate m --maths amp-bf16 --train --loss nll -o m-static");
+}
+
+TEST(CommandTest, generates_nothing_where_generate_would_refuse) {
+  EXPECT_EQ(generate_command({{"model", "m"}, {"mode", "train"}}, "m", {"libtorch", "libtorch", ""}, ""), "");
+  EXPECT_EQ(generate_command({{"model", "m"}, {"maths", "tf32"}}, "m", {"static", "onednn", ""}, ""), "");
+  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "", ""}, ""), "");
+}
+
+TEST(CommandTest, sets_an_option_of_a_command_once) {
+  EXPECT_EQ(with_option("./strata compare m", "--threads", "1"), "./strata compare m --threads 1");
+  EXPECT_EQ(with_option("./strata compare m --threads 2 --budget 3s", "--threads", "1"),
+            "./strata compare m --threads 1 --budget 3s");
+  EXPECT_EQ(with_option("./strata compare m --threads=16 --aa", "--threads", "1"),
+            "./strata compare m --threads 1 --aa");
+}
+
 TEST(CommandTest, quotes_a_word_only_where_a_shell_needs_it) {
   EXPECT_EQ(quoted("a-b_1.2/c:d"), "a-b_1.2/c:d");
   EXPECT_EQ(quoted(""), "''");

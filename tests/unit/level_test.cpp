@@ -58,18 +58,21 @@ class LevelTest : public testing::Test {
 
 TEST_F(LevelTest, reads_every_field) {
   Json content = good("libtorch", 4);
-  content.update({{"models", {"resnet18"}},
-                  {"prepare", {"{python}", "{level}/prepare.py"}},
-                  {"environment", false},
-                  {"needs", {"torch"}},
-                  {"peer", true},
-                  {"harness", true},
-                  {"reassociates", true},
-                  {"bakes_weights", true},
-                  {"from", "eager"},
-                  {"changes", "Python removed"},
-                  {"default", "as it is"},
-                  {"operations", {"conv2d", "relu", "add"}}});
+  content.update(
+      {{"models", {"resnet18"}},
+       {"prepare", {"{python}", "{level}/prepare.py"}},
+       {"environment", false},
+       {"needs", {"torch"}},
+       {"peer", true},
+       {"harness", true},
+       {"reassociates", true},
+       {"bakes_weights", true},
+       {"from", "eager"},
+       {"changes", "Python removed"},
+       {"default", "as it is"},
+       {"generate", {{"cpu", "onednn"}}},
+       {"variants", {{"plain", {{"title", "plain"}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
+       {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
   EXPECT_EQ(level->id, "libtorch");
@@ -83,6 +86,10 @@ TEST_F(LevelTest, reads_every_field) {
   EXPECT_EQ(level->changes, "Python removed");
   EXPECT_EQ(level->default_text, "as it is");
   EXPECT_EQ(level->operations, (std::vector<std::string>{"conv2d", "relu", "add"}));
+  EXPECT_EQ(level->generate, (std::map<std::string, std::string>{{"cpu", "onednn"}}));
+  ASSERT_EQ(level->variants.size(), 2U);
+  EXPECT_TRUE(as_variant(*level, level->variants[0]).generate.empty()) << "`generate` does not write that variant";
+  EXPECT_EQ(as_variant(*level, level->variants[1]).generate_options, "--tune");
   EXPECT_EQ(level->folder, root_ / "libtorch");
 }
 
@@ -137,6 +144,8 @@ TEST_F(LevelTest, names_the_field_that_is_wrong) {
   expect_refused("peer", 1, "\"peer\" is 1; allowed is true or false");
   expect_refused("devices", {"gpu"}, "\"devices\" holds \"gpu\"; allowed are cpu, cuda");
   expect_refused("modes", Json::array(), "\"modes\" is []");
+  expect_refused("generate", "onednn", "\"generate\" is \"onednn\"");
+  expect_refused("generate", {{"tpu", "x"}}, "allowed is an object of strings by cpu and cuda");
   expect_refused("start", "python x", "\"start\"");
   expect_refused("start", {"{pyhton}"}, "{pyhton}");
   expect_refused("start", {"{level"}, "{level}");

@@ -210,6 +210,15 @@ TEST_F(Certified, an_iteration_too_fast_for_the_machine_is_mistrusted) {
   EXPECT_THAT(certify().reason, HasSubstr("it was not done"));
 }
 
+TEST_F(Certified, without_a_peak_that_can_be_trusted_no_time_is_implausible_and_the_certificate_says_why) {
+  make();
+  evidence.iteration_ms = 0.05;
+  evidence.limit_note = "the machine's peak was only measured while others used its cores, so it may be too low";
+  EXPECT_EQ(certify().kind, Kind::equal);
+  EXPECT_EQ(line(certify(), "time is plausible")["result"], "not_checked");
+  EXPECT_EQ(line(certify(), "time is plausible")["detail"], evidence.limit_note);
+}
+
 TEST_F(Certified, short_reasons_have_at_most_8_words) {
   make();
   const auto words = [](const std::string& text) { return std::count(text.begin(), text.end(), ' ') + 1; };

@@ -39,7 +39,7 @@ Json blocks(double ms) {
 TEST(DynamicView, counts_a_slow_first_call_at_a_new_size_and_times_it) {
   const auto found = dynamic_view(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8),
                                             visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}),
-                                  1, kSigma, kMinimum);
+                                  {}, kSigma, kMinimum);
   EXPECT_EQ(found["recompiled"], 1) << "the size that it was warmed up with is no new one, and 2 ms are none";
   EXPECT_EQ(found["unseen"], 2);
   EXPECT_DOUBLE_EQ(found["recompile_ms"].get<double>(), 395);
@@ -48,14 +48,14 @@ TEST(DynamicView, counts_a_slow_first_call_at_a_new_size_and_times_it) {
 }
 
 TEST(DynamicView, does_not_take_a_slow_call_for_a_recompilation_where_the_second_visit_is_as_slow) {
-  const auto found = dynamic_view(row_with({visit(1, 0, 60, 5), visit(1, 1, 55, 5)}), 1, kSigma, kMinimum);
+  const auto found = dynamic_view(row_with({visit(1, 0, 60, 5), visit(1, 1, 55, 5)}), {}, kSigma, kMinimum);
   EXPECT_EQ(found["recompiled"], 0) << "what follows every change of size is no compilation";
 }
 
 TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
   auto row = row_with({visit(1, 0, 5, 5)});
   row.info["dynamic"]["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
-  const auto found = dynamic_view(row, 1, kSigma, kMinimum)["against_fixed"];
+  const auto found = dynamic_view(row, stats::Room{}, kSigma, kMinimum)["against_fixed"];
   EXPECT_EQ(found["batch"], 2);
   EXPECT_NEAR(found["ratio"]["value"].get<double>(), 0.8, 1e-3);
   EXPECT_LT(found["ratio"]["high"].get<double>(), 1.0);
@@ -65,10 +65,10 @@ TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) 
 TEST(DynamicView, gives_a_failure_its_reason_and_no_figure) {
   store::Row row;
   row.info["dynamic"] = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
-  const auto found = dynamic_view(row, 1, kSigma, kMinimum);
+  const auto found = dynamic_view(row, {}, kSigma, kMinimum);
   EXPECT_EQ(found["reason"], "batch 4: wrong");
   EXPECT_TRUE(found["sizes"].empty() && found["recompiled"].is_null() && found["against_fixed"].is_null());
-  EXPECT_TRUE(dynamic_view(store::Row{}, 1, kSigma, kMinimum).is_null());
+  EXPECT_TRUE(dynamic_view(store::Row{}, {}, kSigma, kMinimum).is_null());
 }
 
 TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
@@ -77,7 +77,7 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
   one_case["rows"].push_back({{"level", "compile"},
                               {"variant", "default"},
                               {"state", "measured"},
-                              {"dynamic", dynamic_view(row, 1, kSigma, kMinimum)}});
+                              {"dynamic", dynamic_view(row, {}, kSigma, kMinimum)}});
   one_case["rows"].push_back({{"level", "aoti"},
                               {"variant", "default"},
                               {"state", "measured"},

@@ -92,10 +92,46 @@ TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {
 TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
   const auto shown = terminal(first_case_alone(), {120, false, true});
   for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again",
-                           "9 observed, 3 reported", "not resolved", "Limit", "341 GFLOP/s",
+                           "9 observed, 3 reported", "not resolved", "Roofline", "341 GFLOP/s",
                            "process effect 3% (assumed)", "smallest visible effect 5.5%", "12 of 432 blocks disturbed",
                            "0 of 7 false alarms", "Next", "--preset thorough"})
     EXPECT_THAT(shown, HasSubstr(part));
+}
+
+TEST(report_terminal, calls_a_limit_what_it_is_and_prints_none_where_nothing_is_bounded) {
+  auto run = first_case_alone();
+  auto& limits = run["cases"][0]["limits"];
+  limits["kind"] = "bound";
+  limits["memory_bytes"] = 80e6;
+  for (const auto& shown : {terminal(run, {120, false, true}), markdown(run)}) {
+    EXPECT_THAT(shown, HasSubstr("Limit"));
+    EXPECT_THAT(shown, HasSubstr("14.2 GB/s for the 80.0 MB that no cache holds"));
+  }
+  limits["kind"] = limits["limit_ms"] = nullptr;
+  for (const auto& shown :
+       {terminal(run, {120, false, true}), markdown(run), terminal_ledger(run, {120, false, true})}) {
+    EXPECT_THAT(shown, Not(HasSubstr("Limit")));
+    EXPECT_THAT(shown, Not(HasSubstr("Roofline")));
+  }
+}
+
+TEST(report_terminal, recommends_nothing_in_any_form_where_the_case_is_not_reliable) {
+  auto run = first_case_alone();
+  auto& one = run["cases"][0];
+  one["trust"].update({{"reliable", false}, {"others_begin_percent", 100.0}, {"one_thread_fits", false}});
+  one["headline"] = nullptr;
+  one["next_command"] = "./strata compare resnet50";
+  for (const auto& shown : {terminal(run, {120, false, true}), markdown(run)}) {
+    EXPECT_THAT(shown, HasSubstr("Not reliable: other programs use 100% of this machine; measure on an idle machine."));
+    EXPECT_THAT(shown, Not(testing::AnyOf(HasSubstr("Move to"), HasSubstr("recommended"), HasSubstr("> onnx"))));
+  }
+}
+
+TEST(report_terminal, says_too_noisy_instead_of_an_absurd_percentage) {
+  auto run = first_case_alone();
+  run["cases"][0]["trust"]["smallest_visible_percent"] = 86169.28;
+  EXPECT_THAT(terminal(run, {120, false, true}), HasSubstr("too noisy to compare"));
+  EXPECT_THAT(terminal(run, {120, false, true}), Not(HasSubstr("86169")));
 }
 
 TEST(report_terminal, marks_verdicts_by_signs_where_words_do_not_fit) {

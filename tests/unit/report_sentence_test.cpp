@@ -108,6 +108,92 @@ TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take
   EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("9.00 min of measuring would resolve it"));
 }
 
+Json crowded(std::vector<Json> rows) {
+  auto one = one_case(rows);
+  one["trust"] = {{"reliable", false},      {"others_begin_percent", 50.2},
+                  {"others_percent", 38.0}, {"one_thread_fits", true},
+                  {"blocks", 426},          {"disturbed_blocks", 420}};
+  return one;
+}
+
+TEST(report_sentence, recommends_nothing_where_other_programs_had_the_cores) {
+  const auto said = headline(crowded({reference(), row("static", 284, "faster")}));
+  EXPECT_EQ(said["verdict"], "not_reliable");
+  EXPECT_TRUE(said["level"].is_null());
+  EXPECT_EQ(said["sentence"],
+            "Not reliable: other programs use 50% of this machine; measure with --threads 1 or on an idle machine.");
+}
+
+TEST(report_sentence, does_not_advise_one_thread_where_all_cores_are_taken_and_names_another_run) {
+  auto one = crowded({reference(), row("static", 284, "faster")});
+  one["trust"].update({{"others_begin_percent", 100.0}, {"one_thread_fits", false}, {"other_run", 1234}});
+  EXPECT_EQ(
+      headline(one)["sentence"],
+      "Not reliable: other programs use 100% of this machine, another strata run is measuring (pid 1234); measure "
+      "on an idle machine.");
+}
+
+TEST(report_sentence, recommends_no_best_variant_either_where_other_programs_had_the_cores) {
+  auto fast = row("static", 284, "faster");
+  fast["tuned"] = {{"ratio", fast["ratio"]}, {"break_even", fast["break_even"]}};
+  auto eager = reference();
+  eager["tuned"] = {{"ratio", {{"value", 1.0}, {"verdict", "reference"}}}, {"break_even", nullptr}};
+  const auto said = tuned_headline(crowded({eager, fast}));
+  EXPECT_EQ(said["verdict"], "not_reliable");
+  EXPECT_TRUE(said["level"].is_null());
+}
+
+TEST(report_sentence, says_first_that_the_reference_is_not_the_one_that_was_wanted) {
+  auto libtorch = reference();
+  libtorch["level"] = "libtorch";
+  libtorch["language"] = "c++";
+  auto one = one_case({libtorch, row("static", 2.26, "faster")});
+  one["reference_level"] = "libtorch";
+  one["reference_instead_of"] = {{"level", "eager"}, {"state", "unequal"}, {"reason", "NaN or Inf at 5 places"}};
+  EXPECT_THAT(headline(one)["sentence"].get<std::string>(),
+              testing::StartsWith("eager has no number (unequal: NaN or Inf at 5 places); compared with libtorch "
+                                  "instead. Move to static: 2.26 times as fast as libtorch"));
+}
+
+TEST(report_sentence, stays_with_a_peer_and_not_in_python_where_there_is_no_python_module) {
+  auto runtime = reference();
+  runtime["level"] = "onnxruntime";
+  runtime["peer"] = true;
+  EXPECT_THAT(sentence({runtime, row("openvino", 0.8, "slower")}),
+              HasSubstr("Stay with onnxruntime: openvino is not faster than onnxruntime"));
+}
+
+TEST(report_sentence, says_that_rounds_were_disturbed_where_levels_have_times_and_no_ratio) {
+  auto alone = row("aoti", 2, "faster");
+  alone["ratio"] = {{"value", nullptr}, {"verdict", "not_resolved"}};
+  auto eager = reference();
+  eager["end_to_end_ms"]["estimate"] = nullptr;
+  auto one = one_case({eager, alone});
+  one["trust"].update({{"blocks", 155}, {"disturbed_blocks", 139}});
+  EXPECT_EQ(headline(one)["sentence"],
+            "No comparison: too few undisturbed rounds (139 of 155 blocks were disturbed); the times below are not "
+            "comparable.");
+}
+
+TEST(report_sentence, prints_no_time_that_is_not_known) {
+  auto eager = reference();
+  eager["end_to_end_ms"]["estimate"] = nullptr;
+  EXPECT_THAT(sentence(std::vector<Json>(1, eager)), Not(HasSubstr("unknown")));
+  eager["end_to_end_ms"]["median"] = 0.653;
+  EXPECT_THAT(sentence(std::vector<Json>(1, eager)), HasSubstr("eager takes 653 us"));
+}
+
+TEST(report_sentence, prints_no_absurd_percentages_or_intervals) {
+  auto open = row("libtorch", 1.4, "not_resolved");
+  open["ratio"]["low"] = 0.002;
+  open["ratio"]["high"] = 205e6;
+  open["ratio"]["smallest_visible_percent"] = 44457.56;
+  const auto said = sentence({reference(), open});
+  EXPECT_THAT(said, HasSubstr("this run is too noisy to compare"));
+  EXPECT_THAT(said, Not(HasSubstr("44457")));
+  EXPECT_THAT(said, Not(HasSubstr("million")));
+}
+
 TEST(report_sentence, gives_the_reason_where_there_is_nothing_to_compare) {
   auto crashed = reference();
   crashed["state"] = "crashed";

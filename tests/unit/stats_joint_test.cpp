@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joint estimates, ledger differences, break-even, the machine's process effect and disturbed blocks.
+// Joint estimates, ledger differences, break-even and the machine's process effect.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -175,38 +175,6 @@ TEST(process_effect, of_equal_instances_is_about_none) {
 TEST(process_effect, needs_two_instances_and_five_rounds) {
   EXPECT_TRUE(std::isnan(estimate_process_effect({{{1e6}, {1e6}, {1e6}, {1e6}, {1e6}, {1e6}}}).sigma));
   EXPECT_TRUE(std::isnan(estimate_process_effect({{{1e6, 1e6}, {1e6, 1e6}}}).sigma));
-}
-
-TEST(disturbed, one_thread_that_waited_for_a_core_is_marked) {
-  const std::vector<BlockTiming> blocks{{1e6, 10e6, 0.02e6}, {1.5e6, 15e6, 5e6}, {9e6, 90e6, 0}};
-  const auto why = disturbed(blocks, 1);
-  EXPECT_EQ(why[0], "");
-  EXPECT_EQ(why[1], "waited 33.3% of its time for a core");
-  EXPECT_EQ(why[2], "") << "slow without waiting is the level's own";
-}
-
-TEST(disturbed, more_threads_are_judged_by_their_own_median) {
-  std::vector<BlockTiming> blocks;
-  for (int i = 0; i < 20; ++i) blocks.push_back({1e6 + 1e3 * i, 10e6, 5e6});  // waiting is their own threads'
-  blocks[4].median_ns = 1.6e6;
-  const auto why = disturbed(blocks, 2);
-  EXPECT_EQ(why[4], "58% slower than this level's median in the same restart");
-  EXPECT_EQ(std::count(why.begin(), why.end(), ""), 19);
-}
-
-TEST(disturbed, a_level_that_varies_by_itself_is_not_marked) {
-  std::vector<BlockTiming> blocks;
-  for (int i = 0; i < 30; ++i) blocks.push_back({1e6 * (1 + 0.1 * (i % 5)), 10e6, nan});
-  for (const std::string& why : disturbed(blocks, 2)) EXPECT_EQ(why, "");
-  blocks.resize(4);
-  blocks[0].median_ns = 9e6;
-  for (const std::string& why : disturbed(blocks, 2)) EXPECT_EQ(why, "") << "too few blocks to judge by";
-}
-
-TEST(disturbed, unknown_waiting_falls_back_on_the_median) {
-  std::vector<BlockTiming> blocks(10, {1e6, 10e6, nan});
-  blocks[3].median_ns = 2e6;
-  EXPECT_NE(disturbed(blocks, 1)[3], "");
 }
 
 }  // namespace

@@ -104,6 +104,35 @@ TEST_F(StoreTest, gives_the_newest_calibration_of_this_machine_and_these_threads
   EXPECT_FALSE(store->find_effect("other", 2)->has_value());
 }
 
+TEST_F(StoreTest, keeps_the_best_peak_that_was_ever_seen_and_whether_it_was_seen_undisturbed) {
+  auto store = Store::open(folder_ / "a.db");
+  EXPECT_FALSE(store->save_peak({"machine", "avx512f", 1, 17, 30, false})->quiet);
+  const auto quiet = store->save_peak({"machine", "avx512f", 1, 118, 12, true});
+  EXPECT_DOUBLE_EQ(quiet->gflops, 118);
+  EXPECT_DOUBLE_EQ(quiet->gbytes_per_s, 30);
+  EXPECT_TRUE(quiet->quiet);
+  const auto busy = store->save_peak({"machine", "avx512f", 1, 17, 3, false});
+  EXPECT_DOUBLE_EQ(busy->gflops, 118) << "a peak that is measured beside others takes nothing away";
+  EXPECT_TRUE(busy->quiet);
+  EXPECT_DOUBLE_EQ(store->save_peak({"machine", "avx512f", 2, 40, 3, false})->gflops, 40) << "other threads";
+  EXPECT_DOUBLE_EQ(store->save_peak({"machine", "avx2", 1, 40, 3, false})->gflops, 40) << "other instructions";
+}
+
+TEST_F(StoreTest, keeps_what_others_had_of_the_machine_with_the_blocks_of_those_rounds_alone) {
+  auto store = Store::open(folder_ / "a.db");
+  const auto row = fill(*store, "run-1");
+  Block later;
+  later.restart = 1;
+  later.round = 9;
+  later.wall_ns = later.latency_ns = {1};
+  ASSERT_TRUE(store->add_block(row, later));
+  ASSERT_TRUE(store->set_taken(row, 1, 0, 4, 0.25));
+  const auto blocks = store->load_run("run-1")->cases[0].rows[0].blocks;
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_DOUBLE_EQ(blocks[0].taken.value(), 0.25);
+  EXPECT_FALSE(blocks[1].taken);
+}
+
 TEST_F(StoreTest, does_not_create_a_store_that_was_only_to_be_read) {
   const auto missing = Store::open_existing(folder_ / "none.db");
   ASSERT_FALSE(missing);

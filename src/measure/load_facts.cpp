@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/load_facts.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "stats/disturbed.hpp"
+
+namespace strata::measure {
+namespace {
+
+std::optional<double> share(const store::Json& facts, const char* name) {
+  const auto found = facts.find(name);
+  if (found == facts.end() || !found->is_number()) return std::nullopt;
+  return std::clamp(found->get<double>(), 0.0, 1.0);
+}
+
+}  // namespace
+
+double LoadFacts::taken() const {
+  return during ? during->taken() : begin.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+double LoadFacts::most() const {
+  return std::max(begin.value_or(0), during ? during->others : 0);
+}
+
+bool LoadFacts::busy() const {
+  return other_run || most() > stats::tolerated_load || taken() > stats::tolerated_load;
+}
+
+void add_restarts(LoadFacts& facts, const std::vector<probe::Load>& restarts) {
+  probe::Load all;
+  for (const auto& one : restarts) {
+    if (one.seconds <= 0) continue;
+    all.others += one.others * one.seconds;
+    all.steal += one.steal * one.seconds;
+    all.seconds += one.seconds;
+    facts.restarts.push_back(one.taken());
+  }
+  if (all.seconds <= 0) return;
+  facts.during = probe::Load{all.others / all.seconds, all.steal / all.seconds, all.seconds};
+}
+
+store::Json to_json(const LoadFacts& facts) {
+  return {{"begin", facts.begin ? store::Json(*facts.begin) : store::Json()},
+          {"others", facts.during ? store::Json(facts.during->others) : store::Json()},
+          {"steal", facts.during ? store::Json(facts.during->steal) : store::Json()},
+          {"restarts", facts.restarts},
+          {"other_run", facts.other_run ? store::Json(*facts.other_run) : store::Json()}};
+}
+
+LoadFacts load_of(const store::Case& one) {
+  LoadFacts facts;
+  const auto found = one.trust.is_object() ? one.trust.find("load") : one.trust.end();
+  if (!one.trust.is_object() || found == one.trust.end() || !found->is_object()) return facts;
+  facts.begin = share(*found, "begin");
+  if (const auto others = share(*found, "others"))
+    facts.during = probe::Load{*others, share(*found, "steal").value_or(0), 0};
+  if (const auto restarts = found->find("restarts"); restarts != found->end() && restarts->is_array())
+    for (const auto& one_share : *restarts)
+      if (one_share.is_number()) facts.restarts.push_back(one_share.get<double>());
+  if (const auto other = found->find("other_run"); other != found->end() && other->is_number_integer())
+    facts.other_run = other->get<int>();
+  return facts;
+}
+
+}  // namespace strata::measure

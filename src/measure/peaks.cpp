@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/peaks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/calibrate.hpp"
+#include "measure/turns.hpp"
+#include "probe/limits.hpp"
+#include "probe/load.hpp"
+
+namespace strata::measure {
+namespace {
+
+// Trials last 5 ms; the least is what the kernel's ticks need to tell whether others were busy.
+std::chrono::milliseconds time_for(double budget_s) {
+  return std::chrono::milliseconds(std::lround(std::clamp(100 * budget_s, 200.0, 1000.0)));
+}
+
+}  // namespace
+
+Result<Json> limits_of(const Json& canonical, const Json& machine, double budget_s, store::Store& store) {
+  Json limits{{"gflops", 0.0}, {"gbytes_per_s", 0.0}, {"instruction_set", ""}, {"quiet", false}};
+  if (canonical.value("device", "cpu") != "cpu" || canonical.value("maths", "fp32") != "fp32") return limits;
+  const auto room = room_of(canonical, machine);
+  probe::LoadMeter meter;
+  const auto seen = probe::measure_limits(room.threads, time_for(budget_s));
+  const auto load = meter.lap();
+  const bool quiet = load && !stats::crowded(room, load->taken());
+  const auto best = store.save_peak({.machine = machine_key(machine),
+                                     .instruction_set = seen.instruction_set,
+                                     .threads = seen.threads,
+                                     .gflops = seen.gflops,
+                                     .gbytes_per_s = seen.gbytes_per_s,
+                                     .quiet = quiet});
+  if (!best) return tl::unexpected(best.error());
+  limits["gflops"] = best->gflops;
+  limits["gbytes_per_s"] = best->gbytes_per_s;
+  limits["instruction_set"] = best->instruction_set;
+  limits["quiet"] = best->quiet;
+  limits["seen_gflops"] = seen.gflops;
+  limits["seen_gbytes_per_s"] = seen.gbytes_per_s;
+  return limits;
+}
+
+std::vector<std::string> uncounted_of(const Json& bundle) {
+  std::vector<std::string> names;
+  const auto found = bundle.find("flops_uncounted");
+  if (found == bundle.end() || !found->is_array()) return names;
+  for (const auto& name : *found)
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
+}
+
+std::string why_no_limit(const Json& bundle, const Json& limits) {
+  if (const auto names = uncounted_of(bundle); !names.empty())
+    return fmt::format("the work of {} is not counted", fmt::join(names, ", "));
+  const auto flops = bundle.find("flops");
+  if (flops == bundle.end() || !flops->is_number() || flops->get<double>() <= 0)
+    return "the network's work is not counted";
+  if (limits.value("gflops", 0.0) <= 0) return "the machine's peak was not measured in this mode";
+  if (!limits.value("quiet", false))
+    return "the machine's peak was only measured while others used its cores, so it may be too low";
+  return "";
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a stored run to its result object: when it can be judged, what it recommends, and what follows from that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "measure/load_facts.hpp"
+#include "report/access.hpp"
+#include "report/view.hpp"
+
+namespace strata::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+store::Row row(const std::string& level, double ms, std::optional<double> taken, const std::string& from = "eager") {
+  store::Row out;
+  out.level = level;
+  out.state = "measured";
+  out.info = {{"from", from}, {"changes", "something"}, {"language", "c++"}};
+  out.proof = {{"verdict", "equal"}};
+  out.settings = {{"layout", "contiguous"}, {"maths", "fp32"}, {"freezing", "off"}, {"threads", 2}};
+  for (int restart = 0; restart < 4; ++restart)
+    for (int round = 0; round < 12; ++round) {
+      store::Block block;
+      block.restart = restart;
+      block.round = round;
+      block.wall_ns.assign(5, static_cast<std::int64_t>(ms * 1e6) + 200 * round);
+      block.latency_ns = block.wall_ns;
+      block.taken = taken;
+      out.blocks.push_back(block);
+    }
+  return out;
+}
+
+// eager at 40 ms and static at 10, with two threads on two cores, of which others had `taken`.
+store::Run run_with(double taken, double begin = 0) {
+  store::Run run;
+  run.run_id = "r";
+  run.command = "./strata compare m --threads 2";
+  run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
+  store::Case one;
+  one.id = "m/infer";
+  one.canonical = {{"threads", 2}, {"mode", "infer"}, {"maths", "fp32"}, {"device", "cpu"}};
+  one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
+  one.limits = Json::object();
+  measure::LoadFacts load;
+  load.begin = begin;
+  measure::add_restarts(load, {{taken, 0.0, 10}});
+  one.trust = {{"process_sigma", 0.01}, {"load", measure::to_json(load)}};
+  one.reference_level = "eager";
+  one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};
+  one.rows[1].info["generate"] = {{"target", "onednn"}, {"options", ""}};
+  run.cases = {one};
+  return run;
+}
+
+Json case_of(const store::Run& run) {
+  return view(run)["cases"][0];
+}
+
+TEST(report_view, recommends_on_a_quiet_machine_and_gives_a_command_that_takes_the_level_away) {
+  const auto one = case_of(run_with(0.01));
+  EXPECT_EQ(text(one, "headline.level"), "static");
+  EXPECT_EQ(one["next_command"], "./strata generate m --threads 2 -o m-static");
+  EXPECT_TRUE(flag(one, "trust.reliable"));
+}
+
+TEST(report_view, recommends_nothing_where_others_had_the_cores_although_all_blocks_agree) {
+  const auto one = case_of(run_with(0.5, 1.0));
+  EXPECT_EQ(text(one, "headline.verdict"), "not_reliable");
+  EXPECT_TRUE(at(one, "headline.level").is_null());
+  EXPECT_EQ(number(one, "trust.disturbed_blocks"), number(one, "trust.blocks"));
+  EXPECT_EQ(one["next_command"], "./strata compare m --threads 2")
+      << "with every core taken one thread is no better off";
+  for (const auto& level : list(one, "rows")) EXPECT_NE(text(level, "ratio.verdict"), "faster");
+}
+
+TEST(report_view, advises_one_thread_where_a_core_is_left) {
+  const auto one = case_of(run_with(0.45, 0.5));
+  EXPECT_EQ(text(one, "headline.verdict"), "not_reliable");
+  EXPECT_EQ(one["next_command"], "./strata compare m --threads 1");
+}
+
+TEST(report_view, notices_a_load_that_began_after_the_start) {
+  EXPECT_EQ(text(case_of(run_with(0.5, 0.0)), "headline.verdict"), "not_reliable");
+}
+
+TEST(report_view, judges_by_what_was_undisturbed_where_others_came_for_a_part_of_the_run_only) {
+  auto run = run_with(0.01);
+  for (auto& level : run.cases[0].rows)
+    for (auto& block : level.blocks)
+      if (block.restart == 3) {
+        block.taken = 0.5;
+        for (auto& ns : block.wall_ns) ns = 70'000'000;
+      }
+  measure::LoadFacts load;
+  load.begin = 0;
+  measure::add_restarts(load, {{0.01, 0, 30}, {0.5, 0, 10}});
+  run.cases[0].trust["load"] = measure::to_json(load);
+  const auto one = case_of(run);
+  EXPECT_EQ(text(one, "headline.level"), "static");
+  EXPECT_NEAR(number(one["rows"][1], "ratio.value").value(), 4, 0.05);
+}
+
+TEST(report_view, a_run_of_an_older_strata_that_knows_nothing_of_others_is_judged_as_before) {
+  auto run = run_with(0.5, 1.0);
+  run.cases[0].trust.erase("load");
+  for (auto& level : run.cases[0].rows)
+    for (auto& block : level.blocks) block.taken.reset();
+  EXPECT_EQ(text(case_of(run), "headline.level"), "static");
+}
+
+TEST(report_view, says_which_reference_it_was_meant_to_have) {
+  auto run = run_with(0.01);
+  auto& one = run.cases[0];
+  auto eager = row("eager", 1, 0.01, "");
+  eager.state = "unequal";
+  eager.reason = "outputs, timed weights: NaN or Inf at 5 places";
+  eager.info["reason_short"] = "NaN or Inf at 5 places";
+  eager.blocks.clear();
+  one.rows[0].level = one.reference_level = "libtorch";
+  one.rows.insert(one.rows.begin(), eager);
+  one.trust["reference_wanted"] = "eager";
+  const auto shown = case_of(run);
+  EXPECT_EQ(shown["reference_instead_of"],
+            (Json{{"level", "eager"}, {"state", "unequal"}, {"reason", "NaN or Inf at 5 places"}}));
+  EXPECT_THAT(
+      text(shown, "headline.sentence"),
+      testing::StartsWith("eager has no number (unequal: NaN or Inf at 5 places); compared with libtorch instead. "
+                          "Move to static"));
+}
+
+TEST(report_view, the_recommended_level_is_in_the_ledger_also_where_the_level_it_comes_from_was_not_run) {
+  auto run = run_with(0.01);
+  run.cases[0].rows[1].info["from"] = "onednn";
+  const auto edges = list(case_of(run), "ledger.edges");
+  ASSERT_EQ(edges.size(), 1U);
+  EXPECT_EQ(text(edges[0], "from") + " " + text(edges[0], "to") + " " + text(edges[0], "kind"), "eager static differs");
+  EXPECT_EQ(edges[0]["differs"], Json({"more than one step: onednn was not measured"}));
+}
+
+TEST(report_view, a_recommended_variant_is_in_the_ledger_below_its_level) {
+  auto run = run_with(0.01);
+  auto variant = row("static", 8, 0.01);
+  variant.variant = "measured";
+  variant.info["default"] = "kernels chosen by timing";
+  variant.info["generate"] = {{"target", "onednn"}, {"options", "--tune"}};
+  run.cases[0].rows.push_back(variant);
+  const auto one = case_of(run);
+  EXPECT_EQ(text(one, "headline.level"), "static@measured");
+  const auto edges = list(one, "ledger.edges");
+  ASSERT_EQ(edges.size(), 2U);
+  EXPECT_EQ(text(edges[1], "from") + " " + text(edges[1], "to"), "static static@measured");
+  EXPECT_EQ(text(edges[1], "changes"), "kernels chosen by timing");
+  EXPECT_EQ(one["next_command"], "./strata generate m --threads 2 --tune -o m-static");
+}
+
+Json limits_with(double weight_bytes, double flops, Json uncounted = Json::array()) {
+  auto run = run_with(0.01);
+  run.cases[0].limits = {{"gflops", 100.0}, {"gbytes_per_s", 10.0}, {"quiet", true}};
+  run.cases[0].bundle.update(
+      {{"weight_bytes", weight_bytes}, {"input_bytes", 0}, {"flops", flops}, {"flops_uncounted", uncounted}});
+  return case_of(run)["limits"];
+}
+
+TEST(report_view, memory_bounds_only_what_no_cache_holds) {
+  const auto large = limits_with(132e6, 1e6);
+  EXPECT_EQ(large["kind"], "bound");
+  EXPECT_NEAR(large["limit_ms"].get<double>(), 10, 1e-9) << "100 MB of 132 at 10 GB/s";
+  const auto small = limits_with(0.8e6, 1e6);
+  EXPECT_TRUE(small["memory_ms"].is_null());
+  EXPECT_EQ(small["kind"], "roofline") << "arithmetic can be avoided, as Winograd does";
+  EXPECT_TRUE(limits_with(0.8e6, 0)["limit_ms"].is_null());
+}
+
+TEST(report_view, work_that_is_not_counted_gives_no_limit) {
+  const auto limits = limits_with(132e6, 1e9, {"lstm"});
+  EXPECT_TRUE(limits["limit_ms"].is_null());
+  EXPECT_TRUE(limits["kind"].is_null());
+}
+
+}  // namespace
+}  // namespace strata::report
