@@ -105,7 +105,8 @@ class Generated final : public Runnable {
   void order_outputs(const strata::Bundle& bundle) {
     for (const auto& wanted : bundle.outputs) {
       const auto& own = network_->outputs;
-      const auto found = std::find_if(own.begin(), own.end(), [&](const char* name) { return wanted.name == name; });
+      const auto found =
+          std::find_if(own.begin(), own.end(), [&](const auto& port) { return wanted.name == port.name; });
       if (found == own.end())
         throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
                       "leave --deep out for this level");
@@ -114,7 +115,7 @@ class Generated final : public Runnable {
     const auto& inputs = network_->inputs;
     const bool fits = inputs.size() == bundle.inputs.size() &&
                       std::equal(inputs.begin(), inputs.end(), bundle.inputs.begin(),
-                                 [](const char* name, const auto& input) { return input.name == name; });
+                                 [](const auto& port, const auto& input) { return input.name == port.name; });
     if (!fits) throw Failure("failed", "the generated program was made for other inputs", kMadeAgain);
   }
 

@@ -17,6 +17,7 @@
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
 #include "generate/libtorch.hpp"
 #include "generate/program_of.hpp"
@@ -138,20 +139,22 @@ Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Ins
   return source;
 }
 
-// Where strata's own oneDNN lies, as a proposal to the folder's CMakeLists.txt.
-fs::path own_onednn(const Installation& place) {
-  const auto folder = place.root / ".venv";
-  return fs::exists(folder / "include/oneapi/dnnl/dnnl.hpp") ? folder : fs::path();
-}
-
-// Likewise cuDNN, of PyTorch's own packages, and cudnn-frontend's headers.
-void propose_cudnn(generate::Options& options, const Installation& place) {
+// What strata's own libraries are for the folder's CMakeLists.txt: words behind its command, not a part of the folder,
+// which is to be built elsewhere too.
+std::string own_libraries(const Arguments& a, const Installation& place) {
+  if (a.target == "libtorch") return " -DSTRATA_PYTHON=" + plan::quoted(place.python);
+  std::string words;
+  const auto venv = place.root / ".venv";
+  if (a.target == "onednn" && fs::exists(venv / "include/oneapi/dnnl/dnnl.hpp"))
+    words += " -DDNNL_ROOT=" + plan::quoted(venv.string());
+  if (a.target != "cuda") return words;
   std::error_code error;
-  for (const auto& python : fs::directory_iterator(place.root / ".venv/lib", error))
+  for (const auto& python : fs::directory_iterator(venv / "lib", error))
     if (const auto folder = python.path() / "site-packages/nvidia/cudnn"; fs::exists(folder / "include/cudnn.h"))
-      options.cudnn = folder;
-  const auto frontend = place.root / ".venv/cudnn-frontend/include";
-  if (fs::exists(frontend / "cudnn_frontend.h")) options.cudnn_frontend = frontend;
+      words += " -DCUDNN_ROOT=" + plan::quoted(folder.string());
+  const auto frontend = venv / "cudnn-frontend/include";
+  if (fs::exists(frontend / "cudnn_frontend.h")) words += " -DCUDNN_FRONTEND=" + plan::quoted(frontend.string());
+  return words;
 }
 
 // Writes the files and says what was made.
@@ -169,8 +172,6 @@ Result<std::string> write_files(const Arguments& a, const Source& source, const 
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "src" / "generate";
-  options.onednn = own_onednn(place);
-  if (cuda) propose_cudnn(options, place);
   if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
     return tl::unexpected(done.error());
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
@@ -184,15 +185,16 @@ Result<std::string> write_files(const Arguments& a, const Source& source, const 
 // All of the folder appears, or nothing: it is written beside its place and renamed.
 Result<std::string> write_program(const Arguments& a, const Source& source, const Installation& place,
                                   const fs::path& folder) {
-  const fs::path partial = folder.string() + fmt::format(".partial-{}", ::getpid());
-  const auto made = write_files(a, source, place, partial);
-  std::error_code error;
-  if (made) fs::rename(partial, folder, error);  // replaces an empty folder
+  const auto partial = make_folder_beside(folder);
+  if (!partial) return tl::unexpected(partial.error());
+  const auto made = write_files(a, source, place, *partial);
+  const auto error = made ? put_in_place(*partial, folder) : std::error_code();
   if (made && !error) return made;
   std::error_code ignored;
-  fs::remove_all(partial, ignored);
+  fs::remove_all(*partial, ignored);
   if (!made) return made;
-  return fail(fmt::format("cannot write {}", folder.string()), "is there space, and may you write there?");
+  return fail(fmt::format("cannot write {}: {}", folder.string(), error.message()),
+              "is there space, and may you write there?");
 }
 
 int generate_program(const Arguments& a) {
@@ -210,11 +212,10 @@ int generate_program(const Arguments& a) {
   const auto made = write_program(a, *source, place, *folder);
   if (!made) return complain(made.error());
   const auto quoted = plan::quoted(folder->string());
-  const auto python = a.target == "libtorch" ? " -DSTRATA_PYTHON=" + plan::quoted(place.python) : std::string();
   answer(fmt::format("{}\n  {}\n", folder->string(), *made));
   answer(fmt::format(
       "  build it: cmake -S {0} -B {0}/build{1} && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
-      quoted, python));
+      quoted, own_libraries(a, place)));
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "cli/say.hpp"
+#include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/places.hpp"
@@ -159,18 +160,20 @@ int run_new(level::Skeleton wanted) {
   if (wanted.parent.empty()) wanted.parent = place.root / "levels";
   const auto written = level::write_skeleton(wanted);
   if (!written) return complain(written.error());
-  for (const auto& file : *written) answer(fmt::format("wrote {}\n", file.string()));
+  for (const auto& file : *written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
   const fs::path folder = written->front().parent_path();
   const bool found = folder.parent_path() == place.root / "levels";
   if (wanted.language == "c++" && !found)
     answer(fmt::format("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
-                       folder.string(), place.root.string()));
+                       escape::shell_word(folder.string()), escape::shell_word(place.root.string())));
   if (wanted.language == "c++" && found)
-    answer(fmt::format("build it: ninja -C {0} (after cmake -S {1}/levels -B {0})\n", place.level_build.string(),
-                       place.root.string()));
-  answer(fmt::format("check it: ./strata level check {}\n", folder.string()));
+    answer(fmt::format("build it: ninja -C {0} (after cmake -S {1} -B {0})\n",
+                       escape::shell_word(place.level_build.string()),
+                       escape::shell_word((place.root / "levels").string())));
+  answer(fmt::format("check it: ./strata level check {}\n", escape::shell_word(folder.string())));
   if (!found)
-    answer(fmt::format("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n", folder.parent_path().string()));
+    answer(fmt::format("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n",
+                       escape::shell_word(folder.parent_path().string())));
   return 0;
 }
 

@@ -2,13 +2,12 @@
 #include "export/draft.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/outside.hpp"
+#include "common/staged_folder.hpp"
 
 namespace strata::exporting {
 namespace fs = std::filesystem;
@@ -55,13 +54,16 @@ Result<Draft> Draft::begin(const fs::path& wanted, bool replace) {
   if (!fs::is_directory(parent, ec))
     return fail(fmt::format("-o {}: the folder {} does not exist", wanted.string(), parent.string()),
                 fmt::format("mkdir -p {}", parent.string()), Exit::usage);
-  const auto partial = parent / fmt::format(".{}.partial-{}", place.filename().string(), getpid());
-  fs::create_directory(partial, ec);
-  if (!ec) fs::create_directory(partial / "test", ec);
+  auto partial = make_folder_beside(place);
+  if (!partial) {
+    partial.error().what = fmt::format("-o {}: {}", wanted.string(), partial.error().what);
+    return tl::unexpected(std::move(partial.error()));
+  }
+  Draft draft(place, *std::move(partial));  // removed again, whatever comes
+  fs::create_directory(draft.folder() / "test", ec);
   if (ec)
-    return fail(fmt::format("-o {}: cannot write to {}: {}", wanted.string(), parent.string(), ec.message()),
-                "name a folder that you may write to", Exit::usage);
-  return Draft(place, partial);
+    return fail(fmt::format("-o {}: cannot write to {}: {}", wanted.string(), parent.string(), ec.message()), kSpace);
+  return draft;
 }
 
 Draft::Draft(Draft&& other) noexcept : wanted_(std::move(other.wanted_)), partial_(std::move(other.partial_)) {
@@ -84,12 +86,8 @@ Result<void> Draft::write(const std::string& name, const std::string& text) cons
 Result<void> Draft::copy(const fs::path& from, const std::string& name) const {
   std::error_code ec;
   fs::copy_file(from, partial_ / name, ec);
-  if (!ec) {
-    // as a new file would be: a cache may hold files that only their owner reads
-    const auto hidden = umask(0);
-    umask(hidden);
-    fs::permissions(partial_ / name, static_cast<fs::perms>(0666 & ~hidden), ec);
-  }
+  // as a new file would be: a cache may hold files that only their owner reads
+  if (!ec) fs::permissions(partial_ / name, new_file_permissions(), ec);
   if (!ec) return {};
   std::error_code ignored;  // copy_file says "input/output error" of a full disk
   const bool full = fs::exists(from, ignored) && fs::space(partial_, ignored).available < fs::file_size(from, ignored);
@@ -104,7 +102,7 @@ Result<void> Draft::publish() {
   const bool replaces = fs::exists(wanted_, ec) && !fs::is_empty(wanted_, ec);
   if (replaces) fs::rename(wanted_, old, ec);
   if (!ec) {
-    fs::rename(partial_, wanted_, ec);
+    ec = put_in_place(partial_, wanted_);
     std::error_code ignored;
     if (ec && replaces) fs::rename(old, wanted_, ignored);
   }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 
+#include "common/escape.hpp"
 #include "plan/jobs.hpp"
 
 namespace strata::exporting {
@@ -13,23 +15,40 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-std::string replaced(std::string text, const std::string& name, const std::string& value) {
-  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
-    text.replace(at, name.size(), value);
-  return text;
-}
-
+// Paths in the place of {root}, {cache}, ...; what they hold is never looked at again.
 class Filler {
  public:
-  Filler(const measure::Job& job, const Installation& place) : job_(job), places_(plan::places_of(place)) {}
-  std::string operator()(const std::string& text) const {
-    const auto known = level::expand({text}, job_.level, places_).front();
-    return replaced(replaced(known, "{cache}", job_.cache.string()), "{bundle}", job_.bundle->folder.string());
+  Filler(const measure::Job& job, const Installation& place) {
+    const auto places = plan::places_of(place);
+    values_ = {{"python", places.python},
+               {"tools_python", places.tools_python},
+               {"build", places.build},
+               {"root", places.root},
+               {"cache", job.cache.string()},
+               {"level", job.level.folder.string()},
+               {"bundle", job.bundle->folder.string()}};
   }
+  std::string operator()(const std::string& text) const { return filled(text, false); }
+  // The same in a command of the shell.
+  std::string command(const std::string& text) const { return filled(text, true); }
 
  private:
-  const measure::Job& job_;
-  level::Places places_;
+  std::string filled(const std::string& text, bool quoted) const {
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+      const auto close = text[at] == '{' ? text.find('}', at) : std::string::npos;
+      const auto found = close == std::string::npos ? values_.end() : values_.find(text.substr(at + 1, close - at - 1));
+      if (found == values_.end()) {
+        out += text[at++];
+        continue;
+      }
+      out += quoted ? escape::shell_word(found->second) : found->second;
+      at = close + 1;
+    }
+    return out;
+  }
+
+  std::map<std::string, std::string> values_;
 };
 
 std::vector<Piece> pieces(const Json& object, const Filler& fill, const std::string& about, bool optional) {
@@ -56,9 +75,9 @@ Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
   Recipe recipe;
   try {
     recipe.what = told.at("what");
-    recipe.build = fill(told.at("build").get<std::string>());
-    recipe.test = fill(told.at("test").get<std::string>());
-    recipe.run = fill(told.at("run").get<std::string>());
+    recipe.build = fill.command(told.at("build").get<std::string>());
+    recipe.test = fill.command(told.at("test").get<std::string>());
+    recipe.run = fill.command(told.at("run").get<std::string>());
     recipe.artefacts = pieces(told.at("artefacts"), fill, "the artefact that was measured", false);
     for (auto& piece : pieces(told.value("optional", Json::object()), fill, "the artefact that was measured", true))
       recipe.artefacts.push_back(std::move(piece));

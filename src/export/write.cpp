@@ -2,17 +2,24 @@
 #include "export/write.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <iterator>
 #include <map>
 
+#include "common/escape.hpp"
+#include "common/fill_in.hpp"
 #include "common/places.hpp"
+#include "common/safetensors.hpp"
+#include "graph/graph.hpp"
 
 namespace strata::exporting {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
+
+constexpr const char* kWeightsFile = "weights.safetensors";
 
 // The bounds of docs/method.md, which check.py multiplies the envelope with.
 constexpr double kStrict = 8, kReassociated = 64, kElement = 2;
@@ -21,7 +28,7 @@ double allowed(const Export& made) {
   return made.job.level.reassociates ? kReassociated : kStrict;
 }
 
-Json case_json(const Export& made) {
+Json case_json(const Export& made, const Json& sizes) {
   const auto& info = made.job.bundle->info;
   const double limit = allowed(made);
   return {{"schema", "strata.export/1"},
@@ -34,6 +41,7 @@ Json case_json(const Export& made) {
           {"model", info["model"]},
           {"inputs", info["inputs"]},
           {"outputs", info["outputs"]},
+          {"files", sizes},
           {"ring", info["ring"]},
           {"threads", info["case"].value("threads", 1)},
           {"device", info["case"].value("device", "cpu")},
@@ -42,47 +50,87 @@ Json case_json(const Export& made) {
           {"versions", made.versions}};
 }
 
-// JSON's quoting with everything beyond ASCII escaped is C++'s as well.
-std::string cpp_names(const Json& list) {
+// An open batch keeps its range.
+std::string extents(const Json& shape, const Json& wanted) {
+  const auto& dynamic = wanted.contains("dynamic") ? wanted["dynamic"] : Json();
   std::string out;
-  for (const auto& one : list) out += (out.empty() ? "" : ", ") + one["name"].dump(-1, ' ', true);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto extent = shape[i].get<std::int64_t>();
+    const bool open = i == 0 && dynamic.is_object() && extent == wanted.value("batch", std::int64_t{-1});
+    out += out.empty() ? "" : ", ";
+    out += open ? fmt::format("Extent{{{}, {}}}", dynamic.value("low", extent), dynamic.value("high", extent))
+                : std::to_string(extent);
+  }
+  return "{" + out + "}";
+}
+
+std::string cpp_field(const std::string& name, std::string_view dtype, const std::string& shape) {
+  return fmt::format("{{{}, {}, {}}}", escape::cpp_string(name), escape::cpp_string(dtype), shape);
+}
+
+// Inputs or outputs of bundle.json.
+std::string cpp_fields(const Json& list, const Json& wanted) {
+  std::vector<std::string> out;
+  for (const auto& one : list) {
+    const auto type = graph::type_named(one["dtype"].get<std::string>());
+    out.push_back(cpp_field(one["name"], type ? graph::safetensors_name(*type) : "", extents(one["shape"], wanted)));
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+// Of the artefact's file of weights; empty where it has none.
+Result<std::string> cpp_weights(const fs::path& file) {
+  std::error_code ec;
+  if (!fs::exists(file, ec)) return std::string();
+  const auto weights = SafeTensors::open(file);
+  if (!weights) return tl::unexpected(weights.error());
+  std::string out;
+  for (const auto& name : weights->names()) {
+    const auto& one = *weights->find(name);
+    out += fmt::format("\n    {},", cpp_field(name, one.dtype, fmt::format("{{{}}}", fmt::join(one.shape, ", "))));
+  }
   return out;
 }
 
-std::string case_hpp(const Export& made) {
+// Files of fixed bytes: weights may be replaced by others of the same names, types and shapes.
+std::vector<std::pair<std::string, std::uintmax_t>> sizes_of(const fs::path& folder,
+                                                             const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::uintmax_t>> out;
+  std::error_code ec;
+  for (const auto& name : names)
+    if (name != kWeightsFile) out.emplace_back(name, fs::file_size(folder / name, ec));
+  return out;
+}
+
+Result<std::string> case_hpp(const Export& made, const fs::path& folder, const std::vector<std::string>& artefacts) {
   const auto& info = made.job.bundle->info;
+  const auto weights = cpp_weights(folder / kWeightsFile);
+  if (!weights) return weights;
+  std::vector<std::string> files;
+  for (const auto& [name, bytes] : sizes_of(folder, artefacts))
+    files.push_back(fmt::format("{{{}, {}}}", escape::cpp_string(name), bytes));
   return fmt::format(
-      "// Written by strata export: what the artefact beside this file was made for. {}\n#pragma once\n\n#include "
-      "<string>\n#include <vector>\n\n"
-      "inline const std::string kDevice = \"{}\";\ninline constexpr int kThreads = {};\ninline const "
-      "std::vector<std::string> kInputs{{{}}};\n"
-      "inline const std::vector<std::string> kOutputs{{{}}};\n",
-      info.value("id", ""), info["case"].value("device", "cpu"), info["case"].value("threads", 1),
-      cpp_names(info["inputs"]), cpp_names(info["outputs"]));
+      "// Written by strata export: what the artefact beside this file was made for. {}\n#pragma once\n\n"
+      "#include \"fields.hpp\"\n\n"
+      "inline const std::string kDevice = {};\ninline constexpr int kThreads = {};\n"
+      "inline const Fields kInputs{{{}}};\ninline const Fields kOutputs{{{}}};\n"
+      "inline const Fields kWeights{{{}}};  // of {}\ninline const std::vector<ArtefactFile> kFiles{{{}}};\n",
+      escape::comment(info.value("id", "")), escape::cpp_string(info["case"].value("device", "cpu")),
+      info["case"].value("threads", 1), cpp_fields(info["inputs"], info["case"]),
+      cpp_fields(info["outputs"], info["case"]), *weights, kWeightsFile, fmt::join(files, ", "));
 }
 
 std::string proof_sentence(const Export& made) {
   const auto& evidence = made.evidence;
   if (!evidence.certificate.is_object())
-    return fmt::format("**Nothing is proven yet** ({}). This command proves and measures it, then export again: `{}`",
-                       evidence.why_not, made.proving);
+    return fmt::format("**Nothing is proven yet** ({}). This command proves and measures it, then export again: {}",
+                       escape::markdown(evidence.why_not), escape::markdown_code(made.proving));
   const auto& proof = evidence.certificate["proof"];
   return fmt::format(
-      "Proven to do equal work by run `{}` ({} lines observed, {} reported by the level{}): `certificate.json`.{}",
-      evidence.certificate.value("run", ""), proof.value("observed", 0), proof.value("reported", 0),
-      proof.value("weak", false) ? "; the proof is weak" : "",
-      evidence.note.empty() ? "" : " Note: " + evidence.note + ".");
-}
-
-std::string fill_in(std::string text, const std::map<std::string, std::string>& values) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto close = text[at] == '@' ? text.find('@', at + 1) : std::string::npos;
-    const auto found = close == std::string::npos ? values.end() : values.find(text.substr(at + 1, close - at - 1));
-    out += found == values.end() ? std::string(1, text[at]) : found->second;
-    at = found == values.end() ? at + 1 : close + 1;
-  }
-  return out;
+      "Proven to do equal work by run {} ({} lines observed, {} reported by the level{}): `certificate.json`.{}",
+      escape::markdown_code(evidence.certificate.value("run", "")), proof.value("observed", 0),
+      proof.value("reported", 0), proof.value("weak", false) ? "; the proof is weak" : "",
+      evidence.note.empty() ? "" : " Note: " + escape::markdown(evidence.note) + ".");
 }
 
 Result<std::string> readme(const Export& made, const std::vector<std::pair<std::string, std::string>>& files) {
@@ -93,15 +141,15 @@ Result<std::string> readme(const Export& made, const std::vector<std::pair<std::
   const auto& info = made.job.bundle->info;
   std::string table, versions = fmt::format("strata {}", STRATA_VERSION);
   for (const auto& [name, about] : files)
-    table += fmt::format("{}| `{}` | {} |", table.empty() ? "" : "\n", name, about);
+    table += fmt::format("{}| {} | {} |", table.empty() ? "" : "\n", escape::markdown_code(name), about);
   for (const auto& [name, version] : made.versions.items())
-    versions += fmt::format(", {} {}", name, version.get<std::string>());
-  return fill_in(text, {{"model", info["model"].value("name", "")},
+    versions += escape::markdown(fmt::format(", {} {}", name, version.get<std::string>()));
+  return fill_in(text, {{"model", escape::markdown(info["model"].value("name", ""))},
                         {"level", made.job.level.id},
-                        {"case", info.value("id", "")},
-                        {"source", info["model"].value("source", "")},
-                        {"inputs", info.value("input_source", "")},
-                        {"weights", info.value("weight_source", "")},
+                        {"case", escape::markdown_code(info.value("id", ""))},
+                        {"source", escape::markdown(info["model"].value("source", ""))},
+                        {"inputs", escape::markdown(info.value("input_source", ""))},
+                        {"weights", escape::markdown(info.value("weight_source", ""))},
                         {"what", made.recipe.what},
                         {"proof", proof_sentence(made)},
                         {"build", made.recipe.build},
@@ -156,9 +204,13 @@ Result<void> write_export(const Draft& draft, const Export& made) {
   files.emplace_back("certificate.json", "the proof of equal work, with SHA-256 of the artefact's files");
   const auto text = readme(made, files);
   if (!text) return tl::unexpected(text.error());
+  const auto header = case_hpp(made, draft.folder(), artefacts);
+  if (!header) return tl::unexpected(header.error());
+  Json sizes = Json::object();
+  for (const auto& [name, bytes] : sizes_of(draft.folder(), artefacts)) sizes[name] = bytes;
   for (const auto& [name, content] :
-       std::map<std::string, std::string>{{"case.json", case_json(made).dump(1) + "\n"},
-                                          {"case.hpp", case_hpp(made)},
+       std::map<std::string, std::string>{{"case.json", case_json(made, sizes).dump(1) + "\n"},
+                                          {"case.hpp", *header},
                                           {"certificate.json", certificate.dump(1) + "\n"},
                                           {"README.md", *text}})
     if (auto written = draft.write(name, content); !written) return written;

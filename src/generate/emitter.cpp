@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "common/escape.hpp"
+
 namespace strata::generate {
 namespace {
 
@@ -45,6 +47,8 @@ std::string layout_literal(compiler::Layout layout, std::int64_t block) {
 ValueNames::ValueNames(const compiler::Program& program, const std::set<std::string>& in_constants)
     : program_(program) {
   Names names;
+  for (const char* word : {"arena", "input", "output", "bfloat16", "Layout", "Tensor", "Weight", "Program"})
+    names.unique(word);
   std::set<int> generic;  // what load steps compute by operations of a run, whose name may be the operation's
   for (const auto& step : program.steps)
     if (step.when == compiler::When::load && !step.node.op.starts_with("strata.s"))
@@ -63,7 +67,7 @@ ValueNames::ValueNames(const compiler::Program& program, const std::set<std::str
                     !is_list             ? kind
                     : kind == "constant" ? "constant_rows"
                                          : "rows",
-                    string_literal(one.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
+                    escape::cpp_string(one.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
   };
   for (const auto& one : program.graph.parameters) add_file(one, changed.contains(one.name) ? "parameter" : "weight");
   for (const auto& one : program.graph.buffers)

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/staged_folder.hpp"
+
 namespace strata::generate {
 namespace fs = std::filesystem;
 
@@ -13,13 +15,6 @@ Result<std::string> read_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(fmt::format("cannot read {}", path.string()), "strata's own tree is damaged: get it again");
   return std::string{std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string fill_in(std::string text, const std::map<std::string, std::string>& values) {
-  for (const auto& [name, value] : values)
-    for (std::size_t at = 0; (at = text.find("@" + name + "@", at)) != std::string::npos; at += value.size())
-      text.replace(at, name.size() + 2, value);
-  return text;
 }
 
 Result<void> write_text(const fs::path& path, const std::string& text) {
@@ -35,6 +30,8 @@ Result<void> write_text(const fs::path& path, const std::string& text) {
 Result<void> copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  // as a new file would be: a cache may hold files that only their owner reads
+  if (!error) fs::permissions(to, new_file_permissions(), error);
   if (error) return fail(fmt::format("cannot copy {} to {}: {}", from.string(), to.string(), error.message()));
   return {};
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "common/result.hpp"
@@ -12,10 +11,9 @@ namespace strata::generate {
 
 // A file of strata's own.
 Result<std::string> read_text(const std::filesystem::path& path);
-// Every @name@ becomes the value of that name.
-std::string fill_in(std::string text, const std::map<std::string, std::string>& values);
 // With its folder.
 Result<void> write_text(const std::filesystem::path& path, const std::string& text);
+// Readable by whom the umask lets read.
 Result<void> copy_to(const std::filesystem::path& from, const std::filesystem::path& to);
 // The bundle's weights, and what is no weight (where there is such), under the names that programs read.
 Result<void> copy_weights(const std::filesystem::path& bundle, const std::filesystem::path& folder);

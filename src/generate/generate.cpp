@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <optional>
 
+#include "common/escape.hpp"
+#include "common/fill_in.hpp"
 #include "common/safetensors.hpp"
 #include "generate/folder.hpp"
+#include "generate/kit_files.hpp"
 #include "generate/reference.hpp"
 #include "generate/stages.hpp"
 
@@ -19,18 +23,23 @@ using Json = nlohmann::json;
 namespace {
 
 // Normalisation of images as capture's photographs and digits have it (src/capture/inputs.py).
-std::map<std::string, std::string> normalisation(const compiler::Program& program) {
+struct Normalisation {
+  std::vector<double> mean, deviation;  // by channel
+};
+
+// Of a network whose only input is a batch of images; nullopt: it is none.
+std::optional<Normalisation> normalisation(const compiler::Program& program) {
   const auto& inputs = program.graph.inputs;
-  const bool grey = !inputs.empty() && program.value(inputs.front().value).shape.size() == 4 &&
-                    program.value(inputs.front().value).shape[1] == 1;
-  if (grey) return {{"mean", "0.1307F"}, {"deviation", "0.3081F"}};
-  return {{"mean", "0.485F, 0.456F, 0.406F"}, {"deviation", "0.229F, 0.224F, 0.225F"}};
+  const auto shape = inputs.size() == 1 ? program.value(inputs.front().value).shape : graph::Shape();
+  if (shape.size() != 4 || (shape[1] != 1 && shape[1] != 3)) return std::nullopt;
+  if (shape[1] == 1) return Normalisation{{0.1307}, {0.3081}};
+  return Normalisation{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 }
 
 std::string ports(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::string text;
   for (const auto& one : list)
-    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", string_literal(one.name),
+    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", escape::cpp_string(one.name),
                         braces(program.value(one.value).shape));
   return "{" + text + "}";
 }
@@ -38,7 +47,7 @@ std::string ports(const compiler::Program& program, const std::vector<graph::Nam
 std::string listed(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::vector<std::string> all;
   for (const auto& one : list)
-    all.push_back(fmt::format("`{}` {}", one.name, brackets(program.value(one.value).shape)));
+    all.push_back(fmt::format("{} {}", escape::markdown_code(one.name), brackets(program.value(one.value).shape)));
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -58,7 +67,8 @@ struct Subject {
 };
 
 std::string head(const Subject& subject, const std::string& what) {
-  return fmt::format("// Written by strata from {}. {}\n", subject.info.value("id", subject.name), what);
+  return fmt::format("// Written by strata from {}. {}\n", escape::comment(subject.info.value("id", subject.name)),
+                     what);
 }
 
 // The tensors that a step changes; counts have no elements of float32.
@@ -75,11 +85,19 @@ std::string state_of(const compiler::Program& program) {
       const auto& updates = program.graph.updates;
       if (std::none_of(updates.begin(), updates.end(), [&](const auto& update) { return update.name == one.name; }))
         continue;
-      text += fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
-                          string_literal(one.name), braces(program.value(one.value).shape), counts.contains(one.name));
+      text +=
+          fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
+                      escape::cpp_string(one.name), braces(program.value(one.value).shape), counts.contains(one.name));
       first = false;
     }
   return text + "};\n\n";
+}
+
+// Rows of the loss, each of which has a label.
+std::int64_t labels_of(const compiler::Program& program) {
+  for (const auto& step : program.steps)
+    if (step.node.operation() == "strata.nll_loss") return program.value(step.node.tensor("scores")).shape.at(0);
+  return 0;
 }
 
 bool is_training(const compiler::Program& program) {
@@ -98,10 +116,12 @@ std::string plan_hpp(const Subject& subject) {
   text += fmt::format(
       "#pragma once\n\n#include \"kit/{}.hpp\"\n\nnamespace {} {{\n\ninline constexpr char name[] = "
       "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n  bool is_count = false;  // int64\n}};\n",
-      is_training(program) ? "training" : "operations", subject.space, string_literal(subject.name));
+      is_training(program) ? "training" : "operations", subject.space, escape::cpp_string(subject.name));
   text += fmt::format("inline constexpr Port inputs[] = {};\ninline constexpr Port outputs[] = {};\n\n",
                       ports(program, program.graph.inputs), ports(program, program.graph.outputs));
-  if (is_training(program)) text += state_of(program);
+  if (is_training(program))
+    text += state_of(program) +
+            fmt::format("inline constexpr std::int64_t labels = {};  // that a step reads\n\n", labels_of(program));
   text += fmt::format(
       "inline constexpr std::int64_t arena_bytes = {}, least_arena_bytes = {};  // no plan can go below the "
       "second\ninline constexpr std::int64_t parameters = {};\n\n",
@@ -140,8 +160,8 @@ std::string program_cpp(const Subject& subject) {
 }
 
 std::string stage_cpp(const Subject& subject, const Stage& stage, const std::vector<std::string>& lines) {
-  const auto what =
-      stage.module.empty() ? std::string("The network's own operations.") : fmt::format("The stage {}.", stage.module);
+  const auto what = stage.module.empty() ? std::string("The network's own operations.")
+                                         : fmt::format("The stage {}.", escape::comment(stage.module));
   std::string text = head(subject, what);
   text += "#include <limits>\n\n#include \"plan.hpp\"\n\n";
   text += fmt::format("namespace {} {{\n\nusing namespace kit;\n\nvoid {}(Program& p) {{\n", subject.space, stage.name);
@@ -208,26 +228,36 @@ std::string loss_of(const Json& info) {
   return of.is_object() && of.contains("loss") && of["loss"].is_string() ? of["loss"].get<std::string>() : "";
 }
 
-// What READMEs and CMakeLists say of the library that is called.
-std::map<std::string, std::string> values_of_target(compiler::Target target, const Options& options) {
+using Values = std::map<std::string, std::string>;
+
+// What READMEs say of the library that is called.
+Values readme_of_target(compiler::Target target) {
   if (target == compiler::Target::cpu)
     return {{"libraries", "oneDNN"},
-            {"onednn", options.onednn.generic_string()},
-            {"build",
-             "cmake -S . -B build -DDNNL_ROOT=FOLDER && cmake --build build    # FOLDER: include/oneapi/dnnl and "
-             "lib/libdnnl.so"},
+            {"build", "cmake -S . -B build && cmake --build build    # -DDNNL_ROOT=FOLDER names oneDNN's folder"},
+            {"needs",
+             "It builds with a C++20 compiler that has OpenMP, CMake 3.18 and oneDNN 3: `apt install libdnnl-dev`, or "
+             "`pip install onednn-cpu-gomp onednn-devel-cpu-gomp` in an active environment (x86-64), or "
+             "`-DDNNL_ROOT=FOLDER` with `include/oneapi/dnnl` and `lib/libdnnl.so` in it."},
+            {"ships", "`network`, `libmodel.so`, `libdnnl.so*`"},
+            {"also",
+             "the system's C++ and OpenMP libraries (`libstdc++`, `libgomp`). Code is made for the building machine's "
+             "processor alone unless `-DNETWORK_NATIVE=OFF` says otherwise"},
             {"run", "A run executes the calls in order."},
             {"kit",
-             "`kit/` | oneDNN's calls behind the functions that stages use, and kernels: convolutions by Winograd "
-             "(`winograd.*`) and by a direct sum (`direct.*`), batch norms, losses, dropout, SGD"},
+             "`kit/` | oneDNN's calls behind the functions that stages use, and kernels of strata's own: those files "
+             "of the kit that this program needs"},
             {"nan", "oneDNN's ReLU and maximum turn NaN into a number, so weights with NaN are refused."}};
   return {
       {"libraries", "cuDNN, cuBLAS"},
-      {"cudnn", options.cudnn.generic_string()},
-      {"cudnn_frontend", options.cudnn_frontend.generic_string()},
       {"build",
        "cmake -S . -B build -DCUDNN_ROOT=FOLDER -DCUDNN_FRONTEND=FOLDER && cmake --build build    # include and lib of "
        "cuDNN; headers of cudnn-frontend"},
+      {"needs",
+       "It builds with a C++20 compiler that has OpenMP, CMake 3.25, CUDA 12 or newer (nvcc), cuDNN 9 and the headers "
+       "of cudnn-frontend."},
+      {"ships", "`network`, `libmodel.so`"},
+      {"also", "CUDA's runtime, cuBLAS, NVRTC and cuDNN"},
       {"run",
        "The first run gives the calls to the device one by one, the second records them as a CUDA graph, and from then "
        "on a "
@@ -239,27 +269,60 @@ std::map<std::string, std::string> values_of_target(compiler::Target target, con
       {"nan", "Weights with NaN are refused, as they are on a processor."}};
 }
 
-std::map<std::string, std::string> values_of(const Subject& subject, const Options& options) {
+// What READMEs say of photographs, where the network takes images.
+Values readme_of_images(const compiler::Program& program) {
+  const auto images = normalisation(program);
+  if (!images) return {{"run_photograph", ""}, {"photograph", ""}};
+  return {
+      {"run_photograph", "build/network photograph.jpg                                      # the five best classes\n"},
+      {"photograph",
+       fmt::format("`photograph.jpg` is cropped to the network's aspect, resized and normalised with mean {} and "
+                   "deviation {}. `labels.txt`, if there is one, names a class in each line. Reading "
+                   "photographs needs libjpeg where the program is built.\n",
+                   fmt::join(images->mean, ", "), fmt::join(images->deviation, ", "))}};
+}
+
+Values readme_values(const Subject& subject) {
   const auto& program = subject.program;
-  const auto runs = std::count_if(program.steps.begin(), program.steps.end(),
-                                  [](const auto& step) { return step.when == compiler::When::run && !step.view; });
-  auto values = normalisation(program);
-  values.merge(std::map<std::string, std::string>{{"model", subject.name},
-                                                  {"project", subject.space},
-                                                  {"namespace", subject.space},
-                                                  {"case", subject.info.value("id", "")},
-                                                  {"source", subject.info["model"].value("source", "")},
-                                                  {"weights", subject.info.value("weight_source", "")},
-                                                  {"inputs", listed(program, program.graph.inputs)},
-                                                  {"outputs", listed(program, program.graph.outputs)},
-                                                  {"parameters", grouped(parameters_of(program))},
-                                                  {"steps", std::to_string(runs)},
-                                                  {"arena", grouped(program.arena_bytes)},
-                                                  {"least", grouped(program.least_arena_bytes)},
-                                                  {"block", std::to_string(program.block)},
-                                                  {"loss", loss_of(subject.info)}});
-  values.merge(values_of_target(program.target, options));
+  const auto steps = std::count_if(program.steps.begin(), program.steps.end(),
+                                   [](const auto& step) { return step.when == compiler::When::run && !step.view; });
+  Values values{{"model", escape::markdown(subject.name)},
+                {"case", escape::markdown_code(subject.info.value("id", ""))},
+                {"source", escape::markdown(subject.info["model"].value("source", ""))},
+                {"weights", escape::markdown(subject.info.value("weight_source", ""))},
+                {"inputs", listed(program, program.graph.inputs)},
+                {"outputs", listed(program, program.graph.outputs)},
+                {"parameters", grouped(parameters_of(program))},
+                {"steps", std::to_string(steps)},
+                {"arena", grouped(program.arena_bytes)},
+                {"least", grouped(program.least_arena_bytes)},
+                {"loss", escape::markdown(loss_of(subject.info))}};
+  values.merge(readme_of_target(program.target));
+  values.merge(readme_of_images(program));
   return values;
+}
+
+Values cmake_values(const Subject& subject) {
+  return {{"model", escape::comment(subject.name)},
+          {"project", subject.space},
+          {"block", std::to_string(subject.program.block)}};
+}
+
+Values cpp_values(const Subject& subject) {
+  const auto images = normalisation(subject.program).value_or(Normalisation{{0}, {1}});
+  const auto literals = [](const std::vector<double>& numbers) {
+    std::vector<std::string> all;
+    for (const double one : numbers) all.push_back(float_literal(one));
+    return fmt::format("{}", fmt::join(all, ", "));
+  };
+  return {{"namespace", subject.space}, {"mean", literals(images.mean)}, {"deviation", literals(images.deviation)}};
+}
+
+// By the language of the file.
+Values values_for(const std::string& name, const Subject& subject) {
+  return name.ends_with(".md")    ? readme_values(subject)
+         : name.ends_with(".txt") ? cmake_values(subject)
+                                  : cpp_values(subject);
 }
 
 // What of the kit names no library, and serves the kit on CUDA too.
@@ -270,13 +333,18 @@ bool is_shared(const std::string& name) {
   return shared.contains(name);
 }
 
-bool goes_along(compiler::Target target, std::string_view folder, const std::string& name) {
-  if (folder == "kit") return target == compiler::Target::cpu || is_shared(name);
+// `kit`: the files of the kit for processors that the program needs.
+bool goes_along(compiler::Target target, std::string_view folder, const std::string& name,
+                const std::set<std::string>& kit) {
+  if (folder == "kit") return target == compiler::Target::cpu ? kit.contains(name) : is_shared(name);
   return name.find("_host.") == std::string::npos;  // stand-ins for a device, of strata's own tests
 }
 
-Result<void> add_fixed(Files& files, const Subject& subject, const Options& options) {
-  const auto values = values_of(subject, options);
+// `code`: the statements of all stages.
+Result<void> add_fixed(Files& files, const Subject& subject, const Options& options, const std::string& code) {
+  const auto kit = kit_files(options.sources / "kit", code,
+                             {is_training(subject.program) ? "training.hpp" : "operations.hpp", "safetensors.hpp"});
+  if (!kit) return tl::unexpected(kit.error());
   const bool cuda = subject.program.target == compiler::Target::cuda;
   std::vector<std::string> folders{"kit", "template", cuda ? "template/cuda" : "template/onednn",
                                    is_training(subject.program) ? "template/train" : "template/infer"};
@@ -285,11 +353,11 @@ Result<void> add_fixed(Files& files, const Subject& subject, const Options& opti
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
       const auto name = entry.path().filename().string();
-      if (entry.is_directory() || !goes_along(subject.program.target, folder, name)) continue;
+      if (entry.is_directory() || !goes_along(subject.program.target, folder, name, *kit)) continue;
       const auto text = read_text(entry.path());
       if (!text) return tl::unexpected(text.error());
       const bool is_kit = folder.starts_with("kit");
-      files[is_kit ? folder + "/" + name : name] = is_kit ? *text : fill_in(*text, values);
+      files[is_kit ? folder + "/" + name : name] = is_kit ? *text : fill_in(*text, values_for(name, subject));
     }
     if (error)
       return fail(fmt::format("cannot read {}: {}", (options.sources / folder).string(), error.message()),
@@ -315,8 +383,11 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
   const Subject subject{program, *info, name, identifier(name), ValueNames(program, *constants), stages_of(program)};
   const auto statements = statements_of(program, subject.names, subject.stages, options.steps_by_node);
   if (!statements) return tl::unexpected(statements.error());
+  std::string code;
+  for (const auto& stage : *statements)
+    for (const auto& line : stage) code += line + "\n";
   Files files;
-  if (auto done = add_fixed(files, subject, options); !done) return tl::unexpected(done.error());
+  if (auto done = add_fixed(files, subject, options, code); !done) return tl::unexpected(done.error());
   files["plan.hpp"] = plan_hpp(subject);
   files["program.cpp"] = program_cpp(subject);
   for (std::size_t i = 0; i < subject.stages.size(); ++i)

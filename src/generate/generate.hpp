@@ -15,11 +15,9 @@
 namespace strata::generate {
 
 struct Options {
-  std::filesystem::path sources;                // strata's own src/generate, with kit/ and template/
-  std::filesystem::path onednn;                 // proposed to the folder's CMakeLists.txt; may be empty
-  std::filesystem::path cudnn, cudnn_frontend;  // likewise
-  bool weights_and_reference = true;            // false: code alone
-  bool steps_by_node = false;  // Program::step gets the names of the graph's nodes in place of the layers'
+  std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
+  bool weights_and_reference = true;  // false: code alone
+  bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
 };
 
 // Libraries that programs can call: "onednn" is this one, "libtorch" libtorch.hpp.

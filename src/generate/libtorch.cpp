@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/escape.hpp"
 #include "generate/names.hpp"
 
 namespace strata::generate {
@@ -64,7 +65,7 @@ std::string text_literal(const std::string& argument, const std::string& text) {
     return text == "channels_last"     ? "at::MemoryFormat::ChannelsLast"
            : text == "preserve_format" ? "at::MemoryFormat::Preserve"
                                        : "at::MemoryFormat::Contiguous";
-  return string_literal(text);
+  return escape::cpp_string(text);
 }
 
 // Operations that give a list of tensors; others give one, or a tuple.
@@ -94,7 +95,8 @@ class Writer {
   explicit Writer(const graph::Graph& graph)
       : graph_(graph), names_(graph.values.size()), last_(graph.values.size(), -1) {
     for (const auto* word :
-         {"inputs", "outputs", "training", "dropout", "parameters", "buffers", "constants", "op", "at"})
+         {"inputs", "outputs", "training", "dropout", "parameters", "buffers", "constants", "op", "at", "c10",
+          "forward", "Ints", "Generated", "AtenNetwork", "NamedTensor", "Port", "make_generated_network"})
       taken_.unique(word);
     for (const auto* list : {&graph.parameters, &graph.buffers, &graph.constants})
       for (const auto& one : *list) names_[static_cast<std::size_t>(one.value)] = taken_.unique(one.name);
@@ -117,8 +119,9 @@ class Writer {
       if (!text) return text;
       calls += *text;
     }
-    std::string file = fmt::format(
-        "// Written by strata from {}. One call of ATen for each operation of the captured network.\n", one_line(what));
+    std::string file =
+        fmt::format("// Written by strata from {}. One call of ATen for each operation of the captured network.\n",
+                    escape::comment(what));
     file += "#include \"aten_network.hpp\"\n\n#include <ATen/ops/empty.h>\n";
     for (const auto& header : headers_) file += fmt::format("#include <ATen/ops/{}_ops.h>\n", header);
     file += "\n#include <limits>\n\nnamespace {\n\nstruct Generated final : AtenNetwork {\n";
@@ -130,8 +133,8 @@ class Writer {
     file += fmt::format(
         "\n  Generated() {{\n    parameters = {};\n    buffers = {};\n    constants = {};\n    inputs = {};\n    "
         "outputs = {};\n  }}\n\n",
-        tensors(graph_.parameters), tensors(graph_.buffers), tensors(graph_.constants), labels(graph_.inputs),
-        labels(graph_.outputs));
+        tensors(graph_.parameters), tensors(graph_.buffers), tensors(graph_.constants), ports(graph_.inputs),
+        ports(graph_.outputs));
     file +=
         "  // `inputs` hides the member: here they are tensors.\n  std::vector<at::Tensor> forward(const "
         "std::vector<at::Tensor>& inputs) override {\n";
@@ -154,12 +157,14 @@ class Writer {
     std::vector<std::string> parts;
     for (const auto& one : list)
       parts.push_back(
-          fmt::format("{{{}, &{}{}}}", string_literal(one.name), name(one.value), one.frozen ? ", true" : ""));
+          fmt::format("{{{}, &{}{}}}", escape::cpp_string(one.name), name(one.value), one.frozen ? ", true" : ""));
     return fmt::format("{{{}}}", fmt::join(parts, ",\n                  "));
   }
-  static std::string labels(const std::vector<graph::Named>& list) {
+  std::string ports(const std::vector<graph::Named>& list) const {
     std::vector<std::string> parts;
-    for (const auto& one : list) parts.push_back(string_literal(one.name));
+    for (const auto& one : list)
+      parts.push_back(fmt::format("{{{}, {}, {}}}", escape::cpp_string(one.name),
+                                  type_literal(graph_.value(one.value).type), braces(graph_.value(one.value).shape)));
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
 
@@ -200,12 +205,12 @@ class Writer {
     const auto& shape = graph_.value(node.outputs.front()).shape;
     std::string from = node.module.empty() ? node.module_type : fmt::format("{} ({})", node.module, node.module_type);
     if (!node.source.empty()) from += ", " + node.source;
-    std::string text = fmt::format("\n    // {} -> {}\n", one_line(from), brackets(shape));
+    std::string text = fmt::format("\n    // {} -> {}\n", escape::comment(from), brackets(shape));
     const auto count = trains_statistics(node) ? 1 : node.outputs.size();
     if (count == 1 && !gives_list(node.operation())) {
       text += fmt::format("    at::Tensor {} = {};\n", name(node.outputs.front()), made);
     } else {
-      const auto all = "all_of_" + name(node.outputs.front());
+      const auto all = taken_.unique("all_of_" + name(node.outputs.front()));
       text += fmt::format("    const auto {} = {};\n", all, made);
       for (std::size_t i = 0; i < count; ++i)
         text += gives_list(node.operation())

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/escape.hpp"
+#include "common/fill_in.hpp"
 #include "generate/folder.hpp"
 #include "generate/graph_of.hpp"
 #include "generate/libtorch.hpp"
@@ -18,7 +20,7 @@ namespace {
 std::string described(const graph::Graph& graph, const char* what, const std::vector<graph::Named>& list) {
   std::vector<std::string> all;
   for (const auto& one : list)
-    all.push_back(fmt::format("`{}` {} {}", one.name, name_of(graph.value(one.value).type),
+    all.push_back(fmt::format("{} {} {}", escape::markdown_code(one.name), name_of(graph.value(one.value).type),
                               brackets(graph.value(one.value).shape)));
   return fmt::format("{}: {}.\n", what, fmt::join(all, ", "));
 }
@@ -36,16 +38,19 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
   if (!source) return tl::unexpected(source.error());
   if (auto done = write_text(folder / "network.cpp", *source); !done) return tl::unexpected(done.error());
   const std::map<std::string, std::string> values{
-      {"name", name},
-      {"case", id},
+      {"name", escape::markdown(name)},
+      {"case", escape::markdown_code(id)},
       {"inputs", described(*graph, "Inputs", graph->inputs) + described(*graph, "Outputs", graph->outputs)}};
   for (const auto* file :
        {"src/generate/libtorch/aten_network.hpp", "src/generate/libtorch/main.cpp",
         "src/generate/libtorch/CMakeLists.txt", "src/generate/libtorch/README.md", "src/export/shared/safetensors.hpp",
+        "src/export/shared/fields.hpp", "src/generate/template/program_folder.hpp",
         "src/export/shared/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
     const auto text = read_text(root / file);
     if (!text) return tl::unexpected(text.error());
-    if (auto done = write_text(folder / fs::path(file).filename(), fill_in(*text, values)); !done)
+    if (auto done = write_text(folder / fs::path(file).filename(),
+                               fs::path(file).extension() == ".md" ? fill_in(*text, values) : *text);
+        !done)
       return tl::unexpected(done.error());
   }
   for (const auto& done : {copy_constants(bundle, folder), copy_weights(bundle, folder),

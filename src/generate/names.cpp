@@ -8,22 +8,117 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace strata::generate {
 namespace {
 
-// Keywords of C++20 that a value or a module of PyTorch may be called.
-const std::set<std::string_view> keywords{
-    "alignas",   "alignof",  "and",     "asm",     "auto",     "bitand",   "bitor",   "bool",      "break",
-    "case",      "catch",    "char",    "class",   "compl",    "concept",  "const",   "continue",  "default",
-    "delete",    "do",       "double",  "else",    "enum",     "explicit", "export",  "extern",    "false",
-    "float",     "for",      "friend",  "goto",    "if",       "inline",   "int",     "long",      "mutable",
-    "namespace", "new",      "not",     "nullptr", "operator", "or",       "private", "protected", "public",
-    "register",  "requires", "return",  "short",   "signed",   "sizeof",   "static",  "struct",    "switch",
-    "template",  "this",     "throw",   "true",    "try",      "typedef",  "typeid",  "typename",  "union",
-    "unsigned",  "using",    "virtual", "void",    "volatile", "while",    "xor",     "main",      "kit",
-    "std",       "v",        "model",   "p"};
+// Keywords of C++20, macros that compilers and <cmath> bring, and names that generated code itself uses.
+const std::set<std::string_view> keywords{"EOF",
+                                          "NULL",
+                                          "INFINITY",
+                                          "NAN",
+                                          "alignas",
+                                          "alignof",
+                                          "and",
+                                          "and_eq",
+                                          "asm",
+                                          "assert",
+                                          "auto",
+                                          "bitand",
+                                          "bitor",
+                                          "bool",
+                                          "break",
+                                          "case",
+                                          "catch",
+                                          "char",
+                                          "char16_t",
+                                          "char32_t",
+                                          "char8_t",
+                                          "class",
+                                          "co_await",
+                                          "co_return",
+                                          "co_yield",
+                                          "compl",
+                                          "concept",
+                                          "const",
+                                          "const_cast",
+                                          "consteval",
+                                          "constexpr",
+                                          "constinit",
+                                          "continue",
+                                          "decltype",
+                                          "default",
+                                          "delete",
+                                          "do",
+                                          "double",
+                                          "dynamic_cast",
+                                          "else",
+                                          "enum",
+                                          "errno",
+                                          "explicit",
+                                          "export",
+                                          "extern",
+                                          "false",
+                                          "float",
+                                          "for",
+                                          "friend",
+                                          "goto",
+                                          "if",
+                                          "inline",
+                                          "int",
+                                          "linux",
+                                          "long",
+                                          "mutable",
+                                          "namespace",
+                                          "new",
+                                          "noexcept",
+                                          "not",
+                                          "not_eq",
+                                          "nullptr",
+                                          "operator",
+                                          "or",
+                                          "or_eq",
+                                          "private",
+                                          "protected",
+                                          "public",
+                                          "register",
+                                          "reinterpret_cast",
+                                          "requires",
+                                          "return",
+                                          "short",
+                                          "signed",
+                                          "sizeof",
+                                          "static",
+                                          "static_assert",
+                                          "static_cast",
+                                          "struct",
+                                          "switch",
+                                          "template",
+                                          "this",
+                                          "thread_local",
+                                          "throw",
+                                          "true",
+                                          "try",
+                                          "typedef",
+                                          "typeid",
+                                          "typename",
+                                          "union",
+                                          "unix",
+                                          "unsigned",
+                                          "using",
+                                          "virtual",
+                                          "void",
+                                          "volatile",
+                                          "wchar_t",
+                                          "while",
+                                          "xor",
+                                          "xor_eq",
+                                          "main",
+                                          "kit",
+                                          "std",
+                                          "v",
+                                          "model",
+                                          "p"};
 
 std::string shortest(double number) {
   std::string text = fmt::format("{}", number);
@@ -58,17 +153,6 @@ std::string Names::unique(std::string_view wanted) {
   for (int i = 2; !taken_.insert(name).second; ++i)
     name = fmt::format("{}{}{}", base, base.back() == '_' ? "" : "_", i);
   return name;
-}
-
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\\', '/');
-  return text;
-}
-
-// JSON's quoting with everything beyond ASCII escaped is C++'s as well.
-std::string string_literal(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 std::string braces(const std::vector<std::int64_t>& numbers) {

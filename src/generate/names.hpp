@@ -21,8 +21,6 @@ class Names {
 };
 
 std::string identifier(std::string_view text);
-std::string one_line(std::string text);                          // for a comment
-std::string string_literal(std::string_view text);               // a string literal
 std::string braces(const std::vector<std::int64_t>& numbers);    // "{1, 64}"
 std::string brackets(const std::vector<std::int64_t>& numbers);  // "[1, 64]", for comments
 std::string float_literal(double number);                        // "0.5F"; infinities by std::numeric_limits

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "common/escape.hpp"
 #include "generate/operations.hpp"
 
 namespace strata::generate {
@@ -80,7 +81,7 @@ class Writer {
       lines_.clear();
       for (const int value : borrowed_[s])
         lines_.push_back(
-            fmt::format("const Weight {} = p.kept({});", names_.name(value), string_literal(names_.name(value))));
+            fmt::format("const Weight {} = p.kept({});", names_.name(value), escape::cpp_string(names_.name(value))));
       for (const int i : stages_[s].steps)
         if (auto done = add_step(i); !done) return tl::unexpected(done.error());
       all.push_back(lines_);
@@ -127,12 +128,12 @@ class Writer {
     }
     const auto operands = compiler::operands_of(step);
     if (!lines_.empty()) lines_.emplace_back();
-    lines_.push_back("// " + one_line(title(step)));
+    lines_.push_back("// " + escape::comment(title(step)));
     lines_.push_back(fmt::format("// {} -> {}, {} bytes",
                                  operands.empty() ? "nothing" : shape_text(program_, operands.front()), to,
                                  grouped(bytes)));
     const bool by_node = by_node_ || step.node.module.empty();
-    lines_.push_back(fmt::format("p.step({});", string_literal(by_node ? step.node.name : step.node.module)));
+    lines_.push_back(fmt::format("p.step({});", escape::cpp_string(by_node ? step.node.name : step.node.module)));
     for (const int load : needed)
       if (auto done = add_load_step(load); !done) return done;
     return emit(step);
@@ -154,7 +155,7 @@ class Writer {
     if (!folds) lines_.emplace_back("p.run_steps();");
     for (const int value : step.node.outputs)
       if (kept_.contains(value))
-        lines_.push_back(fmt::format("p.keep({}, {});", string_literal(names_.name(value)), names_.name(value)));
+        lines_.push_back(fmt::format("p.keep({}, {});", escape::cpp_string(names_.name(value)), names_.name(value)));
     return {};
   }
 
@@ -205,7 +206,45 @@ std::vector<Stage> stages_of(const Program& program) {
     std::move(parts.begin(), parts.end(), std::back_inserter(stages));
   }
   Names names;
-  names.unique("build");  // the function that calls all stages
+  // the function that calls all stages, and names of the kit that a function of this name would hide
+  for (const char* word : {"build",
+                           "relu",
+                           "clip",
+                           "hardswish",
+                           "hardsigmoid",
+                           "silu",
+                           "sigmoid",
+                           "tangent",
+                           "elu",
+                           "gelu",
+                           "gelu_tanh",
+                           "exponential",
+                           "square_root",
+                           "absolute",
+                           "square",
+                           "line",
+                           "plus",
+                           "times",
+                           "arena",
+                           "input",
+                           "output",
+                           "bfloat16",
+                           "Program",
+                           "Weight",
+                           "Tensor",
+                           "Layout",
+                           "Pool",
+                           "Shape",
+                           "Port",
+                           "name",
+                           "inputs",
+                           "outputs",
+                           "state",
+                           "labels",
+                           "parameters",
+                           "arena_bytes",
+                           "least_arena_bytes"})
+    names.unique(word);
   for (auto& stage : stages)
     stage.name = names.unique((stage.module.empty() ? "network" : stage.module) +
                               (phase_of(program, stage) == compiler::Phase::backward ? "_backward" : ""));

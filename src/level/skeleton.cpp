@@ -8,6 +8,8 @@
 #include <map>
 #include <system_error>
 
+#include "common/escape.hpp"
+#include "common/fill_in.hpp"
 #include "common/nearest.hpp"
 #include "level/level.hpp"
 
@@ -83,7 +85,7 @@ class @TYPE@ : public strata::Level {
   // Why this level cannot run the case, naming the operation; empty: it can.
   std::string supports(const strata::Case&) const override { return "@ID@ runs no network yet: write load, load_weights, run and outputs"; }
 
-  // Builds the network from bundle.json (bundle.json) or the files in bundle.folder; no weights yet.
+  // Builds the network from bundle.json or the files in bundle.folder; no weights yet.
   void load(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path&) override { facts_.threads = wanted.threads; }
 
   // Puts the tensors in, by their PyTorch names: weights.find("conv1.weight").
@@ -126,15 +128,8 @@ name everything that changes, or leave both fields out.
 
 Defaults: threads, layout, precision, graph optimisations, and why they are fair.
 
-@BUILD@Check it against the protocol: `strata level check @FOLDER@`
+@BUILD@Check it against the protocol: @CHECK@
 )text";
-
-std::string filled(std::string text, const std::map<std::string, std::string>& values) {
-  for (const auto& [name, value] : values)
-    for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size())
-      text.replace(at, name.size(), value);
-  return text;
-}
 
 // my_level -> MyLevel
 std::string type_name(const std::string& id) {
@@ -169,14 +164,14 @@ Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
   const bool cpp = wanted.language == "c++";
   const bool inside = fs::weakly_canonical(wanted.parent, error) == fs::weakly_canonical(wanted.root / "levels", error);
   const std::map<std::string, std::string> values = {
-      {"@ID@", wanted.id},
-      {"@TYPE@", type_name(wanted.id)},
-      {"@FOLDER@", folder.string()},
-      {"@START@", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", wanted.id)},
-      {"@BUILD@",
-       !cpp     ? ""
-       : inside ? "It is built with the other levels.\n\n"
-                : "Build it: `cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build`\n\n"}};
+      {"ID", wanted.id},
+      {"TYPE", type_name(wanted.id)},
+      {"CHECK", escape::markdown_code("strata level check " + escape::shell_word(folder.string()))},
+      {"START", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", wanted.id)},
+      {"BUILD", !cpp ? ""
+                : inside
+                    ? "It is built with the other levels.\n\n"
+                    : "Build it: `cmake -S . -B build -G Ninja -DSTRATA_ROOT=/path/to/strata && ninja -C build`\n\n"}};
   std::vector<std::pair<std::string, const char*>> files = {{"level.json", cpp ? cpp_json : python_json},
                                                             {"README.md", readme}};
   if (cpp) {
@@ -192,7 +187,7 @@ Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
   std::vector<fs::path> written;
   for (const auto& [name, text] : files) {
     std::ofstream file(folder / name);
-    file << filled(text, values);
+    file << fill_in(text, values);
     file.close();
     if (!file)
       return fail(fmt::format("cannot write {}", (folder / name).string()),

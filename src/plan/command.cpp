@@ -8,6 +8,7 @@
 #include <cctype>
 #include <vector>
 
+#include "common/escape.hpp"
 #include "plan/optimiser_spec.hpp"
 
 namespace strata::plan {
@@ -63,13 +64,7 @@ std::string folder_of(const std::string& model, const std::string& level) {
 }  // namespace
 
 std::string quoted(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,@%+") ==
-          std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return escape::shell_word(word);
 }
 
 std::string case_words(const nlohmann::json& spec) {

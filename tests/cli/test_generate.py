@@ -28,18 +28,19 @@ def place(tmp_path_factory, cache):
 
 
 def build(folder: Path, like: Path | None = None) -> None:
-    """`like`: a folder that was built, whose kit is the same and need not be compiled again."""
-    steps = [["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_FLAGS_RELEASE=-O0"], ["cmake", "--build", folder / "build", "-j2"]]
+    """`like`: a folder that was built; what both have of the kit need not be compiled again."""
+    steps = [["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_CXX_FLAGS_RELEASE=-O0", f"-DDNNL_ROOT={ROOT / '.venv'}"], ["cmake", "--build", folder / "build", "-j2"]]
     for command in steps:
         built = subprocess.run(command, capture_output=True, text=True)
         assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
         if like and command is steps[0]:
             kits = [{path.name: path.read_bytes() for path in (one / "kit").iterdir()} for one in (folder, like)]
-            assert kits[0] == kits[1]
+            assert all(kits[0][name] == kits[1][name] for name in kits[0].keys() & kits[1].keys())
             objects = Path("build", "CMakeFiles", "model.dir", "kit")
             (folder / objects).mkdir(parents=True, exist_ok=True)
             for one in (like / objects).glob("*.o"):
-                shutil.copyfile(one, folder / objects / one.name)
+                if one.name.removesuffix(".o") in kits[0]:
+                    shutil.copyfile(one, folder / objects / one.name)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,115 @@ def test_the_code_names_the_users_layers_shapes_and_bytes(program):
     assert "arena_bytes" in (program / "plan.hpp").read_text() and "conv1.weight" not in (program / "README.md").read_text()
 
 
+def entries_of(program: Path, folder: Path, **changed) -> Path:
+    """A file of two entries made of the stored input; `changed`: by name, None takes one away."""
+    from safetensors.numpy import load_file, save_file
+
+    given = load_file(program / "reference.safetensors")["input/arg0"]
+    tensors = {"0/arg0": given, "1/arg0": given * 0.5} | {name.replace("_", "/"): value for name, value in changed.items()}
+    save_file({name: value for name, value in tensors.items() if value is not None}, folder / "inputs.safetensors")
+    return folder / "inputs.safetensors"
+
+
+def test_the_program_runs_the_tensors_of_a_file_and_writes_what_they_give(program, tmp_path):
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    results = tmp_path / "outputs.safetensors"
+    done = subprocess.run([program / "build" / "network", entries_of(program, tmp_path), results, "--threads", "1"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("output F32 [") == 2, done.stdout + done.stderr
+    outputs, reference = load_file(results), load_file(program / "reference.safetensors")
+    assert outputs.keys() == {"0/output", "1/output"}
+    off = np.linalg.norm(outputs["0/output"] - reference["output/output"]) / np.linalg.norm(reference["output/output"])
+    assert off <= reference["bound/output"] and not np.array_equal(outputs["0/output"], outputs["1/output"])
+
+
+def test_the_program_refuses_tensors_of_another_type_shape_name_or_number_and_damaged_files(program, tmp_path):
+    import numpy as np
+
+    network, right = program / "build" / "network", np.zeros([int(n) for n in re.search(r"inputs\[\] = \{\{\"arg0\", \{([\d, ]+)\}", (program / "plan.hpp").read_text())[1].split(",")], np.float32)
+    takes = "; the network takes F32 [" + ",".join(map(str, right.shape))
+    for changed, said in (({"0_arg0": right.astype(np.float64)}, "'0/arg0' is F64"), ({"0_arg0": right[:, :, 1:]}, takes), ({"1_arg0": right[:0]}, takes), ({"0_arg0": right.reshape(-1)[:1]}, "'0/arg0' is F32 [1]" + takes), ({"0_arg0": None}, "lacks '0/arg0'"),
+                          ({"0_other": right}, "'0/other'"), ({"2_arg0x": right}, "'2/arg0x'"), ({"3_arg0": right}, "'3/arg0'")):
+        done = subprocess.run([network, entries_of(program, tmp_path, **changed)], capture_output=True, text=True)
+        assert done.returncode == 1 and said in done.stderr and not done.stdout, (changed.keys(), done.stdout, done.stderr)
+    whole = entries_of(program, tmp_path).read_bytes()
+    for damaged in (whole[:-1], whole[:100], whole[:4], whole + b"x", whole.replace(b'"data_offsets":[0,', b'"data_offsets":[4,')):
+        (tmp_path / "damaged.safetensors").write_bytes(damaged)
+        done = subprocess.run([network, tmp_path / "damaged.safetensors"], capture_output=True, text=True)
+        assert done.returncode == 1 and "damaged.safetensors" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"]])
+def test_a_program_says_how_it_is_used(program, words):
+    done = subprocess.run([program / "build" / "network", *words], capture_output=True, text=True)
+    assert done.returncode == 0 and "INPUTS.safetensors" in done.stdout and "--profile" in done.stdout
+    refused = subprocess.run([program / "build" / "network", "--chek"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "not understood: --chek" in refused.stderr
+
+
+@pytest.mark.parametrize(("name", "change"), [("output/output", lambda t: t.repeat(50, 0)), ("output/output", lambda t: t[:, :1]), ("output/output", lambda t: t.astype("f4")), ("bound/output", lambda t: t.reshape(-1)[:0]), ("input/arg0", lambda t: t[:0])])
+def test_a_reference_of_another_shape_is_refused_before_anything_reads_it(program, tmp_path, name, change):
+    from safetensors.numpy import load_file, save_file
+
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in ("build/network", "build/libmodel.so", "weights.safetensors"):
+        shutil.copy(program / file, copy)
+    tensors = load_file(program / "reference.safetensors")
+    save_file(tensors | {name: change(tensors[name]).copy()}, copy / "reference.safetensors")
+    done = subprocess.run([copy / "network", "--check"], capture_output=True, text=True)
+    assert done.returncode == 1 and f"'{name}' is" in done.stderr and "the network takes" in done.stderr and not done.stdout, done.stdout + done.stderr
+
+
+def test_a_program_can_be_moved_copied_and_installed(program, tmp_path):
+    """Neither the build folder's place nor strata's oneDNN is needed by what was installed."""
+    moved = tmp_path / "moved"
+    shutil.copytree(program, moved, symlinks=True)
+    done = subprocess.run([moved / "build" / "network", "--check", "--threads", "1"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    libraries = subprocess.run(["ldd", moved / "build" / "network"], capture_output=True, text=True, check=True).stdout
+    assert str(moved / "build" / "libmodel.so") in libraries
+    installed = subprocess.run(["cmake", "--install", program / "build", "--prefix", tmp_path / "image"], capture_output=True, text=True)
+    assert installed.returncode == 0, installed.stderr
+    shutil.move(tmp_path / "image", tmp_path / "elsewhere")
+    names = {one.name for one in (tmp_path / "elsewhere").iterdir()}
+    assert {"network", "libmodel.so", "weights.safetensors", "reference.safetensors"} <= names and any(name.startswith("libdnnl.so") for name in names)
+    libraries = subprocess.run(["ldd", tmp_path / "elsewhere" / "network"], capture_output=True, text=True, check=True).stdout
+    assert str(ROOT) not in libraries and str(program) not in libraries and "not found" not in libraries
+    done = subprocess.run([tmp_path / "elsewhere" / "network", "--check", "--threads", "1"], capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_names_no_place_of_this_machine_and_may_be_read_by_all(program):
+    for path in program.iterdir():
+        if path.is_file():
+            assert path.stat().st_mode & 0o777 == 0o666 & ~umask(), path
+            assert path.suffix in (".safetensors",) or str(ROOT) not in path.read_text(), path
+    assert (program / "kit").stat().st_mode & 0o777 == program.stat().st_mode & 0o777 == 0o777 & ~umask()
+
+
+def umask() -> int:
+    hidden = os.umask(0)
+    os.umask(hidden)
+    return hidden
+
+
+def test_only_those_files_of_the_kit_go_along_that_the_program_calls(program, trainer):
+    kits = [{path.name for path in (one / "kit").iterdir()} for one in (program, trainer)]
+    assert not kits[0] & {"losses.cpp", "gradients.cpp", "batch_norm.cpp", "layer_norm.cpp", "descend_product.cpp"}
+    assert {"losses.cpp", "gradients.cpp", "batch_norm.cpp"} <= kits[1]
+
+
+def test_a_readme_offers_photographs_to_networks_that_take_images_alone(place, program, tmp_path):
+    images = (program / "README.md").read_text()
+    assert "photograph.jpg" in images and "mean 0.1307" in images and not re.search(r"\dF\b", images)
+    done = place.run("generate", f"{ROOT / 'examples' / 'tiny_mlp.py'}:build", "-o", str(tmp_path / "mlp"), "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    readme = (tmp_path / "mlp" / "README.md").read_text()
+    assert "photograph" not in readme and "INPUTS.safetensors" in readme and "@" not in readme and "cmake --install build" in readme
+
+
 @pytest.fixture(scope="module")
 def trainer(place, program):
     """A generated training step of a residual network with batch norms, built."""
@@ -135,12 +245,14 @@ def test_a_training_program_lowers_the_loss_and_saves_what_it_trained_by_pytorch
 
 
 def build_with_kit(folder: Path, built: Path) -> Path:
-    """The program in `folder` with the kit's objects from the folder of another, which are the same for all."""
+    """The program in `folder`; what the folder of another has of the kit's objects, which are the same for all, is not compiled again."""
     flags = dict(line.split(" = ", 1) for line in (built / "build" / "CMakeFiles" / "model.dir" / "flags.make").read_text().splitlines() if " = " in line)
     library = next(line.split("=", 1)[1] for line in (built / "build" / "CMakeCache.txt").read_text().splitlines() if line.startswith("DNNL_LIBRARY:"))
     words = shlex.split(" ".join(flags[f"CXX_{key}"] for key in ("DEFINES", "INCLUDES", "FLAGS")))
+    objects = {path.name.removesuffix(".o"): path for path in (built / "build" / "CMakeFiles" / "model.dir" / "kit").glob("*.o")}
+    more = [path for path in sorted((folder / "kit").glob("*.cpp")) if path.name not in objects]
     (folder / "all.cpp").write_text("".join(f'#include "{path.relative_to(folder)}"\n' for path in [*sorted(folder.glob("[impt]*.cpp")), *sorted((folder / "stages").iterdir())]))
-    command = ["c++", f"-I{folder}", *words, f'-DNETWORK_FOLDER="{folder}"', folder / "all.cpp", *(built / "build" / "CMakeFiles" / "model.dir" / "kit").glob("*.o"), library, f"-Wl,-rpath,{Path(library).parent}", "-o", folder / "network"]
+    command = ["c++", f"-I{folder}", *words, folder / "all.cpp", *more, *objects.values(), library, f"-Wl,-rpath,{Path(library).parent}", "-o", folder / "network"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "network"
@@ -168,6 +280,19 @@ def test_a_training_step_under_its_least_memory_budget_trains_to_the_same_bytes(
 
     before = load((tmp_path / "lean" / "weights.safetensors").read_bytes())
     assert all((before[name] != value).any() for name, value in load(saved[1]).items())
+
+
+@pytest.mark.parametrize(("name", "change"), [("labels", lambda t: t[:-1]), ("labels", lambda t: t.astype("i4")), ("output/loss", lambda t: t.repeat(9)), ("grad", lambda t: t.repeat(9, 0)), ("input/arg0", lambda t: t.astype("f8"))])
+def test_a_batch_of_another_shape_is_refused_before_a_step_reads_it(trainer, tmp_path, name, change):
+    from safetensors.numpy import load_file, save_file
+
+    for file in ("build/network", "build/libmodel.so", "weights.safetensors"):
+        shutil.copy(trainer / file, tmp_path)
+    tensors = load_file(trainer / "reference.safetensors")
+    name = next(key for key in tensors if key.startswith("output/grad:") and tensors[key].ndim == 4) if name == "grad" else name
+    save_file(tensors | {name: change(tensors[name].reshape(-1) if not tensors[name].ndim else tensors[name]).copy()}, tmp_path / "reference.safetensors")
+    done = subprocess.run([tmp_path / "network", "--check"], capture_output=True, text=True)
+    assert done.returncode == 1 and f"'{name}' is" in done.stderr and not done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["--steps"], ["--steps", "0"], ["--steps", "5", "--lr", "fast"], ["--chek"], ["--threads", "-1", "--check"]])
@@ -227,6 +352,11 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
     assert checked.returncode == 0 and "equal" in checked.stdout and "WRONG" not in checked.stdout, checked.stdout + checked.stderr
     wrong = subprocess.run([folder / "build" / "network", "nowhere.safetensors", "out.safetensors"], cwd=tmp_path, capture_output=True, text=True)
     assert wrong.returncode == 1 and "nowhere.safetensors cannot be read" in wrong.stderr
+    import numpy as np
+
+    for changed, said in (({}, ""), ({"0_arg0": np.zeros((1, 2), np.float64)}, "input arg0 is F64 [1,2]; this artefact takes F32 ["), ({"0_other": np.zeros(1, np.float32)}, "'0/other'")):
+        ran = subprocess.run([folder / "build" / "network", entries_of(folder, tmp_path, **changed), "out.safetensors", "1"], cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode == (1 if said else 0) and said in ran.stderr, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("mode", [[], ["--train"]], ids=["infer", "train"])

@@ -49,6 +49,26 @@ TEST(GenerateLibtorch, spells_arguments_as_c_plus_plus_and_includes_what_it_call
   EXPECT_THAT(*viewed, HasSubstr("op::reshape::call(relu, Ints{1, 2, 4, 4})"));
 }
 
+TEST(GenerateLibtorch, names_that_are_code_stay_in_comments_and_literals) {
+  // what torch.export itself refuses, a file may hold
+  const std::string name = "a\"\n#error hit\r*/ \\";
+  auto graph = graph::parse(R"({"graph":1,"mode":"infer","values":[{"name":"x","dtype":"float32","shape":[2]},
+{"name":"w","dtype":"float32","shape":[2]},{"name":"out","dtype":"float32","shape":[2]}],
+"inputs":[{"value":0,"name":"x"}],"parameters":[{"value":1,"name":"w"}],"buffers":[],"constants":[],
+"nodes":[{"op":"aten.relu.default","name":"relu","args":{"self":{"value":0}},"outputs":[2],"module":"act","module_type":"ReLU","source":"net.py:3"}],
+"outputs":[{"name":"output","value":2}],"updates":[]})",
+                            "the test's graph");
+  ASSERT_TRUE(graph) << graph.error().what;
+  for (auto& value : graph->values) value.name = name;
+  graph->inputs[0].name = graph->parameters[0].name = graph->outputs[0].name = name;
+  graph->nodes[0].module = graph->nodes[0].module_type = graph->nodes[0].source = name;
+  const auto source = libtorch_source(*graph, name);
+  ASSERT_TRUE(source) << source.error().what;
+  EXPECT_THAT(*source, Not(HasSubstr("\n#error")));
+  EXPECT_THAT(*source, Not(HasSubstr("\r")));
+  EXPECT_THAT(*source, HasSubstr(R"({"a\"\012#error hit\015*/ \\", at::ScalarType::Float, {2}})"));
+}
+
 TEST(GenerateLibtorch, says_where_a_call_comes_from_and_gives_memory_back_after_the_last_reader) {
   const auto source = written("aten.neg.default", "");
   ASSERT_TRUE(source) << source.error().what;

@@ -11,7 +11,9 @@ Network load(const std::string& folder) {
   set_up(kThreads);
   const at::Device device(kDevice);
   const auto network = std::make_shared<torch::inductor::AOTIModelPackageLoader>(folder + "/package.pt2");
-  const auto stored = read_safetensors(folder + "/weights.safetensors");
+  const auto file = folder + "/weights.safetensors";
+  const auto stored = read_safetensors(file);
+  check_weights(stored, kWeights, file);
   std::unordered_map<std::string, at::Tensor> weights;  // the package may have been compiled with other ones in it
   for (const auto& name : network->get_constant_fqns())
     if (const auto found = stored.find(name); found != stored.end())
@@ -19,7 +21,7 @@ Network load(const std::string& folder) {
   network->load_constants(weights, false, false);
   return [=](const RawTensors& inputs, int entry) {
     std::vector<at::Tensor> arguments;
-    for (const auto& name : kInputs) arguments.push_back(to_torch(input_of(inputs, entry, name)).to(device));
+    for (const auto& field : kInputs) arguments.push_back(to_torch(input_of(inputs, entry, field.name)).to(device));
     std::vector<RawTensor> results;
     for (const auto& tensor : network->run(arguments)) results.push_back(from_torch(tensor));
     return results;

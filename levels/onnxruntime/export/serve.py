@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import onnxruntime as ort
+from fields import check_files, check_inputs, check_outputs
 from tensor_files import read_safetensors, write_safetensors
 
 
@@ -14,6 +15,9 @@ def main() -> None:
         sys.exit("usage: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]")
     folder = Path(sys.argv[1])
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    check_files(folder, case)
+    inputs = read_safetensors(Path(sys.argv[2]))
+    entries = check_inputs(case, inputs)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.intra_op_num_threads, options.inter_op_num_threads = case["threads"], 1
@@ -22,18 +26,19 @@ def main() -> None:
     provider = ("CUDAExecutionProvider", {"use_tf32": "0"}) if case["device"] == "cuda" else "CPUExecutionProvider"
     network = ort.InferenceSession(str(folder / "model.onnx"), options, providers=[provider])
 
-    inputs = read_safetensors(Path(sys.argv[2]))
     outputs = {}
-    entry = 0
-    while entry == 0 or f"{entry}/{case['inputs'][0]['name']}" in inputs:
+    for entry in range(entries):
         results = network.run(None, {value.name: inputs[f"{entry}/{value.name}"] for value in network.get_inputs()})
+        check_outputs(case, results)
         for about, result in zip(case["outputs"], results):
             outputs[f"{entry}/{about['name']}"] = result
-        entry += 1
     for name, value in outputs.items():
         print(name, value.dtype, list(value.shape), *value.reshape(-1)[:8])
     if len(sys.argv) == 4:
         write_safetensors(Path(sys.argv[3]), outputs)
 
 
-main()
+try:
+    main()
+except (OSError, ValueError) as error:
+    sys.exit(f"error: {error}")

@@ -14,7 +14,7 @@ Network load(const std::string& folder) {
   network = torch::jit::freeze(network);
   return [=](const RawTensors& inputs, int entry) mutable {
     std::vector<c10::IValue> arguments;
-    for (const auto& name : kInputs) arguments.emplace_back(to_torch(input_of(inputs, entry, name)).to(device));
+    for (const auto& field : kInputs) arguments.emplace_back(to_torch(input_of(inputs, entry, field.name)).to(device));
     const c10::IValue outputs = network.forward(std::move(arguments));
     std::vector<RawTensor> results;
     for (const auto& tensor : outputs.toTupleRef().elements()) results.push_back(from_torch(tensor.toTensor()));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and matrix products: the operations with weights.
+#include "kit/convolution.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
 #include "kit/one_pixel.hpp"
 #include "kit/posts.hpp"
-#include "kit/training.hpp"
 
 namespace kit {
 namespace {
@@ -31,6 +32,45 @@ void trained_linear(Program& program, const Linear& how) {
   const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
   trained_product(program, how.source.as({rows, inputs}), how.result.as({rows, outputs}), how.weight, how.bias,
                   how.then);
+}
+
+}  // namespace
+
+dnnl::convolution_backward_weights::primitive_desc gradient_of_weight(Internals& in,
+                                                                      const ConvolutionBackwardWeights& how,
+                                                                      const memory::dims& dims,
+                                                                      const memory::desc& bias) {
+  const auto described = [&](const memory::desc& source, const memory::desc& gradient) {
+    return dnnl::convolution_backward_weights::primitive_desc(
+        in.engine, dnnl::algorithm::convolution_direct, source, any(dims), bias, gradient, dims_of(how.stride),
+        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
+        forward_of(in, how, source, dims, gradient), plain_attributes());
+  };
+  auto pd = described(desc_of(how.source), desc_of(how.gradient));
+  if (is_reference(pd.impl_info_str()))
+    pd =
+        described(any(dims_of(how.source.shape), how.source.type), any(dims_of(how.gradient.shape), how.gradient.type));
+  return pd;
+}
+
+namespace {
+
+// Before the forward pass in bfloat16 of a weight that is trained: it lies, in float32, as its gradient does.
+void keep_as_its_gradient(Program& program, const Convolution& how) {
+  Internals& in = program.internals();
+  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).home >= 0) return;
+  const auto dims = grouped(how.weight.shape, how.groups);
+  ConvolutionBackwardWeights gradient{.gradient = how.result,
+                                      .source = how.source,
+                                      .shape = how.weight.shape,
+                                      .stride = how.stride,
+                                      .dilation = how.dilation,
+                                      .before = how.before,
+                                      .after = how.after,
+                                      .groups = how.groups};
+  gradient.gradient.type = how.source.type;
+  const auto pd = gradient_of_weight(in, gradient, dims, {});
+  static_cast<void>(in.packed(how.weight, row_major(dims), pd.diff_weights_desc()));
 }
 
 }  // namespace

@@ -2,50 +2,15 @@
 // Gradients by oneDNN's calls: convolutions, poolings, functions.
 #include <stdexcept>
 
+#include "kit/convolution.hpp"
 #include "kit/descent.hpp"
 #include "kit/one_pixel.hpp"
 #include "kit/posts.hpp"
-#include "kit/training.hpp"
 
 namespace kit {
 namespace {
 
 using dnnl::algorithm;
-
-// `how.gradient` says in which type the convolution was computed.
-template <class How>
-dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& how, const memory::desc& source,
-                                                     const memory::dims& weight, const memory::desc& result) {
-  return {in.engine,
-          dnnl::prop_kind::forward_training,
-          algorithm::convolution_direct,
-          source,
-          any(weight, how.gradient.type),
-          result,
-          dims_of(how.stride),
-          counted_from_zero(how.dilation),
-          dims_of(how.before),
-          dims_of(how.after),
-          plain_attributes()};
-}
-
-// In the layouts that source and gradient have, unless the library is slow at these.
-dnnl::convolution_backward_weights::primitive_desc gradient_of_weight(Internals& in,
-                                                                      const ConvolutionBackwardWeights& how,
-                                                                      const memory::dims& dims,
-                                                                      const memory::desc& bias) {
-  const auto described = [&](const memory::desc& source, const memory::desc& gradient) {
-    return dnnl::convolution_backward_weights::primitive_desc(
-        in.engine, algorithm::convolution_direct, source, any(dims), bias, gradient, dims_of(how.stride),
-        counted_from_zero(how.dilation), dims_of(how.before), dims_of(how.after),
-        forward_of(in, how, source, dims, gradient), plain_attributes());
-  };
-  auto pd = described(desc_of(how.source), desc_of(how.gradient));
-  if (is_reference(pd.impl_info_str()))
-    pd =
-        described(any(dims_of(how.source.shape), how.source.type), any(dims_of(how.gradient.shape), how.gradient.type));
-  return pd;
-}
 
 // The tensor as a call wants it: itself, or a copy in scratch memory.
 memory read_as(Internals& in, const Tensor& tensor, const memory::desc& wanted) {
@@ -73,23 +38,6 @@ void add_update(Internals& in, Weight weight, memory gradient) {
 }
 
 }  // namespace
-
-void keep_as_its_gradient(Program& program, const Convolution& how) {
-  Internals& in = program.internals();
-  if (in.weights.at(static_cast<std::size_t>(how.weight.number)).home >= 0) return;
-  const auto dims = grouped(how.weight.shape, how.groups);
-  ConvolutionBackwardWeights gradient{.gradient = how.result,
-                                      .source = how.source,
-                                      .shape = how.weight.shape,
-                                      .stride = how.stride,
-                                      .dilation = how.dilation,
-                                      .before = how.before,
-                                      .after = how.after,
-                                      .groups = how.groups};
-  gradient.gradient.type = how.source.type;
-  const auto pd = gradient_of_weight(in, gradient, dims, {});
-  static_cast<void>(in.packed(how.weight, row_major(dims), pd.diff_weights_desc()));
-}
 
 void convolution_backward_data(Program& program, const ConvolutionBackwardData& how) {
   Internals& in = program.internals();

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -153,6 +156,36 @@ FileTensor read_entry(Header& header, const std::byte* data, std::size_t bytes) 
   return tensor;
 }
 
+// As the format says: tensors fill the file from the header to the end, none over another.
+void check_places(const std::map<std::string, FileTensor>& tensors, const std::byte* data, std::size_t bytes,
+                  const std::string& path) {
+  std::vector<std::pair<const std::byte*, std::size_t>> places;
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.bytes > 0) places.emplace_back(tensor.data, tensor.bytes);
+  std::sort(places.begin(), places.end());
+  const std::byte* at = data;
+  for (const auto& [begin, length] : places) {
+    if (begin != at)
+      throw std::runtime_error(path + " is no sound safetensors file: " +
+                               (begin < at ? "two tensors overlap" : "no tensor holds some of its bytes"));
+    at = begin + length;
+  }
+  if (at != data + bytes)
+    throw std::runtime_error(path + " is no sound safetensors file: no tensor holds its last bytes");
+}
+
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += c == '"' || c == '\\'                  ? std::string("\\") + c
+           : static_cast<unsigned char>(c) < 0x20 ? std::string(code)
+                                                  : std::string(1, c);
+  }
+  return out + "\"";
+}
+
 }  // namespace
 
 SafeTensors::SafeTensors(const std::string& path) : path_(path) {
@@ -171,6 +204,29 @@ SafeTensors::SafeTensors(const std::string& path) : path_(path) {
     else if (!tensors_.emplace(name, read_entry(header, data, left)).second)
       header.refuse("the tensor '" + name + "' is there twice");
   });
+  if (header.peek() != '\0') header.refuse("something follows the header");
+  check_places(tensors_, data, left, path_);
+}
+
+void write_safetensors(const std::string& path, const std::map<std::string, FileTensor>& tensors) {
+  std::string header = "{";
+  std::size_t at = 0;
+  for (const auto& [name, tensor] : tensors) {
+    std::string shape;
+    for (const long extent : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(extent);
+    header += (header.size() == 1 ? "" : ",") + json_string(name) + ":{\"dtype\":\"" + tensor.type + "\",\"shape\":[" +
+              shape + "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + tensor.bytes) + "]}";
+    at += tensor.bytes;
+  }
+  header += "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::ofstream out(path, std::ios::binary);
+  const auto length = static_cast<std::uint64_t>(header.size());
+  out.write(reinterpret_cast<const char*>(&length), sizeof length);
+  out << header;
+  for (const auto& [name, tensor] : tensors)
+    out.write(reinterpret_cast<const char*>(tensor.data), static_cast<std::streamsize>(tensor.bytes));
+  if (!out.flush()) throw std::runtime_error("cannot write " + path);
 }
 
 const FileTensor* SafeTensors::find(const std::string& name) const {

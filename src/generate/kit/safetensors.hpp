@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads safetensors files (https://huggingface.co/docs/safetensors), memory-mapped. A header that lies about sizes or
-// offsets is refused.
+// Reads safetensors files (https://huggingface.co/docs/safetensors), memory-mapped, and writes them. A header that lies
+// about sizes or offsets, or whose tensors overlap, is refused.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +32,8 @@ class SafeTensors {
   std::shared_ptr<const void> mapping_;
   std::map<std::string, FileTensor> tensors_;
 };
+
+// Writes the tensors, contiguous as they are. Throws std::runtime_error.
+void write_safetensors(const std::string& path, const std::map<std::string, FileTensor>& tensors);
 
 }  // namespace kit

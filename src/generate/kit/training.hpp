@@ -30,8 +30,6 @@ struct ConvolutionBackwardWeights {
   Extent groups = 1;
 };
 void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& how);
-// Before its forward pass in bfloat16: the parameter, in float32, lies as that gradient of it does.
-void keep_as_its_gradient(Program& program, const Convolution& how);
 
 // g = gradient + summand where low < activated < high, else 0; each of the last two may be left out. `masked` gets g.
 // Scale and shift are updated where `trains` says so; their gradients go to of_scale and of_shift.

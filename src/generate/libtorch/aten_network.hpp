@@ -15,13 +15,21 @@ struct NamedTensor {
   bool frozen = false;
 };
 
+// An input or output.
+struct Port {
+  const char* name;
+  at::ScalarType type;
+  std::vector<std::int64_t> shape;
+};
+
 struct AtenNetwork {
   virtual ~AtenNetwork() = default;
-  // Results in the order of `outputs`. Nothing is kept: callers may share it, unless it trains.
+  // `inputs` are of the types and shapes of the member's. Results in the order of `outputs`. Nothing is kept: callers
+  // may share it, unless it trains.
   virtual std::vector<at::Tensor> forward(const std::vector<at::Tensor>& inputs) = 0;
 
   std::vector<NamedTensor> parameters, buffers, constants;  // `constants`: what is no weight
-  std::vector<const char*> inputs, outputs;
+  std::vector<Port> inputs, outputs;
   bool training = false, dropout = true;  // for a network of mode train: batch statistics; dropout as given, or off
 };
 

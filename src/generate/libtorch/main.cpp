@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the network on the stored input and compares with the stored reference: network --check [THREADS]; or on inputs
-// of your own, <entry>/<input> with entries from 0 on: network INPUTS.safetensors OUTPUTS.safetensors [THREADS].
+// of your own, <entry>/<input> with entries from 0 on: network INPUTS.safetensors [OUTPUTS.safetensors] [THREADS].
 #include <chrono>
 #include <cmath>
 #include <memory>
 
 #include "aten_network.hpp"
+#include "fields.hpp"
+#include "program_folder.hpp"
 #include "torch_tensors.hpp"
 
 namespace {
 
-const std::string folder = NETWORK_FOLDER;
+const std::string folder = program_folder();
+
+Field field_of(const std::string& name, at::ScalarType type, at::IntArrayRef shape) {
+  for (const auto& [dtype, known] : dtypes())
+    if (known == type) return {name, dtype, {shape.begin(), shape.end()}};
+  throw std::runtime_error("'" + name + "' is of a type that safetensors has not");
+}
+
+Fields fields_of(const std::vector<Port>& ports) {
+  Fields fields;
+  for (const auto& port : ports) fields.push_back(field_of(port.name, port.type, port.shape));
+  return fields;
+}
+
+// The tensor of this name, which must be of this type and shape.
+const RawTensor& tensor_of(const RawTensors& file, const std::string& what, const std::string& name,
+                           const Field& field) {
+  const auto found = file.find(name);
+  if (found == file.end())
+    throw std::runtime_error("the " + what + "s lack '" + name + "', which is " + described(field));
+  check_tensor(what, name, found->second, field);
+  return found->second;
+}
 
 void copy_into(const std::vector<NamedTensor>& tensors, const RawTensors& weights, const RawTensors& constants) {
   for (const auto& one : tensors) {
-    const auto* file = weights.count(one.name) > 0 ? &weights : &constants;
-    const auto found = file->find(one.name);
-    if (found == file->end()) throw std::runtime_error(std::string("the weights lack '") + one.name + "'");
-    const auto given = to_torch(found->second);
-    if (given.sizes() != one.tensor->sizes()) throw std::runtime_error(std::string(one.name) + " has another shape");
-    *one.tensor = given;
+    const auto& file = weights.count(one.name) > 0 ? weights : constants;
+    const auto field = field_of(one.name, one.tensor->scalar_type(), one.tensor->sizes());
+    *one.tensor = to_torch(tensor_of(file, "weight", one.name, field));
   }
 }
 
@@ -33,29 +54,33 @@ std::unique_ptr<AtenNetwork> load_network() {
   return network;
 }
 
-std::vector<at::Tensor> inputs_of(const AtenNetwork& network, const RawTensors& file, const std::string& entry) {
+// Of the group `entry` of a file: <entry>/<input>.
+std::vector<at::Tensor> inputs_of(const Fields& fields, const RawTensors& file, const std::string& entry) {
   std::vector<at::Tensor> inputs;
-  for (const char* name : network.inputs) {
-    const auto found = file.find(entry + "/" + name);
-    if (found == file.end()) throw std::runtime_error("the inputs lack '" + entry + "/" + name + "'");
-    inputs.push_back(to_torch(found->second));
-  }
+  for (const auto& field : fields)
+    inputs.push_back(to_torch(tensor_of(file, "input", entry + "/" + field.name, field)));
   return inputs;
 }
 
 int check(AtenNetwork& network) {
   const auto reference = read_safetensors(folder + "/reference.safetensors");
-  const auto inputs = inputs_of(network, reference, "input");
+  const auto inputs = inputs_of(fields_of(network.inputs), reference, "input");
+  std::vector<at::Tensor> all;
+  std::vector<double> bounds;
+  for (const auto& port : network.outputs) {
+    const std::string name = port.name;
+    all.push_back(
+        to_torch(tensor_of(reference, "reference", "output/" + name, field_of(name, at::kDouble, port.shape))));
+    const auto bound = tensor_of(reference, "reference", "bound/" + name, field_of(name, at::kDouble, {}));
+    bounds.push_back(to_torch(bound).item<double>());
+  }
   const auto results = network.forward(inputs);
   int wrong = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const std::string name = network.outputs[i];
-    const auto wanted = to_torch(reference.at("output/" + name));
-    const double bound = to_torch(reference.at("bound/" + name)).item<double>();
-    const double error = ((results[i].to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
-    wrong += error <= bound ? 0 : 1;
-    std::cout << name << ": error " << error << " against the float64 reference, allowed " << bound << ": "
-              << (error <= bound ? "equal" : "WRONG") << '\n';
+    const double error = ((results.at(i).to(at::kDouble) - all.at(i)).norm() / all.at(i).norm()).item<double>();
+    wrong += error <= bounds.at(i) ? 0 : 1;
+    std::cout << network.outputs[i].name << ": error " << error << " against the float64 reference, allowed "
+              << bounds.at(i) << ": " << (error <= bounds.at(i) ? "equal" : "WRONG") << '\n';
   }
   double least = 1e300;
   for (int i = 0; i < 20; ++i) {
@@ -68,31 +93,50 @@ int check(AtenNetwork& network) {
   return wrong == 0 ? 0 : 1;
 }
 
+// `to`: the file for the results; empty: they are printed alone.
 int run(AtenNetwork& network, const std::string& from, const std::string& to) {
   const auto file = read_safetensors(from);
+  const auto inputs = fields_of(network.inputs), gives = fields_of(network.outputs);
+  const int entries = check_inputs(file, inputs);
   RawTensors outputs;
-  for (int entry = 0; file.count(std::to_string(entry) + "/" + network.inputs.front()) > 0; ++entry) {
-    const auto results = network.forward(inputs_of(network, file, std::to_string(entry)));
-    for (std::size_t i = 0; i < results.size(); ++i)
-      outputs[std::to_string(entry) + "/" + network.outputs[i]] = from_torch(results[i]);
+  for (int entry = 0; entry < entries; ++entry) {
+    std::vector<RawTensor> results;
+    for (const auto& one : network.forward(inputs_of(inputs, file, std::to_string(entry))))
+      results.push_back(from_torch(one));
+    check_outputs(results, gives);
+    for (std::size_t i = 0; i < results.size(); ++i) outputs[std::to_string(entry) + "/" + gives[i].name] = results[i];
   }
   print(outputs);
-  write_safetensors(to, outputs);
+  if (!to.empty()) write_safetensors(to, outputs);
   return 0;
 }
+
+constexpr const char* usage =
+    "usage: network --check [THREADS], or network INPUTS.safetensors [OUTPUTS.safetensors] [THREADS]";
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bool checks = argc > 1 && std::string(argv[1]) == "--check";
-  const int words = checks ? 2 : 3;
-  if (argc < words || argc > words + 1)
-    throw std::runtime_error(
-        "usage: network --check [THREADS], or network INPUTS.safetensors OUTPUTS.safetensors [THREADS]");
-  set_up(argc > words ? std::stoi(argv[words]) : at::get_num_threads());
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && (words.front() == "--help" || words.front() == "-h")) {
+    std::cout << usage << '\n';
+    return 0;
+  }
+  int threads = at::get_num_threads();
+  const auto& last = words.empty() ? std::string() : words.back();
+  if (words.size() > 1 && last.size() < 5 && last.find_first_not_of("0123456789") == std::string::npos) {
+    threads = std::max(1, std::stoi(last));
+    words.pop_back();
+  }
+  const bool checks = !words.empty() && words.front() == "--check";
+  if (words.empty() || words.size() > (checks ? 1 : 2) || (!checks && words.front().rfind("--", 0) == 0)) {
+    std::cerr << usage << '\n';
+    return 2;
+  }
+  set_up(threads);
   const c10::InferenceMode guard;
   const auto network = load_network();
-  return checks ? check(*network) : run(*network, argv[1], argv[2]);
+  return checks ? check(*network) : run(*network, words[0], words.size() > 1 ? words[1] : "");
 } catch (const std::exception& error) {
   std::cerr << "error: " << error.what() << '\n';
   return 1;

@@ -2,6 +2,7 @@
 // Steps of training: gradients, statistics, losses, updates (compiler/training.hpp says what they are).
 #include <fmt/format.h>
 
+#include "common/escape.hpp"
 #include "compiler/kinds.hpp"
 #include "generate/operations.hpp"
 #include "generate/operations/window.hpp"
@@ -219,7 +220,7 @@ void descend_product(Emitter& e) {
          {{"parameter", weight(e, "parameter")}, {"left", tensor(e, "left")}, {"right", tensor(e, "right")}});
 }
 void count(Emitter& e) {
-  e.line(fmt::format("p.count({});", string_literal(e.file_name(e.node().tensor("buffer")))));
+  e.line(fmt::format("p.count({});", escape::cpp_string(e.file_name(e.node().tensor("buffer")))));
 }
 
 }  // namespace

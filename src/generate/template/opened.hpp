@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs `network` have in common: a model that is opened with its weights, and the stored reference.
+// What the programs `network` have in common: a model that is opened with its weights, and tensors of files, whose
+// types and shapes are checked before anything reads them.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "kit/safetensors.hpp"
 #include "model.h"
+#include "program_folder.hpp"
 
-#ifndef NETWORK_FOLDER
-#define NETWORK_FOLDER "."
-#endif
-
-inline const std::string folder = NETWORK_FOLDER;
+inline const std::string folder = program_folder();
 
 struct Close {
   void operator()(Model* model) const { model_destroy(model); }
@@ -34,18 +35,64 @@ inline Network open_network(const std::string& weights, int threads) {
   return network;
 }
 
-inline const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name) {
+inline std::vector<long> shape_of(const ModelTensor& tensor) {
+  return {tensor.extents, tensor.extents + tensor.rank};
+}
+
+// "F32 [4,3,32,32]"
+inline std::string described(const std::string& type, const std::vector<long>& shape) {
+  std::string text;
+  for (const long one : shape) text += (text.empty() ? "" : ",") + std::to_string(one);
+  return type + " [" + text + "]";
+}
+
+// The tensor of this name, which must be of this type and shape.
+inline const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name, const std::string& type,
+                                        const std::vector<long>& shape) {
   const auto* found = file.find(name);
-  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the tensor '" + name + "'");
+  if (found == nullptr)
+    throw std::runtime_error(file.path() + " lacks '" + name + "', which is " + described(type, shape));
+  if (found->type != type || found->shape != shape)
+    throw std::runtime_error(file.path() + ": '" + name + "' is " + described(found->type, found->shape) +
+                             "; the network takes " + described(type, shape));
   return *found;
 }
 
-// The input of the reference, which stays open with the file.
-inline void set_stored_inputs(Model* network, const kit::SafeTensors& file) {
-  for (int i = 0; i < model_input_count(); ++i) {
-    const auto& input = tensor_of(file, std::string("input/") + model_input(i)->name);
-    if (input.bytes != static_cast<std::size_t>(model_input(i)->elements) * sizeof(float))
-      throw std::runtime_error(file.path() + ": the input does not fit the network");
-    need(model_set_input(network, i, reinterpret_cast<const float*>(input.data)) == 0);
-  }
+inline const kit::FileTensor& input_of(const kit::SafeTensors& file, const std::string& group, int number) {
+  const ModelTensor& input = *model_input(number);
+  return tensor_of(file, group + "/" + input.name, "F32", shape_of(input));
 }
+
+// What the reference says of a result: its float64 numbers and the error that is allowed.
+struct Expected {
+  const kit::FileTensor& values;
+  double bound;
+};
+inline Expected expected(const kit::SafeTensors& reference, const std::string& name, const std::vector<long>& shape) {
+  double bound = 0;
+  std::memcpy(&bound, tensor_of(reference, "bound/" + name, "F64", {}).data, sizeof bound);
+  return {tensor_of(reference, "output/" + name, "F64", shape), bound};
+}
+
+// Inputs of a file, by the names <group>/<input>. The network reads them where they lie: the file must stay open.
+class Inputs {
+ public:
+  Inputs(const kit::SafeTensors& file, const std::string& group) {
+    for (int i = 0; i < model_input_count(); ++i) {
+      const auto& found = input_of(file, group, i);
+      places_.emplace_back(reinterpret_cast<const float*>(found.data));
+      if (reinterpret_cast<std::uintptr_t>(found.data) % alignof(float) == 0) continue;
+      aligned_.emplace_back(found.bytes / sizeof(float));
+      std::memcpy(aligned_.back().data(), found.data, found.bytes);
+      places_.back() = aligned_.back().data();
+    }
+  }
+  void give_to(Model* network) const {
+    for (int i = 0; i < model_input_count(); ++i)
+      need(model_set_input(network, i, places_[static_cast<std::size_t>(i)]) == 0);
+  }
+
+ private:
+  std::vector<const float*> places_;
+  std::vector<std::vector<float>> aligned_;
+};

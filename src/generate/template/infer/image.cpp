@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csetjmp>
+#include <cstdint>
 #include <cstdio>
 // jpeglib.h needs FILE to be declared before it
 #include <jpeglib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the network: on a photograph, or on the stored input to compare with the stored reference.
-//   network FILE.jpg | --check | --profile   [--weights FILE] [--threads N]
+// Runs the network: on tensors of a file, on a photograph, or on the stored input to compare with the stored reference.
+//   network INPUTS.safetensors [OUTPUTS.safetensors] | FILE.jpg | --check | --profile   [--weights FILE] [--threads N]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "entries.hpp"
 #include "image.hpp"
-#include "opened.hpp"
 
 namespace {
 
@@ -26,7 +26,7 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-// ||got - wanted|| / ||wanted||; not a number where a result is none.
+// ||got - wanted|| / ||wanted||, of as many numbers as `wanted` has; not a number where a result is none.
 double error_of(const float* got, const kit::FileTensor& wanted) {
   double difference = 0, size = 0;
   for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
@@ -39,21 +39,23 @@ double error_of(const float* got, const kit::FileTensor& wanted) {
 }
 
 int check(const std::string& weights, int threads) {
-  const Network network = open_network(weights, threads);
   const kit::SafeTensors reference(folder + "/reference.safetensors");
-  set_stored_inputs(network.get(), reference);
+  const Inputs inputs(reference, "input");
+  std::vector<Expected> all;
+  for (int i = 0; i < model_output_count(); ++i)
+    all.push_back(expected(reference, model_output_tensor(i)->name, shape_of(*model_output_tensor(i))));
+  const Network network = open_network(weights, threads);
+  inputs.give_to(network.get());
   need(model_run(network.get()) == 0);
   std::printf("first result %.1f ms after the start, with %s\n", ms_since(started), model_library());
   int wrong = 0;
   for (int i = 0; i < model_output_count(); ++i) {
-    const char* name = model_output_tensor(i)->name;
-    double bound = 0;
-    std::memcpy(&bound, tensor_of(reference, std::string("bound/") + name).data, sizeof bound);
-    const double error = error_of(model_output(network.get(), i), tensor_of(reference, std::string("output/") + name));
-    const bool right = error <= bound;
+    const auto& wanted = all[static_cast<std::size_t>(i)];
+    const double error = error_of(model_output(network.get(), i), wanted.values);
+    const bool right = error <= wanted.bound;
     wrong += right ? 0 : 1;
-    std::printf("%s: error %.3g against the float64 reference, allowed %.3g: %s\n", name, error, bound,
-                right ? "equal" : "WRONG");
+    std::printf("%s: error %.3g against the float64 reference, allowed %.3g: %s\n", model_output_tensor(i)->name, error,
+                wanted.bound, right ? "equal" : "WRONG");
   }
   double least = 1e300;
   for (int i = 0; i < 20; ++i) {
@@ -71,9 +73,10 @@ int check(const std::string& weights, int threads) {
 }
 
 int profile(const std::string& weights, int threads) {
-  const Network network = open_network(weights, threads);
   const kit::SafeTensors reference(folder + "/reference.safetensors");
-  set_stored_inputs(network.get(), reference);
+  const Inputs inputs(reference, "input");
+  const Network network = open_network(weights, threads);
+  inputs.give_to(network.get());
   need(model_run(network.get()) == 0);
   std::fputs(model_profile(network.get(), 50), stdout);
   return 0;
@@ -89,7 +92,7 @@ std::vector<std::string> labels() {
 int classify(const std::string& photograph, const std::string& weights, int threads) {
   const ModelTensor& input = *model_input(0);
   if (model_input_count() != 1 || input.rank != 4 || (input.extents[1] != 3 && input.extents[1] != 1))
-    throw std::runtime_error("the network does not take images: use --check");
+    throw std::runtime_error("the network does not take images: name a file of tensors, or use --check");
   const Network network = open_network(weights, threads);
   std::vector<float> pixels(static_cast<std::size_t>(input.elements));
   const auto one = read_image(photograph, static_cast<int>(input.extents[1]), static_cast<int>(input.extents[2]),
@@ -115,36 +118,74 @@ int classify(const std::string& photograph, const std::string& weights, int thre
   return 0;
 }
 
+struct Choice {
+  std::vector<std::string> files;
+  std::string what, weights = folder + "/weights.safetensors";
+  int threads = 0;
+};
+
+// What a file holds is known by its first bytes.
+int run_file(const Choice& choice) {
+  const auto& file = choice.files.front();
+  std::ifstream in(file, std::ios::binary);
+  unsigned char first[9] = {};
+  if (!in.read(reinterpret_cast<char*>(first), 1)) throw std::runtime_error("cannot read " + file);
+  in.read(reinterpret_cast<char*>(first) + 1, 8);
+  if (first[0] == 0xFF && first[1] == 0xD8) return classify(file, choice.weights, choice.threads);
+  if (first[8] != '{') throw std::runtime_error(file + " is neither a JPEG nor a safetensors file");
+  return run_entries(file, choice.files.size() > 1 ? choice.files[1] : "", choice.weights, choice.threads);
+}
+
+constexpr const char* options =
+    "  INPUTS.safetensors    runs its entries, tensors <entry>/<input> with entries from 0 on; results are printed, "
+    "and\n"
+    "                        written to OUTPUTS.safetensors as <entry>/<output>\n"
+    "  FILE.jpg              the five best classes, of a network that takes images\n"
+    "  --check               the stored input against the stored float64 reference\n"
+    "  --profile             a line for each call\n"
+    "  --weights FILE        other weights, by the same names\n"
+    "  --threads N\n";
+
+int say_usage(std::FILE* to, const char* program) {
+  std::fprintf(to,
+               "usage: %s INPUTS.safetensors [OUTPUTS.safetensors] | FILE.jpg | --check | --profile  [--weights FILE] "
+               "[--threads N]\n%s",
+               program, options);
+  return to == stdout ? 0 : 2;
+}
+
 int usage(const char* program, const std::string& why) {
-  std::fprintf(stderr, "%s%s%s FILE.jpg | --check | --profile   [--weights FILE] [--threads N]\n", why.c_str(),
-               why.empty() ? "" : "\n", program);
-  return 2;
+  std::fprintf(stderr, "%s\n", why.c_str());
+  return say_usage(stderr, program);
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  std::string what, weights = folder + "/weights.safetensors";
-  int threads = 0;
+  Choice choice;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     const bool takes_value = word == "--weights" || word == "--threads";
+    if (word == "--help" || word == "-h") return say_usage(stdout, words[0]);
     if (takes_value && i + 1 == count) return usage(words[0], word + " needs a value");
     if (word == "--weights")
-      weights = words[++i];
+      choice.weights = words[++i];
     else if (word == "--threads") {
-      threads = std::atoi(words[++i]);
-      if (threads < 1) return usage(words[0], std::string("--threads ") + words[i] + ": a number from 1 on is needed");
-    } else if (what.empty() && (word == "--check" || word == "--profile" || word.front() != '-'))
-      what = word;
+      choice.threads = std::atoi(words[++i]);
+      if (choice.threads < 1)
+        return usage(words[0], std::string("--threads ") + words[i] + ": a number from 1 on is needed");
+    } else if (choice.what.empty() && choice.files.empty() && (word == "--check" || word == "--profile"))
+      choice.what = word;
+    else if (choice.what.empty() && choice.files.size() < 2 && !word.empty() && word.front() != '-')
+      choice.files.push_back(word);
     else
       return usage(words[0], "not understood: " + word);
   }
-  if (what.empty()) return usage(words[0], "");
+  if (choice.what.empty() && choice.files.empty()) return usage(words[0], "a file, --check or --profile is needed");
   try {
-    return what == "--check"     ? check(weights, threads)
-           : what == "--profile" ? profile(weights, threads)
-                                 : classify(what, weights, threads);
+    return choice.what == "--check"     ? check(choice.weights, choice.threads)
+           : choice.what == "--profile" ? profile(choice.weights, choice.threads)
+                                        : run_file(choice);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

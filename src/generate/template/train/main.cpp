@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains the network on the stored batch, or compares one step's loss and gradients with the stored reference.
 //   network --check | --steps N | --profile   [--weights FILE] [--threads N]
-//   of --steps: [--lr RATE] [--momentum M] [--weight-decay W] [--nesterov] [--save FILE]
+//   network --help; of --steps: [--lr RATE] [--momentum M] [--weight-decay W] [--nesterov] [--save FILE]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <memory>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,15 +27,40 @@ struct Choice {
   bool nesterov = false;
 };
 
-// With the batch of the reference, which stays open with the file.
-Network open_with_batch(const Choice& choice, const kit::SafeTensors& reference) {
-  Network network = open_network(choice.weights, choice.threads);
-  set_stored_inputs(network.get(), reference);
-  model_set_labels(network.get(), reinterpret_cast<const int64_t*>(tensor_of(reference, "labels").data));
-  return network;
-}
+// The stored batch, and what a step on it gives; all of it is checked before anything reads it.
+class Batch {
+ public:
+  Batch() : file_(folder + "/reference.safetensors"), inputs_(file_, "input"), loss_(expected("loss", 0)) {
+    const auto& given = tensor_of(file_, "labels", "I64", {static_cast<long>(model_label_count())});
+    labels_.resize(given.bytes / sizeof(int64_t));
+    std::memcpy(labels_.data(), given.data, given.bytes);
+    for (int i = 0; i < model_state_count(); ++i)
+      if (const auto name = gradient_of(i); file_.find("output/" + name) != nullptr)
+        gradients_.emplace(i, ::expected(file_, name, shape_of(*model_state(i))));
+  }
+  Network open(const Choice& choice) const {
+    Network network = open_network(choice.weights, choice.threads);
+    inputs_.give_to(network.get());
+    model_set_labels(network.get(), labels_.data());
+    return network;
+  }
+  static std::string gradient_of(int state) { return std::string("grad:") + model_state(state)->name; }
+  const Expected& loss() const { return loss_; }
+  const std::map<int, Expected>& gradients() const { return gradients_; }  // by numbers of the state
 
-// ||got - wanted||
+ private:
+  Expected expected(const std::string& name, int output) const {
+    return ::expected(file_, name, shape_of(*model_output_tensor(output)));
+  }
+
+  kit::SafeTensors file_;
+  Inputs inputs_;
+  Expected loss_;
+  std::vector<int64_t> labels_;
+  std::map<int, Expected> gradients_;
+};
+
+// ||got - wanted||, of as many numbers as `wanted` has.
 double distance(const float* got, const kit::FileTensor& wanted) {
   double difference = 0;
   for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
@@ -47,31 +71,28 @@ double distance(const float* got, const kit::FileTensor& wanted) {
   return std::sqrt(difference);
 }
 
-bool is_equal(const kit::SafeTensors& reference, const std::string& name, const float* got) {
-  double bound = 0;
-  std::memcpy(&bound, tensor_of(reference, "bound/" + name).data, sizeof bound);
-  const double off = distance(got, tensor_of(reference, "output/" + name));
-  if (off <= bound) return true;
-  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, bound);
+bool is_equal(const std::string& name, const Expected& wanted, const float* got) {
+  const double off = distance(got, wanted.values);
+  if (off <= wanted.bound) return true;
+  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, wanted.bound);
   return false;
 }
 
 // The momentum after a first step without decay is the gradient.
 int check(const Choice& choice) {
-  const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_with_batch(choice, reference);
+  const Batch batch;
+  const Network network = batch.open(choice);
   model_set_optimiser(network.get(), 0, 0.5F, 0, 0, 0);
   model_set_dropout(network.get(), 0);
   need(model_run(network.get()) == 0);
-  int compared = 1, wrong = is_equal(reference, "loss", model_output(network.get(), 0)) ? 0 : 1;
-  for (int i = 0; i < model_state_count(); ++i) {
-    const auto& one = *model_state(i);
-    const auto name = std::string("grad:") + one.name;
-    if (reference.find("output/" + name) == nullptr) continue;
+  int compared = 1, wrong = is_equal("loss", batch.loss(), model_output(network.get(), 0)) ? 0 : 1;
+  for (const auto& [state, wanted] : batch.gradients()) {
+    const auto& one = *model_state(state);
+    const auto name = Batch::gradient_of(state);
     std::vector<float> gradient(static_cast<std::size_t>(one.elements));
     const bool has = model_read_momentum(network.get(), one.name, gradient.data()) == 0;
     if (!has) std::printf("%s: there is none: WRONG\n", name.c_str());
-    wrong += has && is_equal(reference, name, gradient.data()) ? 0 : 1;
+    wrong += has && is_equal(name, wanted, gradient.data()) ? 0 : 1;
     ++compared;
   }
   double least = 1e300;
@@ -91,32 +112,23 @@ int check(const Choice& choice) {
   return wrong == 0 ? 0 : 1;
 }
 
-// Parameters, statistics and counts, as a safetensors file: a header in JSON, then the bytes.
+// Parameters, statistics and counts, as a safetensors file.
 void save(const Model* network, const std::string& path) {
-  std::string header = "{", bytes;
+  std::vector<std::vector<std::byte>> data;
+  std::map<std::string, kit::FileTensor> tensors;
   for (int i = 0; i < model_state_count(); ++i) {
     const auto& one = *model_state(i);
     const bool count = model_state_is_count(i) != 0;
-    std::string data(static_cast<std::size_t>(one.elements) * (count ? sizeof(int64_t) : sizeof(float)), '\0');
-    need(model_read(network, one.name, data.data()) == 0);
-    std::string shape;
-    for (int d = 0; d < one.rank; ++d) shape += (d == 0 ? "" : ",") + std::to_string(one.extents[d]);
-    header += std::string(i == 0 ? "" : ",") + "\"" + one.name + "\":{\"dtype\":\"" + (count ? "I64" : "F32") +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(bytes.size()) + "," +
-              std::to_string(bytes.size() + data.size()) + "]}";
-    bytes += data;
+    data.emplace_back(static_cast<std::size_t>(one.elements) * (count ? sizeof(int64_t) : sizeof(float)));
+    need(model_read(network, one.name, data.back().data()) == 0);
+    tensors[one.name] = {count ? "I64" : "F32", shape_of(one), data.back().data(), data.back().size()};
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::ofstream out(path, std::ios::binary);
-  const auto size = static_cast<std::uint64_t>(header.size());
-  out.write(reinterpret_cast<const char*>(&size), sizeof size);
-  if (!(out << header << bytes).flush()) throw std::runtime_error("cannot write " + path);
+  kit::write_safetensors(path, tensors);
 }
 
 int train(const Choice& choice) {
-  const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_with_batch(choice, reference);
+  const Batch batch;
+  const Network network = batch.open(choice);
   model_set_optimiser(network.get(), choice.rate, choice.momentum, 0, choice.decay, choice.nesterov ? 1 : 0);
   const int every = std::max(1, choice.steps / 10);
   for (int step = 1; step <= choice.steps; ++step) {
@@ -129,19 +141,30 @@ int train(const Choice& choice) {
 }
 
 int profile(const Choice& choice) {
-  const kit::SafeTensors reference(folder + "/reference.safetensors");
-  const Network network = open_with_batch(choice, reference);
+  const Batch batch;
+  const Network network = batch.open(choice);
   need(model_run(network.get()) == 0);
   std::fputs(model_profile(network.get(), 20), stdout);
   return 0;
 }
 
+constexpr const char* options =
+    "  --check           a step's loss and gradients against the stored float64 reference\n"
+    "  --steps N         trains on the stored batch\n"
+    "  --profile         a line for each call\n"
+    "  --weights FILE    other weights, by the same names\n"
+    "  --threads N\n"
+    "  --lr RATE, --momentum M, --weight-decay W, --nesterov, --save FILE    of --steps\n";
+
 int usage(const char* program, const std::string& why) {
-  std::fprintf(stderr,
-               "%s%s%s --check | --steps N | --profile   [--weights FILE] [--threads N] [--lr RATE] [--momentum M] "
-               "[--weight-decay W] [--nesterov] [--save FILE]\n",
-               why.c_str(), why.empty() ? "" : "\n", program);
+  std::fprintf(stderr, "%s%susage: %s --check | --steps N | --profile [options]\n%s", why.c_str(),
+               why.empty() ? "" : "\n", program, options);
   return 2;
+}
+
+int help(const char* program) {
+  std::printf("usage: %s --check | --steps N | --profile [options]\n%s", program, options);
+  return 0;
 }
 
 // A number within [low, high]; false: it is none.
@@ -160,6 +183,7 @@ int main(int count, char** words) {
   Choice choice;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
+    if (word == "--help" || word == "-h") return help(words[0]);
     if (word == "--check" || word == "--profile") {
       choice.what = word;
       continue;

@@ -39,6 +39,9 @@ void model_set_optimiser(Model* model, float rate, float momentum, float dampeni
 void model_set_dropout(Model* model, int on) {
   model->program.set_dropout(on != 0);
 }
+int64_t model_label_count(void) {
+  return network::labels;
+}
 void model_set_labels(Model* model, const int64_t* labels) {
   model->program.set_labels(labels);
 }

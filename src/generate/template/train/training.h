@@ -29,7 +29,9 @@ void model_drop_momentum(Model* model);
 /* SGD as PyTorch defines it; from the next step on. */
 void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov);
 void model_set_dropout(Model* model, int on);
-/* One class a row of the batch; must live until the step has ended. */
+/* How many labels a step reads: one class a row of the batch. */
+int64_t model_label_count(void);
+/* As many as that, each from 0 to below the number of classes; must live until the step has ended. */
 void model_set_labels(Model* model, const int64_t* labels);
 /* 0 forward, 1 loss, 2 backward and update. 0, or -1 on failure. */
 int model_run_phase(Model* model, int phase);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates of text: every @name@ of a template becomes the value of that name, and what a value holds is never looked
+// at again. Values are written in the template's language (escape.hpp).
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace strata {
+
+inline std::string fill_in(const std::string& text, const std::map<std::string, std::string>& values) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto close = text[at] == '@' ? text.find('@', at + 1) : std::string::npos;
+    const auto found = close == std::string::npos ? values.end() : values.find(text.substr(at + 1, close - at - 1));
+    out += found == values.end() ? std::string(1, text[at]) : found->second;
+    at = found == values.end() ? at + 1 : close + 1;
+  }
+  return out;
+}
+
+}  // namespace strata

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the forward pass of a convolution and its gradients share.
+#pragma once
+
+#include "kit/internals.hpp"
+#include "kit/training.hpp"
+
+namespace kit {
+
+// `how.gradient` says in which type the convolution was computed.
+template <class How>
+dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& how, const memory::desc& source,
+                                                     const memory::dims& weight, const memory::desc& result) {
+  return {in.engine,
+          dnnl::prop_kind::forward_training,
+          dnnl::algorithm::convolution_direct,
+          source,
+          any(weight, how.gradient.type),
+          result,
+          dims_of(how.stride),
+          counted_from_zero(how.dilation),
+          dims_of(how.before),
+          dims_of(how.after),
+          plain_attributes()};
+}
+
+// The call for the gradient of a convolution's weight, in the layouts that source and gradient have, unless the library
+// is slow at these.
+dnnl::convolution_backward_weights::primitive_desc gradient_of_weight(Internals& in,
+                                                                      const ConvolutionBackwardWeights& how,
+                                                                      const memory::dims& dims,
+                                                                      const memory::desc& bias);
+
+}  // namespace kit
