@@ -25,9 +25,10 @@ def main() -> int:
             raise SystemExit(1)
 
     parser = Parser(prog="python -m capture", description="Captures one network for every level.")
-    parser.add_argument("--spec", required=True, type=Path, help="spec.json, see docs/bundle.md")
+    parser.add_argument("--spec", required=True, help="spec.json, see docs/bundle.md; or its text, which begins with {")
     parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
     parser.add_argument("--strict", type=Path, help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared")
+    parser.add_argument("--by-state", action="store_true", help="the folder's name gets a hash of the files that the network came from")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
@@ -35,24 +36,24 @@ def main() -> int:
     try:
         import torch  # noqa: F401
 
-        from capture.bundle import capture
+        from capture.bundle import capture, state_folder
         from capture.problem import from_exception
     except ImportError as error:
         say({"ok": False, "code": "unavailable", "what": f"this Python lacks a module: {error}", "hint": f"{sys.executable} needs torch, numpy and safetensors"})
         return 1
     try:
         try:
-            spec = json.loads(options.spec.read_text(encoding="utf-8"))
+            spec = json.loads(options.spec if options.spec.startswith("{") else Path(options.spec).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             say({"ok": False, "code": "usage", "what": f"cannot read the spec {options.spec}: {error}", "hint": "docs/bundle.md describes it"})
             return 1
-        capture(spec, options.out, lambda text: say({"progress": text}), options.strict)
+        info = capture(spec, options.out, lambda text: say({"progress": text}), options.strict, options.by_state)
     except BaseException as error:  # a user's model may raise anything, SystemExit too
         traceback.print_exc(file=sys.stderr)
         problem = from_exception(error, options.out)
         say({"ok": False, "code": problem.code, "what": problem.what, "hint": problem.hint})
         return 1
-    say({"ok": True})
+    say({"ok": True, "folder": str(state_folder(options.out, info) if options.by_state else options.out)})
     return 0
 
 

@@ -19,8 +19,10 @@ from capture.dynamic import DynamicCapture, check_range
 from capture.effects import find_effects
 from capture.export import constants_digest, count_work, export
 from capture.graph import write_graph
+from capture.identity import network_of, state_of_capture, write_manifest
 from capture.inputs import make_ring
 from capture.maths import add_mode, copy_strict
+from capture.opened import Opened, merged
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import make_generic, prepare_timed, state_of
@@ -29,24 +31,45 @@ from strata_sdk.models import Built, TapModule, build_model, call, count_paramet
 Progress = Callable[[str], None]
 
 
-def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None) -> dict:
+def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None, by_state: bool = False) -> dict:
     """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Of two captures that run at once the first stays: what reads it is not
-    disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. Raises Problem, OSError and what torch raises."""
+    disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`: the folder's name gets the beginning of `state`, so
+    that captures of one network before and after a change lie side by side. Raises Problem, OSError and what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
-    replaced = _identity(out)
+    before = {path: _identity(path) for path in ([out] if not by_state else out.parent.glob(f"{out.name}.*"))}
     partial = out.parent / f".{out.name}.partial-{os.getpid()}"
     try:
         (partial / "weights").mkdir(parents=True)
         (partial / "reference").mkdir()
         maker = _Capture(spec | {"maths": "fp32"}, partial, progress)
-        info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
-        if spec["maths"] != "fp32":
-            info = add_mode(spec, info, partial, maker.write, maker.say)
-        return info if _publish(partial, out, replaced) else json.loads((out / "bundle.json").read_text(encoding="utf-8"))
+        with Opened([partial, out, *filter(None, [strict])]) as opened:
+            info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
+            if spec["maths"] != "fp32":
+                info = add_mode(spec, info, partial, maker.write, maker.say)
+        _complete(info, partial, opened)
+        if by_state:
+            out = state_folder(out, info)
+        _publish(partial, out, before.get(out))
+        return json.loads((out / "bundle.json").read_text(encoding="utf-8"))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def state_folder(out: Path, info: dict) -> Path:
+    """Where a capture lies that is kept by its state."""
+    return out.parent / f"{out.name}.{info['state'][:16]}"
+
+
+def _complete(info: dict, folder: Path, opened: Opened) -> None:
+    """Adds what a user's network was read from, so that a cached capture can be checked against it, and the manifest. strata's own networks come from nothing else than
+    strata and its packages."""
+    own = info["model"]["kind"] in ("shipped", "torchvision")
+    info["read"] = [] if own else merged(info["read"], opened.files())
+    info["state"] = state_of_capture(info, folder)
+    (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
+    write_manifest(folder)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -58,8 +81,8 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_ctime_ns
 
 
-def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> bool:
-    """Gives the finished bundle its name; false where another capture's has it since. `replaced`: what had the name at the start, if anything."""
+def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:
+    """Gives the finished bundle its name, unless another capture's has it since. `replaced`: what had the name at the start, if anything."""
     if replaced and _identity(out) == replaced:
         old = out.parent / f".{out.name}.partial-old-{os.getpid()}"
         out.rename(old)
@@ -69,8 +92,6 @@ def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> bool
     except OSError:
         if not (out / "bundle.json").exists():
             raise
-        return False
-    return True
 
 
 def _remove_left_overs(out: Path) -> None:
@@ -118,7 +139,8 @@ class _Capture:
         if spec["dynamic"]:
             load_weights(module, self.timed, "timed")
             DynamicCapture(spec, self.info, self.folder, self.runner, self.write_at, self.say).run(module, inputs)
-        self._write_info()
+        self.info["reference_note"] = "; ".join(self.notes)
+        self.say("done")
         return self.info
 
     def _describe(self, built: Built, inputs: list[Input]) -> dict:
@@ -127,7 +149,8 @@ class _Capture:
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
-                "model": {"name": built.name, "kind": built.kind, "source": built.source}, "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
+                "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],
+                "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
                 "parameters": count_parameters(built.module), "weight_bytes": 0,
                 "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
                 "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
@@ -280,11 +303,6 @@ class _Capture:
         if needed > free:
             raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
                           "free some space, or set XDG_CACHE_HOME to a folder on a larger disk")
-
-    def _write_info(self) -> None:
-        self.info["reference_note"] = "; ".join(self.notes)
-        (self.folder / "bundle.json").write_text(json.dumps(self.info, indent=1), encoding="utf-8")
-        self.say("done")
 
 
 def _described(outputs: dict[str, Tensor]) -> list[dict]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -43,7 +42,7 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
         target = folder / path.relative_to(strict)
         if path.is_dir():
             target.mkdir(exist_ok=True)
-        elif path.name != "bundle.json":
+        elif path.name not in ("bundle.json", "manifest.json"):
             try:
                 os.link(path, target)
             except OSError:  # another file system, or one without links
@@ -52,7 +51,7 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
 
 
 def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[str, Tensor]], None], say: Callable[[str], None]) -> dict:
-    """Adds eager's runs in the mode to a float32 bundle in `folder`, `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and makes its bundle.json that of the mode."""
+    """Adds eager's runs in the mode to a float32 bundle in `folder`, `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and returns the bundle.json of the mode."""
     from safetensors.torch import load_file
 
     torch.set_num_threads(spec["threads"])
@@ -82,7 +81,6 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
         ref.strict_float32()
     if steps:
         steps.write()
-    (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
     return info
 
 

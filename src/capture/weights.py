@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from capture.faults import PRODUCTS
+from capture.opened import sha256_of
 from capture.problem import Problem
 from strata_sdk.archive_checks import Refused, open_archive
 from strata_sdk.files import KINDS
@@ -103,12 +104,18 @@ def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], 
     if spec["weights"]:
         path = Path(spec["weights"])
         load_weights(module, read_user_weights(path), str(path))
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        digest = sha256_of(path)[0][:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
     if kind in KINDS.values():  # what a person saved is what is measured, zeros and ones included
-        name, digest = Path(spec["model"]).name, hashlib.sha256(Path(spec["model"]).read_bytes()).hexdigest()[:12]
-        return f"the file's own ({name}, SHA-256 {digest})", f"{name}:{digest}"
-    notes = [f"seeded {spec['seed']}"]
+        path, data = Path(spec["model"]), [Path(one) for one in bundle["model"].get("data", [])]
+        digest = sha256_of(path)[0]
+        if data:  # ONNX: weights that lie in files beside it
+            digest = hashlib.sha256("".join([digest, *(sha256_of(one)[0] for one in data)]).encode()).hexdigest()
+        names = " and ".join([path.name, *(one.name for one in data)])
+        return f"the file's own ({names}, SHA-256 {digest[:12]})", f"{path.name}:{digest[:12]}"
+    digest = bundle["network"]["sha256"][:12]
+    drawn = f"seeded {spec['seed']}"
+    notes = [f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}" if kind == "user" else drawn]
     generator = torch.Generator().manual_seed(spec["seed"])
     redrawn = _redraw_constant_products(module, generator)
     if redrawn:
@@ -118,7 +125,7 @@ def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], 
         with _hooks([m.register_forward_pre_hook(_set_statistics) for m in norms]):
             _run_calibration(module, ring, bundle)
         notes.append("calibrated BatchNorm statistics")
-    return ", ".join(notes), f"seed{spec['seed']}"
+    return ", ".join(notes), f"build:{digest}" if kind == "user" else f"seed{spec['seed']}"
 
 
 def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> int:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/capturing.hpp"
 #include "cli/say.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/measuring_mark.hpp"
@@ -34,8 +35,7 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
   options.threads = threads;
   const auto specs = plan::specs_of(options);
   if (!specs) return tl::unexpected(specs.error());
-  const auto bundle = plan::get_bundle(specs->front(), place, *environment,
-                                       [&](const std::string& what) { line.status("capturing: " + what, -1); });
+  const auto bundle = plan::get_bundle(specs->front(), place, *environment, wishes_of(options, line));
   if (!bundle) return tl::unexpected(bundle.error());
   const auto logs = place.cache / "logs" / "calibration";
   const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);

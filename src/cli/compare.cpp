@@ -6,15 +6,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <random>
 
+#include "cli/capturing.hpp"
 #include "cli/limits.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "common/duration.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
@@ -39,23 +40,6 @@ struct Arguments {
   std::string command;
 };
 
-// A number that is not negative, and what stands behind it; nullopt: no number.
-std::optional<std::pair<double, std::string>> number_and_unit(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc() || text.starts_with('-')) return std::nullopt;
-  return std::pair(value, std::string(end, text.data() + text.size()));
-}
-
-// "60s", "2m", "1h" or seconds; nullopt: something else.
-std::optional<double> seconds(const std::string& text) {
-  static const std::map<std::string, double> units{{"", 1},   {"ms", 0.001}, {"s", 1},
-                                                   {"m", 60}, {"min", 60},   {"h", 3600}};
-  const auto found = number_and_unit(text);
-  if (!found || !units.contains(found->second)) return std::nullopt;
-  return found->first * units.at(found->second);
-}
-
 std::optional<double> share(const std::string& text) {
   const auto found = number_and_unit(text);
   if (!found || (!found->second.empty() && found->second != "%")) return std::nullopt;
@@ -79,8 +63,9 @@ Result<void> parse(Arguments& a) {
     o.batches.push_back(std::stoi(part));
   }
   o.levels = listed(a.levels);
-  if (!a.budget.empty() && !(o.budget_s = seconds(a.budget))) return bad("--budget", a.budget, "a time as 60s or 2m");
-  if (!a.timeout.empty() && !(o.timeout_s = seconds(a.timeout)))
+  if (!a.budget.empty() && !(o.budget_s = seconds_of(a.budget)))
+    return bad("--budget", a.budget, "a time as 60s or 2m");
+  if (!a.timeout.empty() && !(o.timeout_s = seconds_of(a.timeout)))
     return bad("--timeout", a.timeout, "a time as 60s or 2m");
   if (!a.precision.empty() && !(o.precision = share(a.precision)))
     return bad("--precision", a.precision, "a share as 1%");
@@ -235,11 +220,7 @@ Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, 
 Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, ProgressLine& line) {
   const auto& s = ready.setting;
   const auto capture = [&](const Json& one, const plan::Bundle* shared) {
-    line.status(fmt::format("capturing {}", s.options.model), -1);
-    return plan::get_bundle(
-        one, s.place, s.environment,
-        [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", s.options.model, what), -1); },
-        shared);
+    return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
   };
   std::optional<plan::Bundle> strict;
   if (spec.value("maths", "fp32") != "fp32") {
@@ -373,7 +354,9 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
   verb->add_option("--weight-sets", o.weight_sets,
                    "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
-  verb->add_option("--timeout", a->timeout, "longest time for one request to a level (default: 10m)");
+  verb->add_option("--timeout", a->timeout,
+                   "longest time for capturing the network (default: 1h) and for one request to a level (10m)");
+  add_capture_options(*verb, o, false);
   verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");
   verb->add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/artefact.hpp"
+#include "cli/capturing.hpp"
 #include "cli/limits.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -162,10 +163,8 @@ int export_level(const Arguments& a) {
   ready->environments = std::move(*environments);
   ProgressLine line;
   say_of_model_file(a.options.model);
-  line.status("capturing " + a.options.model, -1);
-  const auto bundle = plan::get_bundle(
-      ready->spec, ready->place, ready->environments.measured,
-      [&](const std::string& what) { line.status(fmt::format("capturing {}: {}", a.options.model, what), -1); });
+  const auto bundle =
+      plan::get_bundle(ready->spec, ready->place, ready->environments.measured, wishes_of(a.options, line));
   line.clear();
   if (!bundle) return complain(bundle.error());
   const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
@@ -218,6 +217,7 @@ void add_export(CLI::App& app, int& exit_code) {
   verb->add_option("--weight-sets", o.weight_sets, "as in compare");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
   verb->add_option("--store", a->store, "the store to take the certificate from (default: in the XDG data folder)");
+  add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = export_level(*a); });
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/artefact.hpp"
+#include "cli/capturing.hpp"
 #include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
@@ -120,10 +121,7 @@ Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Ins
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
   say_of_model_file(a.options.model);
-  line.status("capturing " + a.options.model, -1);
-  auto bundle = plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
-    line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
-  });
+  auto bundle = plan::get_bundle(spec, place, environments->measured, wishes_of(a.options, line));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
     if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
@@ -251,6 +249,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
   verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = generate_program(*a); });
 }
 

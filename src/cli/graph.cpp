@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/capturing.hpp"
 #include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
@@ -100,10 +101,7 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
   if (!environments) return tl::unexpected(environments.error());
   ProgressLine line;
   say_of_model_file(a.options.model);
-  line.status("capturing " + a.options.model, -1);
-  return plan::get_bundle(spec, place, environments->measured, [&](const std::string& what) {
-    line.status(fmt::format("capturing {}: {}", a.options.model, what), -1);
-  });
+  return plan::get_bundle(spec, place, environments->measured, wishes_of(a.options, line));
 }
 
 // With --backward the training step that strata makes of the network, else the network alone.
@@ -179,6 +177,7 @@ void add_graph(CLI::App& app, int& exit_code) {
   verb->add_option("--memory-budget", a->budget,
                    "with --dump-after, of a training step: as in generate; from the pass `recompute` on");
   verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
 }
 

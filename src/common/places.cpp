@@ -24,8 +24,9 @@ Installation installation() {
   place.python = variable("STRATA_PYTHON", venv);
   place.level_build = variable("STRATA_LEVEL_BUILD", (place.root / "build/levels").string());
   place.overlay = variable("STRATA_OVERLAY");
-  const fs::path caches = variable("XDG_CACHE_HOME", variable("HOME", "/tmp") + "/.cache");
-  place.cache = variable("STRATA_CACHE", (caches / "strata").string());
+  const auto home = home_folder();
+  const fs::path caches = variable("XDG_CACHE_HOME", home.empty() ? "" : (home / ".cache").string());
+  place.cache = variable("STRATA_CACHE", caches.empty() ? "" : (caches / "strata").string());
   return place;
 }
 

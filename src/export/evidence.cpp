@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "common/hash.hpp"
+#include "plan/read_files.hpp"
 #include "store/store.hpp"
 
 namespace strata::exporting {
@@ -59,6 +60,38 @@ Evidence evidence_of(const store::Run& run, const store::Case& one, const store:
   return found;
 }
 
+constexpr int kLookedAt = 20;  // runs of the same case, when no one measured this network
+
+// Why no run measured this network, if one measured the same case before something of it changed.
+std::string what_changed(const store::Store& store, const std::vector<store::Run>& runs, const measure::Job& job) {
+  const auto& info = job.bundle->info;
+  const auto id = info.value("id", ""), level = job.level.name();
+  int looked_at = 0;
+  for (const auto& listed : runs) {
+    const auto cases = store.run_cases(listed.run_id);
+    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.second == id; }))
+      continue;
+    if (++looked_at > kLookedAt) break;
+    const auto run = store.load_run(listed.run_id);
+    if (!run) continue;
+    for (const auto& one : run->cases) {
+      const bool same_case = one.bundle.is_object() && one.bundle.value("spec", Json()) == info.value("spec", Json());
+      const bool measured = std::any_of(one.rows.begin(), one.rows.end(), [&](const store::Row& row) {
+        return row.level == job.level.id && row.variant == job.level.variant && row.state == "measured";
+      });
+      if (!same_case || !measured || one.hash == job.bundle->key) continue;
+      const auto change = plan::changes_between(one.bundle.value("read", Json()), info.value("read", Json()),
+                                                plan::folder_of(info.value("spec", Json::object())));
+      if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
+      const bool others = one.bundle.value("network", Json()) != info.value("network", Json());
+      return fmt::format("{} since run {} measured it",
+                         others ? "the same files gave other weights" : "strata or its environment changed",
+                         run->run_id);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Evidence find_evidence(const fs::path& path, const measure::Job& job) {
@@ -79,7 +112,8 @@ Evidence find_evidence(const fs::path& path, const measure::Job& job) {
       if (const auto* row = one.hash == job.bundle->key ? verdict_row(one, job) : nullptr)
         return evidence_of(*run, one, *row, job);
   }
-  return {{}, none, ""};
+  const auto change = what_changed(*store, *runs, job);
+  return {{}, change.empty() ? none : change, ""};
 }
 
 Result<Json> hashes_of(const fs::path& folder, const std::vector<std::string>& names) {

@@ -2,37 +2,34 @@
 #include "plan/bundle.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include "common/bundle_info.hpp"
 #include "common/hash.hpp"
-#include "common/outside.hpp"
-#include "common/python.hpp"
-#include "common/temporary.hpp"
-#include "plan/model_file.hpp"
-#include "worker/answers.hpp"
+#include "plan/capture.hpp"
+#include "plan/manifest.hpp"
+#include "plan/read_files.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kRemedy = "set STRATA_CACHE to a folder of your own";
+
 // Names and contents of every Python and JSON file below a folder, in one hash.
-std::string hash_sources(const fs::path& folder, bool recurse) {
+std::string hash_sources(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ec;
   const auto take = [&](const fs::directory_entry& entry) {
     const auto extension = entry.path().extension();
     if (entry.is_regular_file(ec) && (extension == ".py" || extension == ".json")) files.push_back(entry.path());
   };
-  if (recurse)
-    for (const auto& entry :
-         fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, ec))
-      take(entry);
-  else
-    for (const auto& entry : fs::directory_iterator(folder, ec)) take(entry);
+  for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, ec))
+    take(entry);
   std::sort(files.begin(), files.end());
   std::string all;
   for (const auto& file : files) all += file.string() + ' ' + sha256_of_file(file).value_or("") + '\n';
@@ -51,19 +48,12 @@ std::string hash_listing(const fs::path& folder) {
   return sha256_hex(fmt::format("{}", fmt::join(lines, "\n")));
 }
 
-// The code that makes and captures the network.
+// strata's own code that makes and captures the network, and what it runs on.
 std::string code_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
   std::string text = environment.torch_version + environment.python_version;
-  text += hash_sources(place.root / "src/capture", true) + hash_sources(place.root / "models", true) +
-          hash_sources(place.root / "sdk/python", true);
-  const std::string model = spec.value("model", "");
-  // A user's model may import its neighbours, so all of the folder's sources count.
-  if (const auto colon = model.rfind(':'); colon != std::string::npos)
-    text += hash_sources(fs::path(model.substr(0, colon)).parent_path(), false);
-  // A network that is a file: a name is none.
-  if (std::error_code ec; fs::path(model).is_absolute() && fs::is_regular_file(model, ec))
-    text += sha256_of_file(model).value_or("");
-  return text;
+  if (is_users(spec)) text += environment.python;  // whose packages are among the files that the capture read
+  return text + hash_sources(place.root / "src/capture") + hash_sources(place.root / "models") +
+         hash_sources(place.root / "sdk/python");
 }
 
 // Content of everything but weights and inputs. A network that did not export may be built differently from each seed:
@@ -73,7 +63,10 @@ std::string structure_of(const Bundle& bundle, const std::string& code) {
   if (!graph) return bundle.key;
   auto fixed = bundle.info["case"];
   for (const char* free : {"seed", "weights", "weights_label", "input_from", "synthetic"}) fixed.erase(free);
-  return sha256_hex(code + *graph + fixed.dump()).substr(0, 24);
+  std::string sources;  // a level may run the module otherwise than its export does
+  for (const auto& entry : bundle.info.value("read", nlohmann::json::array()))
+    if (entry.is_object() && entry.value("path", "").ends_with(".py")) sources += entry.dump();
+  return sha256_hex(code + *graph + fixed.dump() + sources).substr(0, 24);
 }
 
 Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) {
@@ -92,26 +85,98 @@ Result<nlohmann::json> read_info(const fs::path& folder) {
   return read_bundle_info(folder, true);
 }
 
-Error capture_error(const worker::Finished& ran, const fs::path& log) {
-  const auto answer = worker::last_line(ran);
-  if (const auto what = outside::text_or(answer, "what"); !what.empty()) {
-    const auto code = outside::text_or(answer, "code");
-    return {what, outside::text_or(answer, "hint"),
-            code == "usage"         ? Exit::usage
-            : code == "unavailable" ? Exit::environment
-                                    : Exit::failed};
+// The cached captures of a case: one of strata's own networks has one place, a user's one for each state of its files.
+std::vector<fs::path> candidates(const fs::path& out, bool by_state) {
+  std::error_code ec;
+  if (!by_state) return fs::exists(out, ec) ? std::vector{out} : std::vector<fs::path>{};
+  std::vector<fs::path> found;
+  const auto begin = out.filename().string() + ".";
+  for (const auto& entry : fs::directory_iterator(out.parent_path(), ec)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with(begin) && name.size() == begin.size() + 16 &&
+        name.find_first_not_of("0123456789abcdef", begin.size()) == std::string::npos)
+      found.push_back(entry.path());
   }
-  if (ran.timed_out) return {"capturing the network took too long", "raise --timeout, or try a smaller batch"};
-  return {fmt::format("capturing the network ended with {}{}{}",
-                      ran.signal ? fmt::format("signal {}", *ran.signal) : fmt::format("exit code {}", ran.exit_code),
-                      ran.log_tail.empty() ? "" : ":\n", ran.log_tail),
-          fmt::format("the whole log is {}", log.string())};
+  const auto written = [](const fs::path& folder) {
+    std::error_code gone;
+    return fs::last_write_time(folder / "bundle.json", gone);
+  };
+  std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return written(a) > written(b); });
+  return found;
+}
+
+struct Cached {
+  fs::path folder;  // empty: there is none that can be taken
+  std::string why;  // none can: what changed since the newest; empty: nothing was captured before
+};
+
+// A damaged capture is removed, since what is proven with it would be false.
+Cached find_cached(const std::vector<fs::path>& found, const nlohmann::json& spec, const Wishes& wishes) {
+  Cached cached;
+  for (const auto& folder : found) {
+    const auto info = read_info(folder);
+    if (info && is_users(spec)) {
+      const auto change = changed_files(info->value("read", nlohmann::json()), folder_of(spec));
+      if (change && cached.why.empty()) cached.why = *change;
+      if (change) continue;
+    }
+    const auto whole = info ? check_manifest(folder) : Result<void>(tl::unexpected(info.error()));
+    if (whole) return {folder, {}};
+    if (wishes.note)
+      wishes.note(fmt::format("the captured network in {} is damaged ({}) and is captured again", folder.string(),
+                              whole.error().what));
+    std::error_code ec;
+    fs::remove_all(folder, ec);
+  }
+  return cached;
+}
+
+// The identity of a case with a user's network follows what was read and what came of it.
+std::string key_with(const std::string& key, const nlohmann::json& info, bool by_state) {
+  return by_state ? sha256_hex(key + info.value("state", "")).substr(0, 24) : key;
+}
+
+// --fresh captures a case once in a process, however often it is asked for.
+bool first_time(const fs::path& out) {
+  static std::set<fs::path> captured;
+  return captured.insert(out).second;
+}
+
+Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& out, const Installation& place,
+                                    const Environment& environment, const Wishes& wishes, bool& cached) {
+  const bool fresh = wishes.fresh && first_time(out);
+  const auto found = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
+  cached = !found.folder.empty();
+  if (cached) {
+    if (auto own = private_tree(found.folder, kRemedy); !own) return tl::unexpected(own.error());
+    return found.folder;
+  }
+  if (!found.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", found.why));
+  return run_capture({.spec = spec,
+                      .out = out,
+                      .strict = wishes.strict ? wishes.strict->folder : fs::path(),
+                      .by_state = is_users(spec),
+                      .timeout_s = wishes.timeout_s,
+                      .progress = wishes.progress},
+                     place, environment);
 }
 
 }  // namespace
 
+bool is_users(const nlohmann::json& spec) {
+  const auto model = spec.value("model", "");
+  std::error_code ec;
+  return model.find(".py:") != std::string::npos || (fs::path(model).is_absolute() && fs::is_regular_file(model, ec));
+}
+
+fs::path folder_of(const nlohmann::json& spec) {
+  const auto model = spec.value("model", "");
+  const auto colon = model.rfind(".py:");
+  return fs::path(model.substr(0, colon == std::string::npos ? colon : colon + 3)).parent_path();
+}
+
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
-                          const Progress& progress, const Bundle* strict) {
+                          const Wishes& wishes) {
   const auto code = code_of(spec, place, environment);
   // The key is that of the case alone: an open batch beside it does not make another one of it.
   auto fixed = spec;
@@ -121,62 +186,23 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
       range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
   const auto key = key_of(fixed, code);
   if (!key) return tl::unexpected(key.error());
-  Bundle bundle{place.cache / "bundles" / (*key + suffix), *key, {}, {}, true, nullptr};
-  std::error_code ec;
-  if (!fs::exists(bundle.folder / "bundle.json", ec)) {
-    bundle.cached = false;
-    fs::create_directories(bundle.folder.parent_path(), ec);
-    if (ec)
-      return fail(
-          fmt::format("cannot make the cache folder {}: {}", bundle.folder.parent_path().string(), ec.message()),
-          "set STRATA_CACHE to a folder that can be written");
-    const fs::path spec_path = fmt::format("{}.{}.spec.json", bundle.folder.string(), getpid());
-    const fs::path log = fmt::format("{}.log", bundle.folder.string());
-    std::ofstream(spec_path) << spec.dump(1) << '\n';
-    // a model file's capture may write into a folder of its own only, so the bundle is moved from there
-    const bool confined = is_model_file(spec.value("model", ""));
-    const fs::path incoming = fmt::format("{}.{}.incoming", bundle.folder.string(), getpid());
-    const fs::path out = confined ? incoming / "bundle" : bundle.folder;
-    worker::Launch launch;
-    launch.argv = python_command(environment.python, place.root,
-                                 {"-m", "capture", "--spec", spec_path.string(), "--out", out.string()});
-    if (strict) launch.argv.insert(launch.argv.end(), {"--strict", strict->folder.string()});
-    const auto temporary = temporary_folder(place.cache);
-    if (!temporary) return tl::unexpected(temporary.error());
-    launch.env = {{"STRATA_OVERLAY", place.overlay},
-                  {"TMPDIR", *temporary},
-                  {"STRATA_ROOT", place.root.string()},
-                  {"OMP_NUM_THREADS", std::to_string(spec.value("threads", 1))}};
-    launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
-    launch.log_path = log.string();
-    if (confined) {
-      fs::create_directory(incoming, ec);
-      if (auto done = confine(launch, place, {incoming}); !done) return tl::unexpected(done.error());
-    }
-    const auto ran = worker::run_to_end(launch, std::chrono::minutes(60), [&](std::string_view line) {
-      const auto said = outside::parse(line, "progress");
-      if (!said) return;
-      if (const auto what = outside::text_or(*said, "progress"); !what.empty()) progress(what);
-    });
-    fs::remove(spec_path, ec);
-    if (confined) {
-      fs::rename(out, bundle.folder, ec);  // one that another run has just put there stays
-      fs::remove_all(incoming, ec);
-    }
-    if (!ran) return fail(ran.error().what, ran.error().hint);
-    if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(bundle.folder / "bundle.json", ec))
-      return tl::unexpected(capture_error(*ran, log));
-    fs::remove(log, ec);
-  }
+  const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
+  if (auto own = private_folder(bundles, kRemedy); !own) return tl::unexpected(own.error());
+  Bundle bundle;
+  auto folder = cached_or_captured(spec, bundles / (*key + suffix), place, environment, wishes, bundle.cached);
+  if (!folder) return tl::unexpected(folder.error());
+  bundle.folder = std::move(*folder);
   auto info = read_info(bundle.folder);
-  if (!info) return tl::unexpected(info.error());
+  if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
   bundle.info = std::move(*info);
+  bundle.key = key_with(*key, bundle.info, is_users(spec));
   bundle.structure = structure_of(bundle, code);
   if (range.is_object()) {
     Bundle open{bundle.folder / "dynamic", bundle.key + suffix, {}, {}, bundle.cached, nullptr};
     auto about = read_info(open.folder);
-    if (!about) return tl::unexpected(about.error());
+    if (!about) return fail(fmt::format("{}: {}", open.folder.string(), about.error().what), "run it again");
     open.info = std::move(*about);
+    open.info["read"] = bundle.info.value("read", nlohmann::json::array());
     open.structure = structure_of(open, code);
     bundle.dynamic = std::make_shared<const Bundle>(std::move(open));
   }

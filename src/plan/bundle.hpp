@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/places.hpp"
 #include "plan/environment.hpp"
@@ -22,11 +23,24 @@ struct Bundle {
   std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }
 };
 
-using Progress = std::function<void(const std::string&)>;
+// How a bundle is wanted.
+struct Wishes {
+  std::function<void(const std::string&)> progress;  // what the capture is doing
+  std::function<void(const std::string&)> note;      // why a cached one was not taken: a sentence that stays
+  bool fresh = false;                                // capture anew, once a process
+  std::optional<double> timeout_s;                   // of the capture; an hour if not given
+  const Bundle* strict =
+      nullptr;  // the bundle of the same case in fp32, whose files a case in another maths mode shares
+};
 
-// `spec` as in docs/bundle.md. `strict`: the bundle of the same case in fp32, whose files a case in another maths mode
-// shares. Error: what the capture said, or how it ended.
+// `spec` as in docs/bundle.md. A cached bundle is taken if its files are those of its manifest and, for a user's
+// network, if every file that its capture read is as it was. Error: what the capture said, or how it ended.
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
-                          const Progress& progress, const Bundle* strict = nullptr);
+                          const Wishes& wishes);
+
+// Whether the network is the user's own: a file or a function of one.
+bool is_users(const nlohmann::json& spec);
+// The folder of a user's network, from which paths are written.
+std::filesystem::path folder_of(const nlohmann::json& spec);
 
 }  // namespace strata::plan

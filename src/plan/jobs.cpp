@@ -172,10 +172,12 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));
   job.allow_debug = options.allow_debug;
   std::error_code ec;
-  for (const auto& folder : {log_folder, job.cache})
-    if (!fs::create_directories(folder, ec) && ec)
-      return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()),
-                  "free some space; --store names another place for logs, STRATA_CACHE for artefacts");
+  if (!fs::create_directories(log_folder, ec) && ec)
+    return fail(fmt::format("cannot make the folder {}: {}", log_folder.string(), ec.message()),
+                "free some space, or name another place with --store");
+  // what lies there is loaded into processes
+  if (auto own = private_tree(job.cache, "set STRATA_CACHE to a folder of your own"); !own)
+    return tl::unexpected(own.error());
   if (is_model_file(bundle.info["case"].value("model", ""))) {
     const auto confined = confine(job.launch, place, {log_folder, job.cache});
     if (!confined) return tl::unexpected(confined.error());

@@ -105,7 +105,34 @@ Result<Reference> Reference::open(const fs::path& bundle) {
     if (!faults) return tl::unexpected(faults.error());
     out.faults_ = std::move(*faults);
   }
+  if (auto whole = out.check_whole(); !whole) return tl::unexpected(whole.error());
   return out;
+}
+
+// What a proof needs and would be weaker without, if the capture made it; and envelopes that can accuse nobody.
+Result<void> Reference::check_whole() const {
+  const auto folder = path_ / "reference";
+  const json& asked = bundle_["case"];
+  const auto generic = asked.find("generic_sets");
+  if (generic != asked.end() && generic->is_number_integer())
+    for (int n = 1; n <= generic->get<int>(); ++n)
+      if (const auto name = fmt::format("generic{}", n); !has_set(name))
+        return damaged(folder / (name + ".safetensors"), "is missing");
+  const auto planted = bundle_.find("faults");
+  if (!faults_ && planted != bundle_.end() && planted->is_array() && !planted->empty())
+    return damaged(folder / "faults.safetensors", "is missing");
+  for (const auto& [set, held] : sets_)
+    for (const OutputSpec& output : outputs_) {
+      if (output.tap || !is_floating(output.dtype)) continue;
+      const Envelope found = envelope(set, output.name);
+      if (found.error <= widest_envelope && std::isfinite(found.largest)) continue;
+      return fail(fmt::format("{}: eager's own runs are off the reference by {:.2g} times the size of output '{}' (set "
+                              "{}; at most {:.0f} can be told from noise)",
+                              folder.string(), found.error, output.name, set, widest_envelope),
+                  "capture it anew with --fresh; if that does not help, the network's outputs are noise, with which "
+                  "nothing can be proven");
+    }
+  return {};
 }
 
 Result<void> Reference::add_set(const std::string& name) {

@@ -22,6 +22,7 @@ inline constexpr double strict_limit = 8;         // of the tensor's error
 inline constexpr double reassociated_limit = 64;  // the same for levels that declare Winograd, FFT, ...
 inline constexpr double element_factor = 2;       // the largest element's bound is this times the tensor's: 16, 128
 inline constexpr double power_limit = 10;         // planted faults must reach this many times the strict bound
+inline constexpr double widest_envelope = 4;      // two draws of noise differ by 1.4 times their size
 inline constexpr double spread_limit = 0.10;      // spread across inputs over spread across classes
 
 struct OutputSpec {
@@ -86,6 +87,7 @@ class Reference {
     mutable std::map<int, bool> distinct;
   };
   Result<void> add_set(const std::string& name);
+  Result<void> check_whole() const;
   const Set* set_of(std::string_view name) const;
 
   std::filesystem::path path_;

@@ -68,7 +68,8 @@ std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& gl
   }
   return join({join({parameters ? count(*parameters) + " parameters" : "", flops ? scaled(*flops) + "FLOP" : ""}, ", "),
                input.empty() ? "" : "input: " + input, weights.empty() ? "" : "weights: " + weights,
-               cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"), gpu, torch},
+               text(one_case, "model.note"), cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"),
+               gpu, torch},
               glyphs.dot);
 }
 

@@ -390,6 +390,7 @@ Json CaseView::build() {
            {"model", b.value("model", Json::object())},
            {"input_source", b.value("input_source", "")},
            {"weight_source", b.value("weight_source", "")},
+           {"network", b.value("network", Json())},
            {"flops", b.value("flops", Json())},
            {"parameters", b.value("parameters", Json())},
            {"weight_bytes", b.value("weight_bytes", Json())},

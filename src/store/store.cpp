@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "common/places.hpp"
 #include "store/migrations.hpp"
 #include "store/statement.hpp"
 
@@ -140,8 +141,8 @@ Store::Store(std::unique_ptr<sqlite3, Close> handle, fs::path path)
 
 fs::path Store::default_path() {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "strata" / "strata.db";
-  const char* home = std::getenv("HOME");
-  return fs::path(home && *home ? home : "/tmp") / ".local/share/strata/strata.db";
+  const auto home = home_folder();
+  return home.empty() ? fs::path() : home / ".local/share/strata/strata.db";
 }
 
 Result<Store> Store::open_with(const fs::path& path, int flags) {
@@ -160,6 +161,11 @@ Result<Store> Store::open_with(const fs::path& path, int flags) {
 }
 
 Result<Store> Store::open(const fs::path& path) {
+  if (path.empty())
+    return fail("there is no place for the store: HOME is not set", "name a file with --store PATH", Exit::environment);
+  if (path == default_path())
+    if (auto own = private_folder(path.parent_path(), "name another file with --store PATH"); !own)
+      return tl::unexpected(own.error());
   std::error_code ec;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
   if (ec)

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import pickle
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ def build(model: str) -> models.Built:
     path = Path(model)
     if not path.is_file():
         raise models.ModelError("usage", f"the model's file {path} does not exist", "check the path")
+    sys.audit("strata.reads", path)  # PyTorch's and ONNX's own readers are not seen by Python
     if path.suffix == ".onnx":
         from .onnx_file import build as build_onnx
 

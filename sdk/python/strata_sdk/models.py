@@ -22,6 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from . import sources
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -36,7 +38,7 @@ class ModelError(Exception):
 @dataclasses.dataclass
 class Built:
     """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` what
-    it is trained with."""
+    it is trained with. `note`: what was done to it beside building, `data`: files beside a model's file that hold weights."""
 
     module: nn.Module
     kind: str
@@ -45,6 +47,8 @@ class Built:
     example_inputs: Any = None
     default_inputs: list[dict] | None = None
     loss: str = "cross_entropy"
+    note: str = ""
+    data: list[str] = dataclasses.field(default_factory=list)
 
 
 # ---------------------------------------------------------------------------------------------------- finding and building
@@ -130,11 +134,13 @@ def _build_user(model: str, seed: int) -> Built:
         raise ModelError("usage", f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it", f"return {module.__name__}(...)")
     if not isinstance(module, nn.Module):
         raise ModelError("usage", f"{path}:{function_name}() returned a {type(result).__name__}", "it must return a torch.nn.Module, or (module, example_inputs)")
-    return Built(module.eval(), "user", f"{path.stem}:{function_name}", f"{function_name}() of {path.name}", example_inputs=example)
+    note = f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
+    return Built(module.eval(), "user", f"{path.stem}:{function_name}", f"{function_name}() of {path.name}", example_inputs=example, note=note)
 
 
 def _load_file(path: Path):
     """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would do it."""
+    sources.compile_from_source()
     path = path.resolve()
     folder = str(path.parent)
     name = f"strata_model_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")

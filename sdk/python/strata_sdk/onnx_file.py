@@ -3,6 +3,7 @@
 initialisers that an arithmetic operation reads, by their names. Needs onnx, numpy, torch, and onnxruntime to run."""
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,12 +106,24 @@ def load(path: Path):
     except ImportError as error:
         raise models.ModelError("unavailable", f"reading {path.name} needs the Python package onnx", "install it, or use strata's own interpreter") from error
     try:
+        for data in external_data(path):
+            sys.audit("strata.reads", data)
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
     except Exception as error:  # protobuf's DecodeError, ValidationError, FileNotFoundError of external data
         raise models.ModelError("usage", f"{path} is no ONNX file that onnx {onnx.__version__} can read: {' '.join(str(error).split())[:300] or type(error).__name__}",
                                 "export or download it again; weights that lie beside the file must be there too") from error
     return model
+
+
+def external_data(path: Path) -> list[Path]:
+    """The files beside an ONNX file that hold tensors of it; raises what onnx raises."""
+    import onnx
+
+    bare = onnx.load(str(path), load_external_data=False)
+    tensors = onnx.external_data_helper._get_all_tensors(bare)
+    return sorted({path.parent / entry.value for tensor in tensors for entry in tensor.external_data
+                   if entry.key == "location"})
 
 
 def build(path: Path) -> models.Built:
@@ -133,4 +146,5 @@ def build(path: Path) -> models.Built:
             inputs = None  # the person says them with --input
             break
         inputs.append({"name": value.name, "dtype": types[tensor.elem_type], "shape": extents})
-    return models.Built(OnnxNetwork(model).eval(), "onnx", path.name, f"the ONNX file {path.name}", default_inputs=inputs)
+    return models.Built(OnnxNetwork(model).eval(), "onnx", path.name, f"the ONNX file {path.name}", default_inputs=inputs,
+                        data=[str(data) for data in external_data(path)])

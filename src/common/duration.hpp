@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times as people write them in options.
+#pragma once
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace strata {
+
+// A number that is not negative, and what stands behind it; nullopt: no number.
+inline std::optional<std::pair<double, std::string>> number_and_unit(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || text.starts_with('-')) return std::nullopt;
+  return std::pair(value, std::string(end, text.data() + text.size()));
+}
+
+// "60s", "2m", "1h" or seconds; nullopt: something else.
+inline std::optional<double> seconds_of(const std::string& text) {
+  static const std::map<std::string, double> units{{"", 1},   {"ms", 0.001}, {"s", 1},
+                                                   {"m", 60}, {"min", 60},   {"h", 3600}};
+  const auto found = number_and_unit(text);
+  if (!found || !units.contains(found->second)) return std::nullopt;
+  return found->first * units.at(found->second);
+}
+
+}  // namespace strata

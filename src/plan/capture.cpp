@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/capture.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "common/interrupt.hpp"
+#include "common/outside.hpp"
+#include "common/python.hpp"
+#include "common/temporary.hpp"
+#include "plan/model_file.hpp"
+#include "worker/answers.hpp"
+#include "worker/worker.hpp"
+
+namespace strata::plan {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+constexpr double kLongest_s = 3600;  // if --timeout does not say
+
+// The log is removed once the error says what it would; else it is kept where the error says.
+Error error_of(const worker::Finished& ran, const Capture& capture, const fs::path& log, const fs::path& kept) {
+  const auto answer = worker::last_line(ran);
+  if (const auto what = outside::text_or(answer, "what"); !what.empty() && !ran.timed_out) {
+    const auto code = outside::text_or(answer, "code");
+    return {what, outside::text_or(answer, "hint"),
+            code == "usage"         ? Exit::usage
+            : code == "unavailable" ? Exit::environment
+                                    : Exit::failed};
+  }
+  std::error_code ec;
+  fs::create_directories(kept.parent_path(), ec);
+  fs::rename(log, kept, ec);
+  const auto where = fmt::format("the whole log is {}", kept.string());
+  if (ran.timed_out)
+    return {fmt::format("capturing the network took longer than {:g} s, building it included",
+                        capture.timeout_s.value_or(kLongest_s)),
+            fmt::format("{}, or a smaller batch; {}",
+                        capture.timeout_s ? "a longer --timeout" : "--timeout with a longer time, as 2h", where)};
+  return {fmt::format("capturing the network ended with {}{}{}",
+                      ran.signal ? fmt::format("signal {}", *ran.signal) : fmt::format("exit code {}", ran.exit_code),
+                      ran.log_tail.empty() ? "" : ":\n", ran.log_tail),
+          where};
+}
+
+// The process whose number ends the name, behind `begin` and in front of `end`, is gone.
+bool is_left_over(const std::string& name, const std::string& begin, const std::string& end) {
+  if (!name.starts_with(begin) || !name.ends_with(end) || name.size() < begin.size() + end.size()) return false;
+  const auto* last = name.data() + name.size() - end.size();
+  const auto number = name.find_last_of("-.", name.size() - end.size() - 1) + 1;
+  int pid = 0;
+  const auto [stop, error] = std::from_chars(name.data() + number, last, pid);
+  std::error_code ec;
+  return error == std::errc() && stop == last && !fs::exists(fmt::format("/proc/{}", pid), ec);
+}
+
+// Logs and half-made folders of captures of the same network that were killed.
+void remove_left_overs(const fs::path& out) {
+  std::error_code ec;
+  const auto own = out.filename().string();
+  for (const auto& entry : fs::directory_iterator(out.parent_path(), ec)) {
+    const auto name = entry.path().filename().string();
+    if (is_left_over(name, own + ".", ".log") || is_left_over(name, "." + own + ".partial-", ""))
+      fs::remove_all(entry.path(), ec);
+  }
+}
+
+}  // namespace
+
+Result<fs::path> run_capture(const Capture& capture, const Installation& place, const Environment& environment) {
+  remove_left_overs(capture.out);
+  const fs::path log = fmt::format("{}.{}.log", capture.out.string(), getpid());
+  const fs::path kept = place.cache / "logs" / fmt::format("capture-{}.log", capture.out.filename().string());
+  // a model file's capture may write into a folder of its own only, from which the result is moved
+  const bool confined = is_model_file(outside::text_or(capture.spec, "model"));
+  const fs::path incoming =
+      capture.out.parent_path() / fmt::format(".{}.partial-{}", capture.out.filename().string(), getpid());
+  const fs::path out = confined ? incoming / capture.out.filename() : capture.out;
+  worker::Launch launch;
+  // the spec itself and no file of it, which a killed driver would leave behind
+  launch.argv = python_command(environment.python, place.root,
+                               {"-m", "capture", "--spec", capture.spec.dump(), "--out", out.string()});
+  if (!capture.strict.empty()) launch.argv.insert(launch.argv.end(), {"--strict", capture.strict.string()});
+  if (capture.by_state) launch.argv.emplace_back("--by-state");
+  const auto temporary = temporary_folder(place.cache);
+  if (!temporary) return tl::unexpected(temporary.error());
+  launch.env = {{"STRATA_OVERLAY", place.overlay},
+                {"TMPDIR", *temporary},
+                {"STRATA_ROOT", place.root.string()},
+                {"OMP_NUM_THREADS", std::to_string(capture.spec.value("threads", 1))}};
+  launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
+  launch.log_path = log.string();
+  std::error_code ec;
+  if (confined) {
+    fs::create_directory(incoming, ec);
+    if (auto done = confine(launch, place, {incoming}); !done) return tl::unexpected(done.error());
+  }
+  const auto longest = capture.timeout_s.value_or(kLongest_s);
+  const auto ran = worker::run_to_end(launch, std::chrono::milliseconds(static_cast<std::int64_t>(longest * 1000)),
+                                      [&](std::string_view line) {
+                                        const auto said = outside::parse(line, "progress");
+                                        if (!said || !capture.progress) return;
+                                        const auto progress = outside::text_or(*said, "progress");
+                                        if (!progress.empty()) capture.progress(progress);
+                                      });
+  if (!ran) {
+    fs::remove(log, ec);
+    if (confined) fs::remove_all(incoming, ec);
+    remove_left_overs(capture.out);
+    return fail(ran.error().what, ran.error().hint);
+  }
+  const fs::path folder = outside::text_or(worker::last_line(*ran), "folder");
+  if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(folder / "bundle.json", ec)) {
+    auto error = error_of(*ran, capture, log, kept);
+    fs::remove(log, ec);
+    if (confined) fs::remove_all(incoming, ec);
+    remove_left_overs(capture.out);
+    return tl::unexpected(std::move(error));
+  }
+  fs::remove(log, ec);
+  if (!confined) return folder;
+  const auto moved = capture.out.parent_path() / folder.filename();
+  fs::rename(folder, moved, ec);  // one that another run has just put there stays
+  fs::remove_all(incoming, ec);
+  if (!fs::exists(moved / "bundle.json", ec))
+    return fail(fmt::format("cannot move the captured network to {}", moved.string()), "free some space");
+  return moved;
+}
+
+}  // namespace strata::plan

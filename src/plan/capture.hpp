@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs `python -m capture` (docs/bundle.md).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common/places.hpp"
+#include "plan/environment.hpp"
+
+namespace strata::plan {
+
+struct Capture {
+  nlohmann::json spec;
+  std::filesystem::path out;     // in the cache; a log lies beside it meanwhile
+  std::filesystem::path strict;  // the bundle of the same case in fp32; empty: not given
+  bool by_state = false;         // the folder's name gets a hash of what the network came from
+  std::optional<double> timeout_s;
+  std::function<void(const std::string&)> progress;
+};
+
+// The bundle's folder. Error: what the capture said, or how it ended.
+Result<std::filesystem::path> run_capture(const Capture& capture, const Installation& place,
+                                          const Environment& environment);
+
+}  // namespace strata::plan
