@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from preloaded import PYTHON
 from test_export import shipping_level
 
 HEAD = """
@@ -97,7 +98,9 @@ def test_what_a_network_was_read_from_decides_whether_its_capture_is_taken_again
     text, name, kind = READERS[reading]
     model = put_model(strata, text)
     write(strata.folder / "net" / name, kind, 1)
+    given = (strata.folder / "net" / name).read_bytes()
     assert captured(graph(strata, model))
+    assert (strata.folder / "net" / name).read_bytes() == given  # even where the network's weights are mapped for writing
     assert not captured(graph(strata, model))
     write(strata.folder / "net" / name, kind, 2)
     changed = graph(strata, model)
@@ -114,7 +117,7 @@ def test_an_edit_within_a_second_that_keeps_the_size_is_seen(strata):
     write(layers, kind, 1)
     subprocess.run(["python3", "-c", "import parts.layers"], cwd=strata.folder / "net", capture_output=True)  # a __pycache__ of the user's
     when = layers.stat()
-    assert '"aten.tanh.default"' in graph(strata, model).stdout or "tanh" in graph(strata, model).stdout
+    assert "tanh" in graph(strata, model).stdout
     write(layers, kind, 2)
     os.utime(layers, ns=(when.st_atime_ns, when.st_mtime_ns))
     assert "gelu" in graph(strata, model).stdout
@@ -194,7 +197,7 @@ def test_what_was_captured_is_said_and_train_mode_too(strata):
     model = put_model(strata, "    return net, torch.ones(2, 6) * torch.arange(6)")
     done = strata.run("compare", model, "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store))
     text = " ".join(done.stdout.split())
-    assert "weights: those that build() gave after torch.manual_seed(0), SHA-256 " in text and "seeded 0" not in text
+    assert "weights: those that build() gave after torch.manual_seed(0), SHA-256 " in text and "weights: seeded" not in text
     assert "build() left it in train mode; it runs in eval mode" in text
 
 
@@ -221,11 +224,17 @@ def test_an_export_after_a_change_proves_nothing_and_says_what_changed(strata):
     assert f"equal work proven by run {run}" in export("third").stdout
 
 
+def in_its_own_process(strata, cache: Path) -> None:
+    """The capture is a process of the driver's, not one that the tests' server forked and ends when it gets to it."""
+    strata.environment |= {"STRATA_CACHE": str(cache), "STRATA_PYTHON": PYTHON}
+
+
 def test_a_timeout_ends_a_build_that_never_ends_and_leaves_nothing(strata, tmp_path):
     model = put_model(strata, "    import time\n    time.sleep(600)")
     cache = tmp_path / "cache of its own"
+    in_its_own_process(strata, cache)
     began = time.monotonic()
-    done = strata.run("compare", model, "--levels", "eager", "--timeout", "5s", "--threads", "1", "--store", str(strata.store), STRATA_CACHE=str(cache))
+    done = strata.run("compare", model, "--levels", "eager", "--timeout", "5s", "--threads", "1", "--store", str(strata.store))
     assert done.returncode == 1 and time.monotonic() - began < 60
     assert "took longer than 5 s" in done.stderr and "a longer --timeout" in done.stderr
     assert list((cache / "bundles").iterdir()) == []
@@ -233,11 +242,11 @@ def test_a_timeout_ends_a_build_that_never_ends_and_leaves_nothing(strata, tmp_p
 
 def test_an_interrupted_capture_leaves_nothing(strata, tmp_path):
     model = put_model(strata, "    import time\n    time.sleep(600)")
-    strata.environment["STRATA_CACHE"] = str(tmp_path / "cache of its own")
+    in_its_own_process(strata, tmp_path / "cache of its own")
     process = strata.start("graph", model, "--threads", "1")
     bundles = tmp_path / "cache of its own" / "bundles"
     deadline = time.monotonic() + 60
-    while not list(bundles.glob(".*partial*")) and time.monotonic() < deadline:
+    while not (bundles.is_dir() and list(bundles.glob(".*partial*"))) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -6,6 +6,7 @@ torchvision only for its models.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -134,8 +135,29 @@ def _build_user(model: str, seed: int) -> Built:
         raise ModelError("usage", f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it", f"return {module.__name__}(...)")
     if not isinstance(module, nn.Module):
         raise ModelError("usage", f"{path}:{function_name}() returned a {type(result).__name__}", "it must return a torch.nn.Module, or (module, example_inputs)")
+    _unmap(module)
     note = f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
     return Built(module.eval(), "user", f"{path.stem}:{function_name}", f"{function_name}() of {path.name}", example_inputs=example, note=note)
+
+
+def _unmap(module: nn.Module) -> None:
+    """Copies tensors that lie in a file mapped for writing (np.memmap's default, torch.from_file with shared=True) into memory: weight sets are written over
+    parameters in place, and would be written over the user's file. Tensors that share a storage go on sharing it."""
+    shared = []
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            place, access = line.split(maxsplit=2)[:2]
+            if access == "rw-s":
+                shared.append([int(end, 16) for end in place.split("-")])
+    copies: dict[int, torch.UntypedStorage] = {}
+    for tensor in (*module.parameters(), *module.buffers()) if shared else ():
+        if tensor.layout != torch.strided or tensor.device.type != "cpu" or not tensor.numel() or isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            continue
+        storage = tensor.untyped_storage()
+        begin = storage.data_ptr()
+        if any(low <= begin < high for low, high in shared):
+            copy = copies.setdefault(begin, storage.clone())
+            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(copy, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def _load_file(path: Path):
