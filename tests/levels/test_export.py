@@ -56,23 +56,60 @@ def test_an_export_is_built_run_and_proven_equal_by_its_own_commands_and_finds_a
     assert ran.returncode == 0, ran.stderr
     outputs = [line for line in ran.stdout.splitlines() if line.startswith(("0/output", "1/output", "2/output", "3/output"))]
     assert len(outputs) == 4 and len(set(line.split("/", 1)[1] for line in outputs)) == 4  # four inputs, four results
+    refuses_what_it_was_not_made_for(level, folder, run)
     swap_inputs(folder)
     wrong = follow(test, folder)
     assert wrong.returncode != 0 and "is off by" in wrong.stdout
 
 
-def swap_inputs(folder: Path) -> None:
-    """Exchanges the first two inputs, so that the program's results belong to other ones."""
+def tensor_files(folder: Path):
+    """The module that the export ships."""
     sys.path.insert(0, str(folder))
     try:
         import tensor_files
     finally:
         sys.path.remove(str(folder))
+    return tensor_files
+
+
+def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None:
+    """Inputs of another type, shape, name or number, weights likewise, and files of the artefact that were cut short (bench/hostile_inputs.py gives many more)."""
+    import numpy as np
+
+    files, wrong = tensor_files(folder), folder / "test" / "wrong.safetensors"
+    right = files.read_safetensors(folder / "test" / "inputs.safetensors")["0/arg0"]
+    takes = "; this artefact takes F32 [" + ",".join(map(str, right.shape)) + "]"
+    for tensors, said in (({"0/arg0": right.astype("f8")}, f"input arg0 is F64 [{','.join(map(str, right.shape))}]{takes}"), ({"0/arg0": right[:0]}, takes), ({"0/arg0": np.concatenate([right, right])}, takes), ({"0/arg0": right[..., 1:]}, takes),
+                          ({"0/arg0": np.zeros((0, 4), "f4")}, "input arg0 is F32 [0,4]" + takes), ({"0/arg0": right.reshape(-1)[:1]}, "input arg0 is F32 [1]" + takes), ({"0/arg0": right, "1/arg0": right[:, :0]}, "input 1/arg0" + " is"), ({"0/arg0": right, "0/more": right}, "'0/more'"), ({"0/other": right}, "lack '0/arg0'"), ({}, "lack '0/arg0'")):
+        files.write_safetensors(wrong, tensors)
+        done = follow(run.replace("inputs.safetensors", "wrong.safetensors"), folder)
+        assert done.returncode == 1 and said in done.stderr and not done.stdout, (said, done.stdout, done.stderr)
+    for name in ("package.pt2", "script.pt", "model.bin", "model.onnx"):
+        if (folder / name).exists():
+            whole = (folder / name).read_bytes()
+            (folder / name).write_bytes(whole[:-1])
+            done = follow(run, folder)
+            (folder / name).write_bytes(whole)
+            assert done.returncode == 1 and f"{name} has {len(whole) - 1} bytes; this artefact's has {len(whole)}" in done.stderr, done.stderr
+    if level != "aoti":
+        return
+    weights = folder / "weights.safetensors"
+    data, stored = weights.read_bytes(), dict(files.read_safetensors(weights))
+    for changed, said in (({"conv1.weight": stored["conv1.weight"].view("i4")}, "conv1.weight of ./weights.safetensors is I32"), ({"conv1.weight": np.concatenate([stored["conv1.weight"]] * 9)}, "this artefact takes F32"), ({"conv1.weight": None}, "lacks the weight 'conv1.weight'"), ({"more": np.zeros(1, "f4")}, "'more'")):
+        files.write_safetensors(weights, {name: value for name, value in (stored | changed).items() if value is not None})
+        done = follow(run, folder)
+        weights.write_bytes(data)
+        assert done.returncode == 1 and said in done.stderr and not done.stdout, (said, done.stdout, done.stderr)
+
+
+def swap_inputs(folder: Path) -> None:
+    """Exchanges the first two inputs, so that the program's results belong to other ones."""
+    files = tensor_files(folder)
     path = folder / "test" / "inputs.safetensors"
-    inputs = dict(tensor_files.read_safetensors(path))
+    inputs = dict(files.read_safetensors(path))
     for name in {name.split("/", 1)[1] for name in inputs}:
         inputs[f"0/{name}"], inputs[f"1/{name}"] = inputs[f"1/{name}"], inputs[f"0/{name}"]
-    tensor_files.write_safetensors(path, inputs)
+    files.write_safetensors(path, inputs)
 
 
 def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):

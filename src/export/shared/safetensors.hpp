@@ -156,6 +156,23 @@ class Spans {
   std::map<std::uint64_t, std::uint64_t> taken_;
 };
 
+// The type, shape and place of a tensor; metadata are texts alone.
+inline void read_entry(HeaderReader& json, bool is_metadata, RawTensor& tensor, std::vector<std::int64_t>& span) {
+  json.expect('{');
+  if (json.take('}')) return;
+  do {
+    const std::string key = json.word();
+    json.expect(':');
+    if (!is_metadata && key == "shape")
+      tensor.shape = json.numbers();
+    else if (!is_metadata && key == "data_offsets")
+      span = json.numbers();
+    else
+      tensor.dtype = json.word();
+  } while (json.take(','));
+  json.expect('}');
+}
+
 inline RawTensors read_safetensors(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw std::runtime_error(file + " cannot be read");
@@ -170,32 +187,21 @@ inline RawTensors read_safetensors(const std::string& file) {
   Spans spans(file, all.size() - body);
   RawTensors tensors;
   json.expect('{');
-  if (json.take('}')) return tensors;
-  do {
+  bool more = !json.take('}');
+  while (more) {
     const std::string name = json.word();
     std::vector<std::int64_t> span;
     RawTensor tensor;
     json.expect(':');
-    json.expect('{');
-    if (!json.take('}')) {
-      do {
-        const std::string key = json.word();
-        json.expect(':');
-        if (name != "__metadata__" && key == "shape")
-          tensor.shape = json.numbers();
-        else if (name != "__metadata__" && key == "data_offsets")
-          span = json.numbers();
-        else
-          tensor.dtype = json.word();
-      } while (json.take(','));
-      json.expect('}');
+    read_entry(json, name == "__metadata__", tensor, span);
+    if (name != "__metadata__") {
+      const auto bytes = spans.add(name, tensor, span);
+      tensor.bytes = all.substr(body + static_cast<std::size_t>(span[0]), bytes);
+      if (!tensors.emplace(name, std::move(tensor)).second) json.refuse("the tensor '" + name + "' is there twice");
     }
-    if (name == "__metadata__") continue;
-    const auto bytes = spans.add(name, tensor, span);
-    tensor.bytes = all.substr(body + static_cast<std::size_t>(span[0]), bytes);
-    if (!tensors.emplace(name, std::move(tensor)).second) json.refuse("the tensor '" + name + "' is there twice");
-  } while (json.take(','));
-  json.expect('}');
+    more = json.take(',');
+    if (!more) json.expect('}');
+  }
   json.end();
   spans.finish();
   return tensors;
