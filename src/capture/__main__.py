@@ -53,7 +53,7 @@ def main() -> int:
         problem = from_exception(error, options.out)
         say({"ok": False, "code": problem.code, "what": problem.what, "hint": problem.hint})
         return 1
-    say({"ok": True, "folder": str(state_folder(options.out, info) if options.by_state else options.out)})
+    say({"ok": True} | ({"folder": str(state_folder(options.out, info))} if options.by_state else {}))
     return 0
 
 

@@ -236,9 +236,9 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
     fs::remove(*path, ec);
     delete path;
   });
-  Json fields = {{"out", state.file->string()}};
-  if (!names.empty()) fields["names"] = names;
-  auto done = call("state", std::move(fields));
+  Json arguments = {{"out", state.file->string()}};
+  if (!names.empty()) arguments["names"] = names;
+  auto done = call("state", std::move(arguments));
   if (!done) return tl::unexpected(done.error());
   auto said = fields(*done, "state");
   state.step = said.integer("step", 0, kMost);

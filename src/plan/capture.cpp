@@ -112,7 +112,7 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
     remove_left_overs(capture.out);
     return fail(ran.error().what, ran.error().hint);
   }
-  const fs::path folder = outside::text_or(worker::last_line(*ran), "folder");
+  const fs::path folder = capture.by_state ? fs::path(outside::text_or(worker::last_line(*ran), "folder")) : out;
   if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(folder / "bundle.json", ec)) {
     auto error = error_of(*ran, capture, log, kept);
     fs::remove(log, ec);
