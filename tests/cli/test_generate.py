@@ -88,6 +88,12 @@ def test_classifies_a_photograph_and_refuses_what_is_none(program):
     assert done.returncode == 0 and len(scores) == 5 and scores == sorted(scores, reverse=True), done.stdout + done.stderr
     done = subprocess.run([program / "build" / "network", __file__], capture_output=True, text=True)
     assert done.returncode == 1 and "JPEG" in done.stderr
+    content = photograph.read_bytes()
+    frame = next(content.index(mark) for mark in (b"\xff\xc0", b"\xff\xc2") if mark in content) + 5  # height and width follow
+    claiming = program / "claims.jpg"
+    claiming.write_bytes(content[:frame] + b"\xff\xdc\xff\xdc" + content[frame + 4:])
+    done = subprocess.run([program / "build" / "network", claiming], capture_output=True, text=True)
+    assert done.returncode == 1 and "65500 x 65500 pixels; allowed are 100 million" in done.stderr
 
 
 def test_the_code_names_the_users_layers_shapes_and_bytes(program):

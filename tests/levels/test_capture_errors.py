@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from safetensors.torch import save_file
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
+from capture import inputs  # noqa: E402
 from capture.bundle import capture  # noqa: E402
 from capture.problem import Problem, from_exception  # noqa: E402
 from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
@@ -172,6 +174,43 @@ def test_images_that_cannot_be_used_are_named(tmp_path):
     whole = (tmp_path / "pictures" / "a.png").read_bytes()
     (tmp_path / "pictures" / "b.PNG").write_bytes(whole[: len(whole) // 2])
     assert "b.PNG" in refused(spec, tmp_path).what
+
+
+def test_a_picture_is_told_by_its_content_and_starts_no_program(tmp_path, monkeypatch):
+    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")  # what Pillow reads PostScript with
+    (tmp_path / "bin" / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "pictures" / "a.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n%%EOF\n")
+    assert "a.png" in refused(spec, tmp_path).what
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_picture_of_more_pixels_than_allowed_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    from PIL import Image
+
+    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    (tmp_path / "pictures").mkdir()
+    Image.new("1", (20000, 6000)).save(tmp_path / "pictures" / "a.png", optimize=True)  # some 15 kB
+    problem = refused(spec, tmp_path)
+    assert problem.code == "usage" and "120 million; allowed are 100 million" in problem.what and "--max-megapixels" in problem.hint
+    (tmp_path / "pictures" / "a.png").unlink()
+    Image.radial_gradient("L").save(tmp_path / "pictures" / "a.png")  # 256 x 256
+    monkeypatch.setenv("STRATA_MAX_MEGAPIXELS", "0.065")
+    assert "allowed are 0.065 million" in refused(spec, tmp_path).what
+    monkeypatch.setenv("STRATA_MAX_MEGAPIXELS", "0.066")
+    inputs._images(spec["input_from"], 2, [1, 3, 32, 32], torch.Generator().manual_seed(0))
+
+
+def test_weights_that_unpack_out_of_proportion_are_refused(tiny, tmp_path):
+    torch.save({"w": torch.zeros(20_000_000)}, tmp_path / "plain.pt")
+    with zipfile.ZipFile(tmp_path / "plain.pt") as old, zipfile.ZipFile(tmp_path / "w.pt", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    problem = refused({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pt")}, tmp_path)
+    assert problem.code == "usage" and "times as much" in problem.what
 
 
 def test_images_of_a_folder_that_no_input_takes_are_refused(tiny, tmp_path):
