@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs a model file is confined: the level here tries to write elsewhere. And whatever runs has a private folder for temporary files."""
+"""What runs a model file is confined: the level here tries to write elsewhere. And whatever runs
+has a private folder for temporary files.
+"""
+
 from __future__ import annotations
 
 import ctypes
@@ -33,12 +36,36 @@ def attempt(strata) -> None:
     strata.level("attempt")
     folder = strata.levels / "attempt"
     about = json.loads((folder / "level.json").read_text())
-    about["start"] = ["/bin/sh", "-c", ATTEMPT, "{level}", sys.executable, str(FAKE), "{level}/script.json"]
+    about["start"] = [
+        "/bin/sh",
+        "-c",
+        ATTEMPT,
+        "{level}",
+        sys.executable,
+        str(FAKE),
+        "{level}/script.json",
+    ]
     (folder / "level.json").write_text(json.dumps(about))
 
 
 def compare(strata, model: str, *more: str):
-    return strata.run("compare", model, "--levels", "attempt", "--restarts", "1", "--budget", "1s", "--threads", "1", "--store", str(strata.store), "--format", "json", *more)
+    return strata.run(
+        "compare",
+        model,
+        "--levels",
+        "attempt",
+        "--restarts",
+        "1",
+        "--budget",
+        "1s",
+        "--threads",
+        "1",
+        "--store",
+        str(strata.store),
+        "--format",
+        "json",
+        *more,
+    )
 
 
 @pytest.mark.skipif(landlock() < 1, reason="this kernel has no Landlock")
@@ -46,7 +73,9 @@ def test_a_worker_of_a_model_file_writes_into_its_own_folders_only(strata, scrip
     attempt(strata)
     done = compare(strata, str(script), "--input", "4x16")
     row = rows_of(json.loads(done.stdout))["attempt"]
-    assert row["state"] == "measured" or "exited with code 9" not in row["reason"], row["reason"]  # it may write into its own
+    assert row["state"] == "measured" or "exited with code 9" not in row["reason"], row[
+        "reason"
+    ]  # it may write into its own
     assert not (strata.levels / "attempt" / "written").exists()
 
 

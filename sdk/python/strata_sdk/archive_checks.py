@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the archives of PyTorch (.pt2, .pt) are checked for before PyTorch reads them: that they unpack to a size in proportion. Read by PyTorch's own reader, since another
-reader might find other contents in the same bytes."""
+"""What the archives of PyTorch (.pt2, .pt) are checked for before PyTorch reads them: that they
+unpack to a size in proportion. Read by PyTorch's own reader, since another reader might find other
+contents in the same bytes.
+"""
+
 from __future__ import annotations
 
 import os
@@ -17,20 +20,30 @@ class Refused(Exception):
 
 
 def max_expansion() -> float:
-    """How many times its own size an archive may unpack to: STRATA_MAX_EXPANSION, which --max-expansion sets."""
+    """How many times its own size an archive may unpack to: STRATA_MAX_EXPANSION, which
+    --max-expansion sets.
+    """
     return float(os.environ.get("STRATA_MAX_EXPANSION") or USUAL_EXPANSION)
 
 
 def check_size(path: Path, unpacked: int, limit: float | None = None) -> None:
-    """Raises Refused for an archive that unpacks to more than `limit` times its size and more than FREE_BYTES."""
+    """Raises Refused for an archive that unpacks to more than `limit` times its size and more than
+    FREE_BYTES.
+    """
     limit = max_expansion() if limit is None else limit
     size = max(1, path.stat().st_size)
     if unpacked > FREE_BYTES and unpacked > limit * size:
-        raise Refused(f"its {size:,} bytes unpack to {unpacked:,}, {unpacked / size:.0f} times as much; allowed are {limit:g} times (--max-expansion)")
+        times = unpacked / size
+        raise Refused(
+            f"its {size:,} bytes unpack to {unpacked:,}, {times:.0f} times as much; "
+            f"allowed are {limit:g} times (--max-expansion)"
+        )
 
 
 def open_archive(path: Path) -> tuple[torch._C.PyTorchFileReader, list[str]]:
-    """PyTorch's reader of the archive and its records' names. Raises Refused for a size out of proportion, RuntimeError for what is no archive."""
+    """PyTorch's reader of the archive and its records' names. Raises Refused for a size out of
+    proportion, RuntimeError for what is no archive.
+    """
     reader = torch._C.PyTorchFileReader(str(path))
     names = reader.get_all_records()
     if len(set(names)) != len(names):

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a TorchScript archive is checked for before torch.jit.load sees it. Loading and running it runs code in TorchScript, which can do nothing but call operators; some of
-those read and write files. So its code is parsed here, without running it, and every operator and every class in C++ that it names must be of a list."""
+"""What a TorchScript archive is checked for before torch.jit.load sees it. Loading and running it
+runs code in TorchScript, which can do nothing but call operators; some of those read and write
+files. So its code is parsed here, without running it, and every operator and every class in C++
+that it names must be of a list.
+"""
+
 from __future__ import annotations
 
 import ast
@@ -10,7 +14,18 @@ from pathlib import Path
 
 from .archive_checks import Refused, open_archive
 
-NAMESPACES = {"aten", "prim", "quantized", "_quantized", "torchvision", "mkldnn", "mkldnn_prepacked", "prepacked", "sparse", "onednn"}
+NAMESPACES = {
+    "aten",
+    "prim",
+    "quantized",
+    "_quantized",
+    "torchvision",
+    "mkldnn",
+    "mkldnn_prepacked",
+    "prepacked",
+    "sparse",
+    "onednn",
+}
 CLASSES = {"quantized", "rnn", "sparse", "mkldnn", "xnnpack"}  # of torch.classes
 # also as methods of a value: x.save("file") is torch.save(x, "file")
 REFUSED = {"save", "from_file", "PythonOp", "CallPython", "IgnoredPythonOp"}
@@ -18,7 +33,9 @@ DYNAMIC = {"setattr", "eval", "exec", "compile", "__import__"}
 
 
 def check(path: Path) -> None:
-    """Raises Refused with the place and the reason, RuntimeError for what is no archive of PyTorch's."""
+    """Raises Refused with the place and the reason, RuntimeError for what is no archive of
+    PyTorch's.
+    """
     reader, names = open_archive(path)
     for name in names:
         if name.endswith(".py"):
@@ -40,8 +57,16 @@ def _check_code(file: str, content: bytes) -> None:
             raise Refused(f"{where}: it imports")
         if isinstance(node, ast.Name) and node.id in DYNAMIC:
             raise Refused(f"{where}: it calls {node.id}")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
-            name = node.args[1].value if len(node.args) == 2 and isinstance(node.args[1], ast.Constant) else None
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "getattr"
+        ):
+            name = (
+                node.args[1].value
+                if len(node.args) == 2 and isinstance(node.args[1], ast.Constant)
+                else None
+            )
             if not isinstance(name, str):
                 raise Refused(f"{where}: it calls getattr of a name that is computed")
             _check_name(where, name, name)
@@ -51,7 +76,11 @@ def _check_code(file: str, content: bytes) -> None:
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
     """Old archives import their own classes: `import __torch__.x`."""
-    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    names = (
+        [node.module or ""]
+        if isinstance(node, ast.ImportFrom)
+        else [alias.name for alias in node.names]
+    )
     return all(name.split(".")[0] == "__torch__" for name in names)
 
 
@@ -61,7 +90,11 @@ def _check_name(where: str, name: str, last: str) -> None:
     parts = name.split(".")
     if parts[0] == "ops" and len(parts) > 1 and parts[1] not in NAMESPACES:
         raise Refused(f"{where}: it calls {name}, an operator that strata lets no file call")
-    if parts[:3] == ["__torch__", "torch", "classes"] and len(parts) > 3 and parts[3] not in CLASSES:
+    if (
+        parts[:3] == ["__torch__", "torch", "classes"]
+        and len(parts) > 3
+        and parts[3] not in CLASSES
+    ):
         raise Refused(f"{where}: it uses {name}, a class in C++ that strata lets no file use")
 
 
@@ -74,7 +107,9 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _check_pickle(file: str, content: bytes) -> None:
-    """PyTorch's own unpickler makes objects of TorchScript classes and no others; classes in C++ are among them."""
+    """PyTorch's own unpickler makes objects of TorchScript classes and no others; classes in C++
+    are among them.
+    """
     try:
         for code, argument, _ in pickletools.genops(content):
             if code.name in ("GLOBAL", "INST") and isinstance(argument, str):
