@@ -68,9 +68,10 @@ int run_calibration(const std::string& store_path) {
     line.clear();
     if (!effect) return complain(effect.error());
     if (auto saved = store->save_effect(*effect); !saved) return complain(saved.error());
-    answer(
-        fmt::format("process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals use it from now on\n",
-                    threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100, effect->high * 100));
+    answer(fmt::format(
+        "process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals hold at least that much from now "
+        "on\n",
+        threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100, effect->high * 100));
   }
   return 0;
 }

@@ -148,11 +148,11 @@ Result<void> check_precision(const Prepared& ready, const store::Store& store) {
   const int restarts = ready.setting.effort.restarts;
   const double reachable = stats::reachable_precision(restarts, sigma->value);
   if (ready.setting.effort.precision >= reachable) return {};
-  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, 0, sigma->value);
+  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, sigma->value);
   return fail(
       fmt::format("--precision {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
                   ready.setting.effort.precision * 100, restarts, reachable * 100, sigma->value * 100, sigma->source),
-      needed ? fmt::format("--restarts {}, or a coarser precision; `./strata doctor --calibrate` measures this "
+      needed ? fmt::format("--restarts {} or more, or a coarser precision; `./strata doctor --calibrate` measures this "
                            "machine's process effect",
                            *needed)
              : std::string("a coarser precision"),

@@ -247,8 +247,13 @@ Result<void> CaseRun::tune() {
       tried.push_back(std::move(*candidate));
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
-    auto choice = choose_variant(tried, references_.judge(), store_, setting_.effort.tune_s, setting_.order_seed + i,
-                                 room(), progress_);
+    // Half the restarts: enough that one lucky process does not choose, and what is chosen is measured afresh.
+    TurnsPlan trial;
+    trial.effort = {std::clamp(setting_.effort.restarts / 2, 1, 4), setting_.effort.tune_s, 0, 0, "tuning"};
+    trial.seed = setting_.order_seed + i;
+    trial.room = room();
+    trial.process_sigma = case_.trust["process_sigma"];
+    auto choice = choose_variant(tried, references_.judge(), store_, trial, progress_);
     if (!choice) return tl::unexpected(choice.error());
     players_[i].row.info["tuning"] = std::move(choice->record);
     const auto named = std::find_if(players_.begin(), players_.end(),
@@ -369,7 +374,7 @@ Result<void> CaseRun::take_turns() {
 Result<void> CaseRun::open_batch() {
   if (!dynamic_) return {};
   TurnsPlan turns;
-  turns.effort = {std::min(setting_.effort.restarts, 3), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0,
+  turns.effort = {std::min(setting_.effort.restarts, 4), std::min(setting_.effort.tune_s, setting_.effort.budget_s), 0,
                   0, "dynamic"};
   turns.seed = setting_.order_seed;
   turns.room = room();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/tune.hpp"
 
-#include "measure/turns.hpp"
+#include <cmath>
 
 namespace strata::measure {
 namespace {
+
+constexpr double kMinimumEffect = 0.01;  // as of comparisons
 
 double median_ms(const Player& player) {
   std::vector<double> walls;
@@ -13,37 +15,64 @@ double median_ms(const Player& player) {
   return stats::median(walls);
 }
 
+bool is_timed(const Player& player) {
+  return player.playing && !player.row.blocks.empty();
+}
+
+// What is not finite is unknown.
+Json known(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+Json ratio_json(const stats::Comparison& comparison) {
+  const auto ratio = comparison.ratio();
+  return {{"value", known(ratio.value)},
+          {"low", known(ratio.low)},
+          {"high", known(ratio.high)},
+          {"verdict", std::string(stats::to_string(stats::judge(comparison, kMinimumEffect).direction))}};
+}
+
 }  // namespace
 
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              double seconds, std::uint64_t seed, const stats::Room& room, const Progress& progress) {
+                              TurnsPlan plan, const Progress& progress) {
   std::vector<Player> tried = candidates;
-  TurnsPlan plan;
-  plan.effort = {1, seconds, 0, 0, "tuning"};
-  plan.seed = seed;
-  plan.room = room;
   plan.trial = true;
   if (tried.size() > 1)
     if (auto ran = take_turns(tried, judge, store, plan, progress); !ran) return tl::unexpected(ran.error());
+  std::vector<const store::Row*> rows;
+  for (const auto& player : tried) rows.push_back(&player.row);
+  const auto blocks = medians(rows, plan.room, 0);
   std::size_t best = 0;
-  double least = 0;
+  std::optional<std::size_t> reference;
+  double highest = 0;  // logarithm of times as fast as the reference
   Json list = Json::array();
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const auto& player = tried[i];
-    const bool timed = player.playing && !player.row.blocks.empty();
-    const double ms = timed ? median_ms(player) : 0;
-    if (timed && (least == 0 || ms < least)) {
-      least = ms;
-      best = i;
+    Json ratio;
+    if (is_timed(player) && !reference) {
+      reference = best = i;
+    } else if (is_timed(player)) {
+      const auto comparison = stats::compare(stats::log_differences(blocks, *reference, i), plan.process_sigma);
+      double gain = comparison.log_ratio.value;
+      if (std::isnan(gain)) gain = std::log(median_ms(tried[*reference]) / median_ms(player));  // all was disturbed
+      if (gain > highest) {
+        highest = gain;
+        best = i;
+      }
+      ratio = ratio_json(comparison);
     }
     list.push_back({{"variant", player.row.variant},
                     {"title", player.job.level.default_text},
-                    {"state", timed ? "measured" : player.row.state},
-                    {"reason", timed ? "" : player.row.reason},
-                    {"median_ms", timed ? Json(ms) : Json()}});
+                    {"state", is_timed(player) ? "measured" : player.row.state},
+                    {"reason", is_timed(player) ? "" : player.row.reason},
+                    {"median_ms", is_timed(player) ? Json(median_ms(player)) : Json()},
+                    {"ratio", std::move(ratio)}});
   }
-  Json record{
-      {"seconds", tried.size() > 1 ? seconds : 0}, {"best", candidates[best].row.variant}, {"tried", std::move(list)}};
+  Json record{{"seconds", tried.size() > 1 ? plan.effort.budget_s : 0},
+              {"restarts", tried.size() > 1 ? plan.effort.restarts : 0},
+              {"best", candidates[best].row.variant},
+              {"tried", std::move(list)}};
   return Choice{candidates[best], std::move(record)};
 }
 

@@ -3,18 +3,20 @@
 #pragma once
 
 #include "measure/player.hpp"
-#include "stats/disturbed.hpp"
+#include "measure/turns.hpp"
 
 namespace strata::measure {
 
 struct Choice {
   Player best;  // as it was given: without the times that chose it
-  Json record;  // {"seconds", "tried": [{"variant", "title", "state", "reason", "median_ms"}], "best"}
+  Json record;  // {"seconds", "restarts", "best", "tried": [{"variant", "title", "state", "reason", "median_ms",
+                // "ratio"}]}
 };
 
-// Lets copies of the candidates that are still playing take turns for `seconds` and gives the one with the least median
-// iteration; the first (the default) where none was measured. Nothing is written but `record`. Error: the store's.
+// Lets copies of the candidates that are still playing take turns as planned (`plan.trial` is set) and gives the one
+// that is estimated to be fastest; the first (the default) where none was measured. Each is compared with the first
+// that was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the store's.
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              double seconds, std::uint64_t seed, const stats::Room& room, const Progress& progress);
+                              TurnsPlan plan, const Progress& progress);
 
 }  // namespace strata::measure

@@ -2,9 +2,11 @@
 #include "measure/turns.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "common/interrupt.hpp"
@@ -317,7 +319,7 @@ std::vector<Compared> compare_with_reference(const std::vector<Player>& players,
 bool precise_enough(const std::vector<Player>& players, const TurnsPlan& plan) {
   const auto all = compare_with_reference(players, plan);
   return std::all_of(all.begin(), all.end(), [&](const Compared& one) {
-    return stats::z99 * one.comparison.standard_error <= plan.effort.precision;
+    return one.comparison.half_width.width <= std::log1p(plan.effort.precision);
   });
 }
 
@@ -329,14 +331,16 @@ double disturbed_share(const store::Row& row, const stats::Room& room) {
                            static_cast<double>(why.size());
 }
 
-void note_first_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
-  std::string line = fmt::format("restart {} of {}:", restart, restarts);
+// What this restart alone gave, so that one that differs from the others shows.
+void note_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
+  std::string line = fmt::format("restart {} of {}:", restart + 1, restarts);
   for (const auto& player : players) {
-    if (!player.playing || player.job.level.harness || player.row.blocks.empty()) continue;
+    if (!player.playing || player.job.level.harness) continue;
     std::vector<double> values;
     for (const auto& block : player.row.blocks)
-      for (const auto ns : block.wall_ns) values.push_back(static_cast<double>(ns) * 1e-6);
-    line += fmt::format(" {} {:.3g} ms", player.job.level.name(), stats::median(values));
+      if (block.restart == restart)
+        for (const auto ns : block.wall_ns) values.push_back(static_cast<double>(ns) * 1e-6);
+    if (!values.empty()) line += fmt::format(" {} {:.3g} ms", player.job.level.name(), stats::median(values));
   }
   progress.note(line);
 }
@@ -367,17 +371,25 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
         return tl::unexpected(ran.error());
       result.load.push_back(restart.load());
     }
-    if (!interrupted() && !plan.trial) note_first_results(players, number + 1, plan.effort.restarts, progress);
-    if (plan.effort.precision > 0 && plan.together && number >= 1 && precise_enough(players, plan)) {
+    if (!interrupted() && !plan.trial) note_results(players, number, plan.effort.restarts, progress);
+    if (plan.effort.precision > 0 && plan.together && number + 1 >= stats::fewest_with_scatter &&
+        precise_enough(players, plan)) {
       result.precision_reached = true;
       break;
     }
     std::erase_if(everybody, [&](std::size_t i) { return !players[i].playing; });
   }
   if (plan.trial) return result;
-  for (const auto& [player, comparison] : compare_with_reference(players, plan))
-    if (stats::too_busy(comparison, disturbed_share(player->row, plan.room)))
-      result.too_busy.push_back(player->job.level.name());
+  for (const auto& [player, comparison] : compare_with_reference(players, plan)) {
+    const double share = disturbed_share(player->row, plan.room);
+    if (!stats::too_busy(comparison, share)) continue;
+    std::vector<std::string> why;
+    if (stats::too_busy(comparison, 0))
+      why.push_back(fmt::format("{:.1f}% between restarts, {:.1f}% assumed", 100 * comparison.scatter,
+                                100 * std::numbers::sqrt2 * plan.process_sigma));
+    if (stats::too_busy({}, share)) why.push_back(fmt::format("{:.0f}% of its blocks were disturbed", 100 * share));
+    result.too_busy.push_back(fmt::format("{}: {}", player->job.level.name(), fmt::join(why, ", ")));
+  }
   return result;
 }
 

@@ -55,12 +55,11 @@ inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "mend its level.json; `strata level check` tests a level"};
 }
 
-inline store::Warning restarts_part(const std::string& what, const std::vector<std::string>& levels) {
-  return {"W007",
-          fmt::format("{}: the restarts of {} part by more than noise explains, or most of their blocks were disturbed",
-                      what, fmt::join(levels, ", ")),
-          "repeat on a quieter machine, or with more --restarts; these ratios are not to be trusted further than their "
-          "intervals"};
+// `why`: one text a level, as "openvino: 10.7% between restarts, 2.1% assumed".
+inline store::Warning restarts_part(const std::string& what, const std::vector<std::string>& why) {
+  return {
+      "W007", fmt::format("{}: {}", what, fmt::join(why, "; ")),
+      "the intervals hold what the restarts show; more --restarts narrow them, a quieter machine leaves more rounds"};
 }
 
 inline store::Warning emulated(const std::string& what) {

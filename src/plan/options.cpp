@@ -150,9 +150,10 @@ Result<std::vector<std::string>> maths_of(const Options& options) {
 Result<Effort> effort_of(const Options& options) {
   if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok)
     return tl::unexpected(ok.error());
-  Effort effort{6, 180, 15, 0, options.preset, 30};
-  if (options.preset == "quick") effort = {2, 40, 8, 0, options.preset, 9};
-  if (options.preset == "thorough") effort = {8, 480, 30, 0, options.preset, 60};
+  // Intervals rest on the scatter of restarts, so that time goes to restarts rather than to seconds within them.
+  Effort effort{8, 120, 15, 0, options.preset, 30};
+  if (options.preset == "quick") effort = {4, 20, 8, 0, options.preset, 9};
+  if (options.preset == "thorough") effort = {12, 360, 30, 0, options.preset, 60};
   if (options.restarts) effort.restarts = *options.restarts;
   if (options.budget_s) effort.budget_s = *options.budget_s;
   effort.serve_s = std::min(effort.serve_s, effort.budget_s);

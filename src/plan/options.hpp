@@ -42,8 +42,8 @@ struct Options {
   std::string clients, slo;  // clients.hpp; empty: not asked for
 };
 
-// The presets: quick (2 restarts, 40 s, 8 s to tune a level, 9 s to serve clients), standard (6, 180 s, 15 s, 30 s),
-// thorough (8, 480 s, 30 s, 60 s).
+// The presets: quick (4 restarts, 20 s, 8 s to tune a level, 9 s to serve clients), standard (8, 120 s, 15 s, 30 s),
+// thorough (12, 360 s, 30 s, 60 s).
 Result<Effort> effort_of(const Options& options);
 
 // The modes asked for, in that order: infer, train or both.

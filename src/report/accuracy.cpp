@@ -6,6 +6,7 @@
 #include <map>
 
 #include "measure/turns.hpp"
+#include "report/case_statistics.hpp"
 #include "report/estimate.hpp"
 #include "stats/compare.hpp"
 #include "stats/sample.hpp"
@@ -106,7 +107,15 @@ class GroupView {
     const int threads = strict.canonical.value("threads", 1);
     const double sigma = strict.trust.value("process_sigma", stats::assumed_process_sigma(threads));
     const auto room = measure::room_of(strict.canonical, run_.machine);
-    auto out = interval(stats::compare_apart(log_times(*reference_, room), log_times(row, room), sigma).ratio());
+    auto apart = stats::compare_unpaired(log_times(*reference_, room), log_times(row, room), sigma);
+    // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
+    for (const auto with : {*group_.strict, index}) {
+      const CaseStatistics paired(run_, run_.cases[with]);
+      const auto reference = paired.index_of(reference_->name()), level = paired.index_of(row.name());
+      if (reference && level && reference != level)
+        apart = stats::no_narrower_than(apart, paired.compare(*reference, *level).half_width);
+    }
+    auto out = interval(apart.ratio());
     out["together"] = false;
     return out;
   }

@@ -7,12 +7,14 @@
 
 namespace strata::report {
 
-std::string break_even_words(const Json& break_even, const Glyphs& glyphs) {
+std::string break_even_words(const Json& break_even, const Glyphs& glyphs, const char* no_cost) {
   if (!break_even.is_object()) return glyphs.missing;
   if (flag(break_even, "never")) return "never";
+  if (flag(break_even, "inconclusive")) return "inconclusive";
   const auto value = number(break_even, "iterations"), low = number(break_even, "low"),
              high = number(break_even, "high");
   if (!value) return glyphs.missing;
+  if (*value <= 0) return no_cost;
   if (*value < 1) return "at once";
   if (!low) return count(*value);
   if (!high) return fmt::format("{} (from {})", count(*value), count(*low));  // the gain may be next to nothing
@@ -29,7 +31,8 @@ BillTable bill_table(const Json& one_case, const Glyphs& glyphs) {
     };
     const auto again = number(*row, "startup.again_ms"), ever = number(*row, "startup.first_ever_ms");
     out.rows.push_back({level_name(*row), ever && again ? duration(std::max(0.0, *ever - *again)) : glyphs.missing,
-                        cell("startup.again_ms", duration), break_even_words(at(*row, "break_even_once"), glyphs),
+                        cell("startup.again_ms", duration),
+                        break_even_words(at(*row, "break_even_once"), glyphs, "costs no more"),
                         break_even_words(at(*row, "break_even"), glyphs), cell("startup.weights_ms", duration),
                         cell("memory.peak_private_bytes", size), cell("memory.steady_pss_bytes", size),
                         cell("shipped.bytes", size), cell("lines.total", count)});

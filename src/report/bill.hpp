@@ -15,7 +15,8 @@ struct BillTable {
 BillTable bill_table(const Json& one_case, const Glyphs& glyphs);
 
 // "1,128 (900 to 1,400)", "at once", "never"; glyphs.missing if it is not known.
-std::string break_even_words(const Json& break_even, const Glyphs& glyphs);
+// `no_cost`: what a level is said to do that costs nothing more than the reference.
+std::string break_even_words(const Json& break_even, const Glyphs& glyphs, const char* no_cost = "starts no slower");
 
 // Facts that a level reported after it had run, in words: "31 guards, 12 us a call; 2 compiled again".
 std::string fact_words(const Json& row);

@@ -25,7 +25,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
     }
   if (stats::crowded(room_, measure::load_of(one).taken())) reliable_ = !most_blocks_disturbed();
   blocks_ = measure::medians(measured_, room_, 0);
-  joint_ = stats::joint_estimates(blocks_).milliseconds;
+  settle_times();
   if (run.settings.value("tuned", false)) find_tuned();
 }
 
@@ -43,6 +43,28 @@ std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) con
   for (std::size_t i = 0; i < measured_.size(); ++i)
     if (measured_[i]->name() == name) return i;
   return std::nullopt;
+}
+
+void CaseStatistics::settle_times() {
+  const auto joint = stats::joint_estimates(blocks_).milliseconds;
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    const auto why = measure::disturbances(*measured_[i], room_);
+    std::vector<double> samples_ms;
+    double blocks = 0, disturbed = 0;
+    for (std::size_t b = 0; b < why.size(); ++b) {
+      const auto& block = measured_[i]->blocks[b];
+      if (block.instance != 0) continue;
+      ++blocks;
+      disturbed += !why[b].empty();
+      for (const auto ns : block.wall_ns) samples_ms.push_back(static_cast<double>(ns) * 1e-6);
+    }
+    times_.push_back(
+        stats::settle(i < joint.size() ? joint[i] : stats::nan, samples_ms, blocks > 0 ? disturbed / blocks : 0));
+  }
+}
+
+int CaseStatistics::restarts_begun() const {
+  return static_cast<int>(blocks_.size());
 }
 
 // A level whose variants were tried is represented by the best of them, every other by its default.
@@ -76,7 +98,7 @@ stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t lev
 }
 
 stats::Interval CaseStatistics::difference_ms(std::size_t reference, std::size_t level) const {
-  return stats::difference_ms(joint_[reference], joint_[level], compare(reference, level));
+  return stats::difference_ms(estimate_ms(reference), estimate_ms(level), compare(reference, level));
 }
 
 stats::Direction CaseStatistics::direction(const stats::Comparison& comparison) const {
@@ -85,7 +107,7 @@ stats::Direction CaseStatistics::direction(const stats::Comparison& comparison) 
 }
 
 double CaseStatistics::smallest_visible(const stats::Comparison& comparison) const {
-  return stats::smallest_visible(comparison.restarts(), comparison.within_se, sigma_, minimum_);
+  return stats::smallest_visible(comparison, minimum_);
 }
 
 stats::Interval CaseStatistics::start_range(const store::Row& row) const {
@@ -100,7 +122,7 @@ Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
   if (!restarts || *restarts > 60) return {};
   const double budget = run_.settings.value("budget_s", 60.0),
-               per_restart = budget / std::max(1, run_.settings.value("restarts", 2));
+               per_restart = budget / std::max(1, run_.settings.value("restarts", 4));
   double starts_s = 0;
   for (const auto* row : measured_) starts_s += start_range(*row).value / 1000 + 1;
   const double minutes = *restarts * (per_restart + starts_s) / 60;
@@ -120,6 +142,8 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
             {"verdict", "reference"},
             {"same_within_percent", nullptr},
             {"smallest_visible_percent", nullptr},
+            {"rests_on", nullptr},
+            {"by_restart", Json::array()},
             {"resolve", nullptr}};
   if (!reference) return {};
   const auto comparison = compare(*reference, i);
@@ -128,6 +152,8 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
   out["verdict"] = std::string(stats::to_string(verdict.direction));
   out["same_within_percent"] = finite(verdict.same_within * 100);
   out["smallest_visible_percent"] = finite(smallest_visible(comparison) * 100);
+  out["rests_on"] = std::string(stats::to_string(comparison.half_width.basis));
+  out["by_restart"] = by_restart(comparison);
   out["resolve"] = reliable_ && verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
   return out;
 }
@@ -163,7 +189,8 @@ Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stat
   return {{"iterations", finite(found.iterations.value)},
           {"low", finite(found.iterations.low)},
           {"high", finite(found.iterations.high)},
-          {"never", found.never}};
+          {"never", found.never},
+          {"inconclusive", found.inconclusive}};
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {

@@ -35,11 +35,14 @@ class CaseStatistics {
   // False: others took cores that the threads need, and most blocks with them. Then no verdict is given at all.
   bool reliable() const { return reliable_; }
 
-  double estimate_ms(std::size_t i) const { return joint_[i]; }
+  double estimate_ms(std::size_t i) const { return times_[i].milliseconds; }
+  // The estimate is the median of all samples: most of the row's blocks were disturbed, or the model left their range.
+  bool estimate_is_median(std::size_t i) const { return times_[i].is_median; }
   stats::Comparison compare(std::size_t reference, std::size_t level) const;
   stats::Interval difference_ms(std::size_t reference, std::size_t level) const;
   stats::Direction direction(const stats::Comparison& comparison) const;
   double smallest_visible(const stats::Comparison& comparison) const;
+  int restarts_begun() const;  // of which some may have no undisturbed round
   // A row against itself, of a run with --aa.
   stats::Comparison aa(const store::Row& row) const;
   // Starts from caches only; the median of several.
@@ -52,6 +55,7 @@ class CaseStatistics {
  private:
   void find_tuned();
   bool most_blocks_disturbed() const;
+  void settle_times();
   nlohmann::json resolve(const stats::Comparison& comparison) const;
   nlohmann::json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
   std::optional<stats::Interval> built_ms(const store::Row& row) const;
@@ -64,7 +68,7 @@ class CaseStatistics {
   std::optional<std::size_t> reference_, tuned_reference_;
   std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned
   stats::Blocks blocks_;
-  std::vector<double> joint_;
+  std::vector<stats::Settled> times_;  // of each measured row
 };
 
 }  // namespace strata::report

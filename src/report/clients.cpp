@@ -14,7 +14,7 @@ namespace strata::report {
 namespace {
 
 // One stored point with its statistics.
-Json point_json(const Json& stored, double batch) {
+Json point_json(const Json& stored, double batch, double process_sigma) {
   Json out{{"clients", stored.value("clients", 1)},
            {"as", stored.value("as", "threads")},
            {"threads_each", stored.value("threads_each", 1)},
@@ -25,23 +25,28 @@ Json point_json(const Json& stored, double batch) {
   for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"})
     out[numbers] = nullptr;
   if (out["state"] != "measured") return out;
-  std::vector<double> rates, ms;
+  std::vector<double> rates;
+  std::vector<std::vector<double>> ms;  // of each repetition
+  std::size_t samples = 0;
   double requests = 0, cpu_ns = 0, private_bytes = 0, pss_bytes = 0;
   for (const auto& one : list(stored, "repetitions")) {
     rates.push_back(one.value("requests_per_s", 0.0));
-    for (const auto& ns : one["latency_ns"]) ms.push_back(ns.get<double>() * 1e-6);
+    ms.emplace_back();
+    for (const auto& ns : one["latency_ns"]) ms.back().push_back(ns.get<double>() * 1e-6);
+    samples += ms.back().size();
     requests += one.value("requests", 0.0);
     cpu_ns += one["cpu_ns"].is_number() ? one["cpu_ns"].get<double>() : std::nan("");
     private_bytes = std::max(private_bytes, one.value("private_bytes", 0.0));
     pss_bytes = std::max(pss_bytes, one.value("pss_bytes", 0.0));
   }
-  const auto rate = stats::over_repetitions(rates);
+  const auto rate = stats::over_repetitions(rates, process_sigma);
+  const auto quantile = [&](double q) { return interval(stats::quantile_over_repetitions(ms, q, process_sigma)); };
   out["requests_per_s"] = interval(rate);
   out["inputs_per_s"] = interval(rate, batch);
-  out["latency_ms"] = {{"p50", interval(stats::quantile_interval(ms, 0.5))},
-                       {"p90", interval(stats::quantile_interval(ms, 0.9))},
-                       {"p99", interval(stats::quantile_interval(ms, 0.99))},
-                       {"samples", ms.size()},
+  out["latency_ms"] = {{"p50", quantile(0.5)},
+                       {"p90", quantile(0.9)},
+                       {"p99", quantile(0.99)},
+                       {"samples", samples},
                        {"requests", requests}};
   out["cpu_ms"] = finite(cpu_ns / requests * 1e-6);
   out["memory"] = {{"private_bytes", private_bytes}, {"pss_bytes", pss_bytes}};
@@ -77,10 +82,10 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kColumns{{{"state",
 
 }  // namespace
 
-Json clients_json(const Json& stored, double batch) {
+Json clients_json(const Json& stored, double batch, double process_sigma) {
   if (!stored.is_object()) return {};
   Json points = Json::array();
-  for (const auto& point : list(stored, "points")) points.push_back(point_json(point, batch));
+  for (const auto& point : list(stored, "points")) points.push_back(point_json(point, batch, process_sigma));
   return {{"seconds", stored.value("seconds", Json())},
           {"cores", stored.value("cores", Json())},
           {"points", std::move(points)}};

@@ -17,4 +17,11 @@ inline nlohmann::json interval(const stats::Interval& i, double scale = 1) {
   return {{"value", finite(i.value * scale)}, {"low", finite(i.low * scale)}, {"high", finite(i.high * scale)}};
 }
 
+// The ratio of each restart that had undisturbed rounds.
+inline nlohmann::json by_restart(const stats::Comparison& comparison) {
+  auto out = nlohmann::json::array();
+  for (const double log_ratio : comparison.per_restart) out.push_back(std::exp(log_ratio));
+  return out;
+}
+
 }  // namespace strata::report

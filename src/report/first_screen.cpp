@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "report/sentence.hpp"
+#include "stats/half_width.hpp"
 
 namespace strata::report {
 namespace {
@@ -26,6 +27,7 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
   LevelLine line{&row, level_name(row), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   line.harness = flag(row, "harness");
   line.time = or_missing(number(row, "end_to_end_ms.estimate"), glyphs, duration);
+  if (flag(row, "end_to_end_ms.is_median")) line.time += " *";
   line.p99 = or_missing(number(row, "end_to_end_ms.p99"), glyphs, duration);
   line.memory = or_missing(number(row, "memory.peak_private_bytes"), glyphs, size);
   line.device_memory = or_missing(number(row, "memory.device_peak_bytes"), glyphs, size);
@@ -109,15 +111,29 @@ bool concerns(const Json& warning, const Json& run, const Json& one_case) {
   return names(one_case) || std::none_of(cases.begin(), cases.end(), names);
 }
 
+// "2 restarts, 1 with undisturbed rounds (fewer than 3 show no spread of their own: 10% between processes is assumed)"
+std::string restarts_words(const Json& trust) {
+  const auto restarts = number(trust, "restarts"), compared = number(trust, "restarts_compared");
+  if (!restarts) return "";
+  auto words = count(*restarts) + (*restarts == 1 ? " restart" : " restarts");
+  if (compared && *compared < *restarts) words += fmt::format(", {} with undisturbed rounds", count(*compared));
+  const auto most = number(trust, "most_process_effect_percent");
+  if (compared && most && *compared > 0 && *compared < stats::fewest_with_scatter)
+    words += fmt::format(" (fewer than {} show no spread of their own: {} between processes is assumed)",
+                         stats::fewest_with_scatter, percent(*most));
+  return words;
+}
+
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   const Json& trust = at(one_case, "trust");
   std::vector<std::string> parts;
-  if (const auto restarts = number(trust, "restarts"))
-    parts.push_back(count(*restarts) + (*restarts == 1 ? " restart" : " restarts"));
+  parts.push_back(restarts_words(trust));
   if (const auto effect = number(trust, "process_effect_percent"))
-    parts.push_back(fmt::format("process effect {} ({})", percent(*effect), text(trust, "process_effect_source")));
+    parts.push_back(
+        fmt::format("process effect at least {} ({})", percent(*effect), text(trust, "process_effect_source")));
   if (const auto visible = number(trust, "smallest_visible_percent"))
-    parts.push_back(*visible > 100 ? "too noisy to compare" : "smallest visible effect " + percent(*visible));
+    parts.push_back(*visible > too_noisy_percent ? "this run is too noisy to compare"
+                                                 : "smallest visible effect " + percent(*visible));
   const auto blocks = number(trust, "blocks"), disturbed = number(trust, "disturbed_blocks");
   if (blocks && disturbed) parts.push_back(fmt::format("{} of {} blocks disturbed", count(*disturbed), count(*blocks)));
   if (const auto comparisons = number(one_case, "aa.comparisons")) {
@@ -128,6 +144,9 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
   }
   if (const auto others = number(trust, "others_percent"); others && *others > 10)
     parts.push_back(fmt::format("others used {:.0f}% of the machine", *others));
+  const auto& rows = list(one_case, "rows");
+  if (std::any_of(rows.begin(), rows.end(), [](const Json& row) { return flag(row, "end_to_end_ms.is_median"); }))
+    parts.push_back("* median of all samples, since most blocks were disturbed");
   std::vector<std::string> ids;
   for (const auto& warning : list(run, "warnings"))
     if (concerns(warning, run, one_case) && std::find(ids.begin(), ids.end(), text(warning, "id")) == ids.end())

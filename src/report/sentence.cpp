@@ -43,7 +43,7 @@ bool is_faster(const Json& row) {
 }
 
 // An interval so wide, or an effect so large, says that the run saw nothing; its numbers would only mislead.
-constexpr double kAbsurdSpan = 10, kAbsurdPercent = 100;
+constexpr double kAbsurdSpan = 10;
 
 bool absurd_interval(const Json& row) {
   const auto low = number(row, "ratio.low"), high = number(row, "ratio.high");
@@ -114,7 +114,7 @@ std::string undecided_sentence(const Json& one_case, const Json& open, const Jso
   if (!sees) sees = number(one_case, "trust.smallest_visible_percent");
   const auto costs = fmt::format("{} ({}{})", level_name(reference), time_of(reference), of_what(one_case));
   std::string sentence;
-  if (absurd_interval(open) || (sees && *sees > kAbsurdPercent)) {
+  if (absurd_interval(open) || (sees && *sees > too_noisy_percent)) {
     sentence = fmt::format("Undecided: this run is too noisy to compare; no level is proven faster than {}", costs);
   } else {
     const auto interval = interval_of(open);

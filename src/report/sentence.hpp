@@ -6,6 +6,9 @@
 
 namespace strata::report {
 
+// A run whose smallest visible effect lies above this compares nothing: it says so instead of the number.
+inline constexpr double too_noisy_percent = 100;
+
 // {"verdict":"move|stay|undecided|no_data|not_reliable","level":name|null,"sentence":"..."} from a case's rows,
 // reference_level and trust. Where others had the cores that the threads need it recommends nothing. Else it recommends
 // the fastest level that is resolved as faster than the reference and proven; never a harness level.

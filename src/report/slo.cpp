@@ -23,13 +23,19 @@ struct Point {
   std::string as;  // threads, processes, or turns: the blocks of the comparison itself
 };
 
-Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo, double batch) {
-  std::vector<double> ms;
+Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo, double batch, double sigma) {
+  std::map<int, std::vector<double>> by_restart;
+  std::size_t samples = 0;
   for (const auto& block : stored.blocks)
     if (block.instance == 0)
-      for (const auto ns : block.wall_ns) ms.push_back(static_cast<double>(ns) * 1e-6);
-  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_interval(ms, slo.quantile)},
-          ms.size(),
+      for (const auto ns : block.wall_ns) by_restart[block.restart].push_back(static_cast<double>(ns) * 1e-6);
+  std::vector<std::vector<double>> ms;
+  for (auto& [restart, one] : by_restart) {
+    samples += one.size();
+    ms.push_back(std::move(one));
+  }
+  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_over_repetitions(ms, slo.quantile, sigma)},
+          samples,
           batch,
           1,
           "turns"};
@@ -50,14 +56,14 @@ Point from_clients(const Json& point, const plan::Slo& slo, double batch) {
 
 // The turns count where no pass of one client did: both ask for one request at a time.
 void add_points(std::vector<Point>& points, const Json& row, const store::Row& stored, const plan::Slo& slo,
-                double batch) {
+                double batch, double sigma) {
   bool alone = false;
   for (const auto& point : list(row, "clients.points"))
     if (is_measured(point)) {
       points.push_back(from_clients(point, slo, batch));
       alone = alone || points.back().clients == 1;
     }
-  if (!alone) points.push_back(from_turns(row, stored, slo, batch));
+  if (!alone) points.push_back(from_turns(row, stored, slo, batch, sigma));
 }
 
 std::string sentence(const std::string& level, const Point& point, stats::Meets meets, const plan::Slo& slo) {
@@ -122,10 +128,12 @@ void add_slo(const store::Run& run, Json& cases) {
     const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
     const double batch =
         run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
+    const double sigma = run.cases[c].trust.value(
+        "process_sigma", stats::assumed_process_sigma(run.cases[c].canonical.value("threads", 1)));
     for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
       const auto& row = cases[c]["rows"][r];
       if (is_measured(row) && !flag(row, "harness"))
-        add_points(points[{owner, level_name(row)}], row, run.cases[c].rows[r], *slo, batch);
+        add_points(points[{owner, level_name(row)}], row, run.cases[c].rows[r], *slo, batch, sigma);
     }
   }
   for (const auto& [network, owner] : first) {

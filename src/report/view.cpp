@@ -26,10 +26,15 @@ using Json = nlohmann::json;
 namespace {
 
 // What JSON cannot hold (infinite, not a number) is unknown: null.
-Json summary(std::vector<double> ms, double estimate) {
+Json summary(const std::vector<double>& ms, const stats::Settled& estimate) {
   const auto s = stats::summarise(ms);
-  return {{"estimate", finite(estimate)}, {"median", finite(s.median)}, {"p90", finite(s.p90)},
-          {"p99", finite(s.p99)},         {"min", finite(s.min)},       {"samples", s.count}};
+  return {{"estimate", finite(estimate.milliseconds)},
+          {"is_median", estimate.is_median},
+          {"median", finite(s.median)},
+          {"p90", finite(s.p90)},
+          {"p99", finite(s.p99)},
+          {"min", finite(s.min)},
+          {"samples", s.count}};
 }
 
 // What shortens a reason to the eight words that a row has room for.
@@ -148,8 +153,8 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
     iterations += static_cast<double>(block.wall_ns.size());
   }
   const double estimate = numbers_.estimate_ms(i), ratio_of_medians = stats::median(latency) / stats::median(wall);
-  out["end_to_end_ms"] = summary(wall, estimate);
-  out["latency_ms"] = summary(latency, estimate * ratio_of_medians);
+  out["end_to_end_ms"] = summary(wall, {estimate, numbers_.estimate_is_median(i)});
+  out["latency_ms"] = summary(latency, stats::settle(estimate * ratio_of_medians, latency, 0));
   out["throughput_per_s"] = finite(case_.canonical.value("batch", 1) * 1000.0 / estimate);
   if (case_.canonical.value("mode", "infer") == "train") {
     out["steps_per_s"] = finite(1000.0 / estimate);
@@ -171,41 +176,48 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["blocks"] = blocks_json(row, why);
   if (run_.settings.value("aa", false)) {
     const auto comparison = numbers_.aa(row);
+    auto assumed = comparison;
+    assumed.log_ratio = comparison.assumed_only;
     out["aa"] = {{"ratio", interval(comparison.ratio())},
-                 {"verdict", std::string(stats::to_string(numbers_.direction(comparison)))}};
+                 {"verdict", std::string(stats::to_string(numbers_.direction(comparison)))},
+                 {"by_restart", by_restart(comparison)},
+                 {"if_assumed",
+                  {{"ratio", interval(assumed.ratio())},
+                   {"verdict", std::string(stats::to_string(numbers_.direction(assumed)))}}}};
   }
 }
 
 Json CaseView::row_json(const store::Row& row) {
-  Json out{{"level", row.level},
-           {"variant", row.variant},
-           {"title", row.info.value("title", "")},
-           {"rank", row.info.value("rank", 0)},
-           {"language", row.info.value("language", "")},
-           {"peer", row.info.value("peer", false)},
-           {"harness", row.info.value("harness", false)},
-           {"reference", row.name() == case_.reference_level},
-           {"state", row.state},
-           {"reason", row.reason},
-           {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))},
-           {"hint", row.hint},
-           {"log_tail", row.log_tail},
-           {"repeat", row.repeat},
-           {"default", row.info.value("default", "")},
-           {"settings", row.settings},
-           {"memory", row.memory},
-           {"startup", row.start_up.empty() ? Json() : startup(row)},
-           {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
-           {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
-           {"proof", row.proof},
-           {"deep", row.info.value("deep", Json())},
-           {"tuning", row.info.value("tuning", Json())},
-           {"tuned", nullptr},
-           {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1))},
-           {"facts", row.info.value("facts", Json())},
-           {"lines", row.info.value("lines", Json())},
-           {"shipped", shipped(row)},
-           {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum())}};
+  Json out{
+      {"level", row.level},
+      {"variant", row.variant},
+      {"title", row.info.value("title", "")},
+      {"rank", row.info.value("rank", 0)},
+      {"language", row.info.value("language", "")},
+      {"peer", row.info.value("peer", false)},
+      {"harness", row.info.value("harness", false)},
+      {"reference", row.name() == case_.reference_level},
+      {"state", row.state},
+      {"reason", row.reason},
+      {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))},
+      {"hint", row.hint},
+      {"log_tail", row.log_tail},
+      {"repeat", row.repeat},
+      {"default", row.info.value("default", "")},
+      {"settings", row.settings},
+      {"memory", row.memory},
+      {"startup", row.start_up.empty() ? Json() : startup(row)},
+      {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
+      {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
+      {"proof", row.proof},
+      {"deep", row.info.value("deep", Json())},
+      {"tuning", row.info.value("tuning", Json())},
+      {"tuned", nullptr},
+      {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1), numbers_.sigma())},
+      {"facts", row.info.value("facts", Json())},
+      {"lines", row.info.value("lines", Json())},
+      {"shipped", shipped(row)},
+      {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum())}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;
@@ -302,15 +314,18 @@ double CaseView::cache_bytes() const {
 Json CaseView::trust() const {
   // The least favourable level decides what this run could have seen.
   double visible = 0;
-  int restarts = 0;
+  std::optional<int> compared;
   const auto reference = numbers_.reference();
   for (std::size_t i = 0; reference && i < numbers_.measured().size(); ++i) {
     if (i == *reference || numbers_.measured()[i]->info.value("harness", false)) continue;
     const auto comparison = numbers_.compare(*reference, i);
-    restarts = std::max(restarts, comparison.restarts());
+    compared = std::min(compared.value_or(comparison.restarts()), comparison.restarts());
     visible = std::max(visible, numbers_.smallest_visible(comparison));
   }
-  Json out{{"restarts", restarts ? restarts : case_.trust.value("restarts", 0)},
+  const int begun = std::max(case_.trust.value("restarts", 0), numbers_.restarts_begun());
+  Json out{{"restarts", begun},
+           {"restarts_compared", compared ? Json(*compared) : Json()},
+           {"most_process_effect_percent", stats::most_process_sigma * 100},
            {"process_effect_percent", numbers_.sigma() * 100},
            {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
            {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},

@@ -51,14 +51,31 @@ std::optional<Together> in_common(std::span<const ClientTimes> clients) {
   return together;
 }
 
-Interval over_repetitions(std::span<const double> rates) {
-  if (rates.empty()) return {};
-  const double count = static_cast<double>(rates.size());
+namespace {
+
+// Of the mean of these logarithms, one a repetition.
+double half_width_of(std::span<const double> logs, double process_sigma, double within) {
+  const double count = static_cast<double>(logs.size());
   double mean = 0, squares = 0;
-  for (const double rate : rates) mean += std::log(rate) / count;
-  if (rates.size() == 1) return {rates.front(), 0, std::numeric_limits<double>::infinity()};
-  for (const double rate : rates) squares += (std::log(rate) - mean) * (std::log(rate) - mean);
-  const double half = student_t_quantile(0.995, count - 1) * std::sqrt(squares / (count - 1) / count);
+  for (const double one : logs) mean += one / count;
+  for (const double one : logs) squares += (one - mean) * (one - mean);
+  return half_width({.restarts = static_cast<int>(logs.size()),
+                     .processes = 1 / count,
+                     .process_sigma = process_sigma,
+                     .within = within,
+                     .seen = logs.size() > 1 ? squares / (count - 1) / count : nan})
+      .width;
+}
+
+}  // namespace
+
+Interval over_repetitions(std::span<const double> rates, double process_sigma) {
+  if (rates.empty()) return {};
+  std::vector<double> logs;
+  double mean = 0;
+  for (const double rate : rates) logs.push_back(std::log(rate));
+  for (const double one : logs) mean += one / static_cast<double>(logs.size());
+  const double half = half_width_of(logs, process_sigma, nan);
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
@@ -71,6 +88,22 @@ Interval quantile_interval(std::span<const double> sample, double q) {
   // The k-th smallest lies above the quantile only if fewer than k values lie below it, X of them: P(X <= k - 1).
   for (std::size_t k = sorted.size(); k >= 1 && cumulative[k - 1] >= 1 - kTail; --k) out.high = sorted[k - 1];
   for (std::size_t k = 1; k <= sorted.size() && cumulative[k - 1] <= kTail; ++k) out.low = sorted[k - 1];
+  return out;
+}
+
+Interval quantile_over_repetitions(std::span<const std::vector<double>> repetitions, double q, double process_sigma) {
+  std::vector<double> all, logs;
+  for (const auto& sample : repetitions) {
+    if (sample.empty()) continue;
+    all.insert(all.end(), sample.begin(), sample.end());
+    logs.push_back(std::log(quantile(sample, q)));
+  }
+  auto out = quantile_interval(all, q);
+  if (logs.empty()) return out;
+  // What varies within a repetition is in the order statistics, so that only processes are left to be judged here.
+  const double half = half_width_of(logs, process_sigma, 0);
+  out.low = std::min(out.low, out.value * std::exp(-half));
+  out.high = std::max(out.high, out.value * std::exp(half));
   return out;
 }
 

@@ -28,12 +28,17 @@ struct Together {
 // 90% of some client's time is common to all (a process came late), or there is no client.
 std::optional<Together> in_common(std::span<const ClientTimes> clients);
 
-// Mean of the logs with Student's t over repetitions, 99%; one repetition: infinite ends.
-Interval over_repetitions(std::span<const double> rates);
+// Mean of the logs over repetitions, each with fresh processes, with the 99% half width of half_width.hpp. Fewer than
+// three repetitions: infinite ends, since nothing bounds what varies within one.
+Interval over_repetitions(std::span<const double> rates, double process_sigma);
 
 // Quantile q of independent values with a 99% interval from order statistics. Infinite ends: too few values for that
 // end.
 Interval quantile_interval(std::span<const double> sample, double q);
+
+// The same of all values together, no narrower than the scatter of the repetitions' own quantiles and the process
+// effect make it (half_width.hpp): values of one process share its effect.
+Interval quantile_over_repetitions(std::span<const std::vector<double>> repetitions, double q, double process_sigma);
 
 // Fewest values whose largest is above quantile q with 99.5% probability, so that the interval has an upper end.
 int needed_for_quantile(double q);

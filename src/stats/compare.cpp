@@ -95,7 +95,18 @@ std::vector<std::vector<double>> log_differences(const Blocks& blocks, std::size
   return out;
 }
 
-Comparison compare(std::span<const std::vector<double>> restarts, std::optional<double> process_sigma) {
+namespace {
+
+// The comparison of a value whose evidence is known.
+void set_interval(Comparison& comparison, double value, const Evidence& evidence) {
+  comparison.half_width = half_width(evidence);
+  comparison.log_ratio = around(value, comparison.half_width.width);
+  comparison.assumed_only = around(value, assumed_half_width(evidence));
+}
+
+}  // namespace
+
+Comparison compare(std::span<const std::vector<double>> restarts, double process_sigma) {
   Comparison out;
   for (const std::vector<double>& sample : restarts) {
     if (sample.empty()) continue;
@@ -103,68 +114,47 @@ Comparison compare(std::span<const std::vector<double>> restarts, std::optional<
     out.differences += sample.size();
   }
   if (out.per_restart.empty()) return out;
-  const double value = mean(out.per_restart);
   const auto count = static_cast<double>(out.per_restart.size());
-  out.scatter = standard_deviation(out.per_restart);
   const Within within = within_restarts(restarts);
+  out.process_sigma = process_sigma;
+  out.scatter = standard_deviation(out.per_restart);
   out.within_se = std::sqrt(within.mean_square);
-  double half_width = infinity;
-  if (process_sigma) {
-    out.process_sigma = *process_sigma;
-    const double between = 2 * *process_sigma * *process_sigma / count;
-    if (within.df > 0) {
-      // Student's t for the part that is estimated, the normal for the part that is known: the plain z interval when df
-      // is large.
-      const double inside = within.mean_square / count, t = student_t_quantile(0.995, within.df);
-      out.standard_error = std::sqrt(inside + between);
-      half_width = std::sqrt(t * t * inside + z99 * z99 * between);
-    } else if (count >= 2) {  // one difference a restart: only their scatter shows the spread
-      const double seen = out.scatter * out.scatter / count;
-      out.standard_error = std::sqrt(std::max(seen, between));
-      half_width = student_t_quantile(0.995, count - 1) * out.standard_error;
-    }
-  } else if (count >= 2) {
-    out.standard_error = out.scatter / std::sqrt(count);
-    half_width = student_t_quantile(0.995, count - 1) * out.standard_error;
-  }
-  out.log_ratio = around(value, half_width);
+  set_interval(out, mean(out.per_restart),
+               {.restarts = out.restarts(),
+                .processes = 2 / count,
+                .process_sigma = process_sigma,
+                .within = within.mean_square / count,
+                .within_df = within.df,
+                .seen = out.scatter * out.scatter / count});
   return out;
 }
 
 Comparison compare_unpaired(std::span<const double> reference, std::span<const double> level, double process_sigma) {
   Comparison out;
   if (reference.empty() || level.empty()) return out;
-  const double value = mean(reference) - mean(level);
   const std::size_t fewest = std::min(reference.size(), level.size());
   for (std::size_t i = 0; i < fewest; ++i) out.per_restart.push_back(reference[i] - level[i]);
   out.differences = fewest;
   out.process_sigma = process_sigma;
-  out.log_ratio = around(value, infinity);
-  if (fewest < 2) return out;
   out.scatter = standard_deviation(out.per_restart);
-  const auto variance = [&](std::span<const double> times) {
-    const double sd = std::max(standard_deviation(times), process_sigma);
+  out.within_se = 0;  // only medians are left of what is within a restart
+  const auto variance = [](std::span<const double> times) {
+    const double sd = standard_deviation(times);
     return sd * sd / static_cast<double>(times.size());
   };
-  out.standard_error = std::sqrt(variance(reference) + variance(level));
-  out.within_se = 0;
-  out.log_ratio = around(value, student_t_quantile(0.995, static_cast<double>(fewest - 1)) * out.standard_error);
+  set_interval(out, mean(reference) - mean(level),
+               {.restarts = out.restarts(),
+                .processes = 1 / static_cast<double>(reference.size()) + 1 / static_cast<double>(level.size()),
+                .process_sigma = process_sigma,
+                .seen = variance(reference) + variance(level)});
   return out;
 }
 
-Comparison compare_apart(std::span<const double> reference, std::span<const double> level, double process_sigma) {
-  Comparison out = compare_unpaired(reference, level, process_sigma);
-  if (reference.empty() || level.empty()) return out;
-  const auto spread = [&](std::span<const double> times) {
-    return times.size() < 2 ? process_sigma : std::max(standard_deviation(times), process_sigma);
-  };
-  const double a = spread(reference), b = spread(level);
-  out.standard_error =
-      std::sqrt(a * a / static_cast<double>(reference.size()) + b * b / static_cast<double>(level.size()));
-  const bool known = a == process_sigma && b == process_sigma;
-  const double df = static_cast<double>(reference.size() + level.size()) - 2;
-  out.log_ratio = around(out.log_ratio.value, (known ? z99 : student_t_quantile(0.995, df)) * out.standard_error);
-  return out;
+Comparison no_narrower_than(Comparison comparison, const HalfWidth& other) {
+  if (std::isnan(comparison.log_ratio.value) || other.width <= comparison.half_width.width) return comparison;
+  comparison.half_width = other;
+  comparison.log_ratio = around(comparison.log_ratio.value, other.width);
+  return comparison;
 }
 
 bool too_busy(const Comparison& comparison, double dropped_share) {
@@ -186,37 +176,63 @@ Verdict judge(const Comparison& comparison, double minimum_effect) {
   return {};
 }
 
-double smallest_visible(int restarts, double within_se, double process_sigma, double minimum_effect) {
-  if (restarts < 1) return infinity;
-  const double se = std::sqrt((within_se * within_se + 2 * process_sigma * process_sigma) / restarts);
-  return std::expm1(std::max((z99 + z95_one_sided) * se, std::log1p(minimum_effect) + z95_one_sided * se));
+double smallest_visible(const Comparison& comparison, double minimum_effect) {
+  const HalfWidth& half = comparison.half_width;
+  if (std::isinf(half.width)) return infinity;
+  return std::expm1(std::max(half.width, std::log1p(minimum_effect)) + half.one_sided_95 * half.standard_error);
 }
+
+namespace {
+
+// Half width (of the logarithm) that so many restarts will have, each with this variance within and scatter.
+double planned_half_width(int restarts, double within, double scatter, double process_sigma) {
+  const auto count = static_cast<double>(restarts);
+  return half_width({.restarts = restarts,
+                     .processes = 2 / count,
+                     .process_sigma = process_sigma,
+                     .within = within / count,
+                     .seen = scatter * scatter / count})
+      .width;
+}
+
+// Fewest restarts, `from` of them at least, with at most this half width (of the logarithm); it falls from three on.
+std::optional<int> fewest_restarts(double half_width, double within, double scatter, double process_sigma,
+                                   int from = 1) {
+  const auto enough_are = [&](int restarts) {
+    return planned_half_width(restarts, within, scatter, process_sigma) <= half_width * (1 + 1e-9);
+  };
+  if (!(half_width > 0) || !enough_are(most_restarts)) return std::nullopt;
+  for (int few = from; few < fewest_with_scatter; ++few)
+    if (enough_are(few)) return few;
+  int too_few = fewest_with_scatter - 1, fewest = most_restarts;
+  while (fewest - too_few > 1) {
+    const int middle = (too_few + fewest) / 2;
+    (enough_are(middle) ? fewest : too_few) = middle;
+  }
+  return fewest;
+}
+
+}  // namespace
 
 double reachable_precision(int restarts, double process_sigma) {
-  if (restarts < 1) return infinity;
-  return std::expm1(z99 * std::sqrt(2.0 / restarts) * process_sigma);
+  return std::expm1(planned_half_width(restarts, 0, 0, process_sigma));
 }
 
-std::optional<int> restarts_for_precision(double half_width, double within_se, double process_sigma) {
-  const double one = std::sqrt(within_se * within_se + 2 * process_sigma * process_sigma);
-  const double needed = std::pow(z99 * one / std::log1p(half_width), 2);
-  if (!(half_width > 0) || !(needed <= most_restarts)) return std::nullopt;
-  return std::max(1, static_cast<int>(std::ceil(needed - 1e-9)));
+std::optional<int> restarts_for_precision(double half_width, double process_sigma) {
+  return fewest_restarts(std::log1p(half_width), 0, 0, process_sigma);
 }
 
 std::optional<int> restarts_to_resolve(const Comparison& comparison, double minimum_effect) {
-  const double value = std::abs(comparison.log_ratio.value);
+  const double value = std::abs(comparison.log_ratio.value), sigma = comparison.process_sigma;
   if (std::isnan(value) || std::isnan(comparison.within_se)) return std::nullopt;
-  double sigma = comparison.process_sigma;
-  if (std::isnan(sigma)) {  // the scatter of restarts holds both parts
-    const double between = comparison.scatter * comparison.scatter - comparison.within_se * comparison.within_se;
-    if (std::isnan(between)) return std::nullopt;
-    sigma = std::sqrt(std::max(between, 0.0) / 2);
-  }
+  const double within = comparison.within_se * comparison.within_se;
+  // One restart shows no scatter: then what is assumed.
+  const double scatter = std::isnan(comparison.scatter) ? std::sqrt(within + 2 * sigma * sigma) : comparison.scatter;
   const double as_different = value > std::log1p(minimum_effect) ? value : 0;
   const double as_same = std::log1p(2 * minimum_effect) - value;
-  const double half_width = std::max(as_different, as_same);
-  return restarts_for_precision(std::expm1(half_width), comparison.within_se, sigma);
+  // What one or two restarts would claim counts only until three have shown their scatter.
+  const int from = std::min(comparison.restarts(), fewest_with_scatter);
+  return fewest_restarts(std::max(as_different, as_same), within, scatter, sigma, from);
 }
 
 Interval difference_ms(double from_ms, double to_ms, const Comparison& comparison) {
@@ -227,13 +243,16 @@ Interval difference_ms(double from_ms, double to_ms, const Comparison& compariso
 }
 
 BreakEven break_even(const Interval& extra_start_ms, const Interval& difference, Direction verdict) {
-  if (verdict != Direction::faster || !(difference.value < 0)) return {{}, true};
-  const auto iterations = [](double start, double gain) {
+  const bool faster = verdict == Direction::faster && difference.value < 0;
+  const auto iterations = [faster](double start, double gain) {
     if (start <= 0) return 0.0;
-    return gain > 0 ? start / gain : infinity;
+    return faster && gain > 0 ? start / gain : infinity;
   };
+  if (!faster && !(extra_start_ms.value <= 0))
+    return {{}, verdict != Direction::not_resolved, verdict == Direction::not_resolved};
   return {{iterations(extra_start_ms.value, -difference.value), iterations(extra_start_ms.low, -difference.low),
            iterations(extra_start_ms.high, -difference.high)},
+          false,
           false};
 }
 

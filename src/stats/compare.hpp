@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stats/half_width.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::stats {
@@ -35,11 +36,12 @@ struct Interval {
 std::vector<std::vector<double>> log_differences(const Blocks& blocks, std::size_t reference, std::size_t level);
 
 struct Comparison {
-  Interval log_ratio;           // value, and its 99% interval
-  double standard_error = nan;  // of the value, process effect included
-  double within_se = nan;       // root mean square of the restarts' own standard errors
-  double process_sigma = nan;   // used in the interval; NaN when the interval came from the scatter of restarts alone
-  double scatter = nan;         // standard deviation of the restarts' estimates; NaN for one restart
+  Interval log_ratio;               // value, and its 99% interval
+  Interval assumed_only;            // the same if the process effect were what it is assumed to be
+  HalfWidth half_width;             // of log_ratio, and what it rests on
+  double within_se = nan;           // root mean square of the restarts' own standard errors
+  double process_sigma = 0;         // that was assumed
+  double scatter = nan;             // standard deviation of the restarts' estimates; NaN for one restart
   std::vector<double> per_restart;  // estimates of the restarts that had data
   std::size_t differences = 0;      // that went in, all restarts together
 
@@ -47,21 +49,18 @@ struct Comparison {
   Interval ratio() const;  // exp of the log ratio: times as fast as the reference
 };
 
-// Known process effect: mean of the restarts' trimmed means; variance (mean SE_r^2 + 2 sigma^2)/R. Unknown: Student's t
-// over restarts. A restart of fewer than 5 differences borrows the others' spread. No data: all NaN; no spread:
-// infinite ends.
-Comparison compare(std::span<const std::vector<double>> log_differences_per_restart,
-                   std::optional<double> process_sigma);
+// Mean of the restarts' trimmed means; half_width (half_width.hpp) of variances mean SE_r^2 / R, 2 sigma^2 / R and that
+// of the restarts' estimates. A restart of fewer than 5 differences borrows the others' spread. No data: all NaN; no
+// spread: infinite ends.
+Comparison compare(std::span<const std::vector<double>> log_differences_per_restart, double process_sigma);
 
-// For levels that never ran in the same restart: log times per restart of each. Wider: the machine's drift is in it.
+// For levels that never ran in the same restart, or cases that were measured one after the other: log times per restart
+// of each side. Wider by the drift between restarts; drift from case to case is not in it.
 Comparison compare_unpaired(std::span<const double> reference_log_times, std::span<const double> level_log_times,
                             double process_sigma);
 
-// For cases that were measured one after the other: as compare_unpaired, but where both sides scatter between restarts
-// by no more than the process effect explains, that effect is taken as known (normal quantile), so that two restarts
-// already give an interval. Drift from case to case is not in it.
-Comparison compare_apart(std::span<const double> reference_log_times, std::span<const double> level_log_times,
-                         double process_sigma);
+// The comparison with at least this half width, of another one that sees what this one cannot.
+Comparison no_narrower_than(Comparison comparison, const HalfWidth& other);
 
 // True: the restarts scatter over 3 times what the interval allows, or over 60% of pairs were dropped as disturbed.
 bool too_busy(const Comparison& comparison, double dropped_share);
@@ -78,13 +77,15 @@ struct Verdict {
 // same: otherwise, if the interval lies within +-2 minimum_effect. not_resolved: neither.
 Verdict judge(const Comparison& comparison, double minimum_effect);
 
-// Smallest effect (relative) that such a run finds with 95% power under judge's rule. Infinite for no restarts.
-double smallest_visible(int restarts, double within_se, double process_sigma, double minimum_effect);
-// Half width (relative) of the 99% interval that R restarts can reach however long each lasts: 2.576 sqrt(2/R) sigma.
+// Smallest effect (relative) that this run finds with 95% power under judge's rule. Infinite for no interval.
+double smallest_visible(const Comparison& comparison, double minimum_effect);
+// Half width (relative) of the 99% interval that R restarts can reach however long each lasts, if they scatter by no
+// more than the process effect: 2.576 sqrt(2/R) sigma; fewer than three: the same with most_process_sigma.
 double reachable_precision(int restarts, double process_sigma);
-// Fewest restarts that reach a half width (relative); nullopt: over 10,000.
-std::optional<int> restarts_for_precision(double half_width, double within_se, double process_sigma);
-// Fewest restarts after which judge would decide, if the estimate stays where it is. nullopt: over 10,000, or no data.
+// Fewest restarts that can reach a half width (relative); nullopt: over 10,000.
+std::optional<int> restarts_for_precision(double half_width, double process_sigma);
+// Fewest restarts after which judge would decide, if the estimate and the scatter stay what they are. nullopt: over
+// 10,000, or no data.
 std::optional<int> restarts_to_resolve(const Comparison& comparison, double minimum_effect);
 
 // One time per level from all blocks together, so that differences between levels add up along any path.
@@ -95,17 +96,27 @@ struct JointEstimates {
 // Model: ln(time) = level + round (in its restart) + restart; robust to single bad blocks.
 JointEstimates joint_estimates(const Blocks& blocks);
 
+// A level's time as it is shown.
+struct Settled {
+  double milliseconds = nan;
+  bool is_median = false;  // of all samples, since the model has next to nothing of this level to go by
+};
+// The joint estimate; the median of the level's samples where most of its blocks were disturbed (`disturbed_share`), or
+// where the estimate lies outside of their range, as the model's extrapolations may.
+Settled settle(double joint_ms, std::span<const double> samples_ms, double disturbed_share);
+
 // Ledger edge in ms, to minus from (below 0: `to` is faster): value from the joint estimates, width from the paired
 // comparison whose reference is `from` and level is `to`.
 Interval difference_ms(double from_ms, double to_ms, const Comparison& comparison);
 
 // How many iterations pay for a level's slower start.
 struct BreakEven {
-  Interval iterations;  // NaN when never; high may be infinite
-  bool never = false;   // the level is not resolved to be faster
+  Interval iterations;        // NaN when never or inconclusive; high may be infinite
+  bool never = false;         // it starts slower and is resolved not to be faster
+  bool inconclusive = false;  // it starts slower, and whether it is faster is not resolved
 };
 // extra_start_ms: level's start minus reference's; difference_ms: level minus reference per iteration (below 0:
-// faster).
+// faster). A level that starts no slower has nothing to pay for: 0.
 BreakEven break_even(const Interval& extra_start_ms, const Interval& difference_ms, Direction verdict);
 // Median with the range (not a confidence interval) of few values, for starts. NaN when empty.
 Interval range_of(std::span<const double> values);

@@ -128,6 +128,15 @@ JointEstimates joint_estimates(const Blocks& blocks) {
   return out;
 }
 
+Settled settle(double joint_ms, std::span<const double> samples_ms, double disturbed_share) {
+  if (samples_ms.empty()) return {joint_ms, false};
+  const auto [least, most] = std::minmax_element(samples_ms.begin(), samples_ms.end());
+  constexpr double rounding = 1e-9;  // a logarithm and back
+  const bool inside = joint_ms >= *least * (1 - rounding) && joint_ms <= *most * (1 + rounding);  // false for NaN
+  if (inside && !(disturbed_share > 0.5)) return {std::clamp(joint_ms, *least, *most), false};
+  return {median(samples_ms), true};
+}
+
 ProcessEffect estimate_process_effect(const Blocks& sessions) {
   ProcessEffect out;
   double variance_sum = 0, error_sum = 0, df = 0;

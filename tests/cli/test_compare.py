@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import shutil
 import signal
 import sqlite3
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -147,6 +150,39 @@ def test_restarts_that_do_not_agree_are_warned_of(strata):
     _, result = strata.compare("steady", "moody", restarts=3)
     (warning,) = [warning for warning in result["warnings"] if warning["id"] == "W007"]
     assert "moody" in warning["what"] and "steady" not in warning["what"]
+    ratios = [math.log(ratio) for ratio in rows_of(result)["moody"]["ratio"]["by_restart"]]
+    assert f"moody: {100 * statistics.stdev(ratios):.1f}% between restarts, 2.1% assumed" in warning["what"]
+    assert "disturbed" not in warning["what"], "the other cause does not hold"
+
+
+def test_a_level_whose_restarts_part_is_not_called_faster(strata):
+    strata.level("steady", rank=1, **samples(1_150_000))
+    strata.level("moody", rank=2, **samples(1_000_000, restart=0.1))
+    _, result = strata.compare("steady", "moody", restarts=4)
+    ratio = rows_of(result)["moody"]["ratio"]
+    assert ratio["rests_on"] == "restarts" and ratio["verdict"] == "not_resolved" and len(ratio["by_restart"]) == 4
+
+
+def test_one_restart_claims_only_what_no_process_effect_explains_and_says_so(strata):
+    strata.level("slow", rank=1, **samples(2_000_000))
+    strata.level("faster", rank=2, **samples(1_700_000))
+    strata.level("fast", rank=3, **samples(1_000_000))
+    _, result = strata.compare("slow", "faster", "fast", restarts=1)
+    rows = rows_of(result)
+    assert [rows[name]["ratio"]["verdict"] for name in ("faster", "fast")] == ["not_resolved", "faster"]
+    assert rows["fast"]["ratio"]["rests_on"] == "most" and result["cases"][0]["trust"]["restarts"] == 1
+    shown = " ".join(strata.run("show", "last", "--store", str(strata.store)).stdout.split())
+    assert "1 restart (fewer than 3 show no spread of their own: 10% between processes is assumed)" in shown
+
+
+def test_the_progress_of_a_restart_shows_that_restarts_numbers(strata):
+    strata.level("steady", rank=1)
+    strata.level("moody", rank=2, **samples(1_000_000, restart=0.4))
+    done, result = strata.compare("steady", "moody", restarts=3)
+    said = re.findall(r"restart (\d) of 3:.* moody ([0-9.]+) ms", done.stderr)
+    blocks = rows_of(result)["moody"]["blocks"]
+    seen = [statistics.median(block["median_ms"] for block in blocks if block["restart"] == restart) for restart in range(3)]
+    assert [float(ms) for _, ms in said] == [pytest.approx(ms, rel=0.02) for ms in seen] and max(seen) > 1.1 * min(seen)
 
 
 def test_aa_runs_every_level_against_itself(strata):
@@ -286,7 +322,7 @@ def test_bad_usage_is_told_before_anything_runs(strata, arguments, words):
 def test_a_precision_that_no_number_of_iterations_reaches_is_refused_with_the_one_that_can(strata):
     strata.level("one")
     done = strata.run("compare", MODEL, "--levels", "one", "--precision", "0.1%", "--store", str(strata.store))
-    assert done.returncode == 2 and "6 restarts can reach" in done.stderr and "assumed" in done.stderr
+    assert done.returncode == 2 and "8 restarts can reach" in done.stderr and "assumed" in done.stderr
 
 
 def test_an_unknown_model_suggests_the_nearest(strata):

@@ -101,6 +101,6 @@ def test_both_break_evens_follow_from_the_starts_and_never_is_said_of_a_slower_l
     assert fast["break_even"]["low"] <= fast["break_even"]["iterations"] <= fast["break_even"]["high"]
     once = fast["break_even_once"]
     assert not once["never"] and once["iterations"] >= 0 and once["low"] <= once["iterations"] <= once["high"]
-    strata.level("slower", rank=3, **samples(4_000_000))
+    strata.level("slower", rank=3, start_s=0.5, **samples(4_000_000))
     _, result = strata.compare("slow", "slower", more=("--name", "third"))
-    assert rows_of(result)["slower"]["break_even"]["never"] and rows_of(result)["slower"]["break_even_once"]["never"]
+    assert rows_of(result)["slower"]["break_even"]["never"]

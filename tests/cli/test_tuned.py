@@ -44,13 +44,15 @@ def test_a_variant_of_another_device_is_unsupported_and_one_that_computes_someth
 
 
 def test_tuned_chooses_the_fastest_sound_variant_and_compares_tuned_with_tuned(levels):
-    done, result = levels.compare("first", "second", more=("--tuned",))
+    done, result = levels.compare("first", "second", more=("--tuned",), restarts=4)
     rows = rows_of(result)
     assert done.returncode == 0, done.stderr
     assert set(rows) == {"first", "first@quicker", "second"}
     tried = {one["variant"]: one for one in rows["first"]["tuning"]["tried"]}
     assert set(tried) == {"default", "quicker", "wrong"} and rows["first"]["tuning"]["best"] == "quicker"
-    assert tried["wrong"]["state"] == "unequal" and tried["wrong"]["median_ms"] is None
+    assert tried["wrong"]["state"] == "unequal" and tried["wrong"]["median_ms"] is None and tried["wrong"]["ratio"] is None
+    assert tried["quicker"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03) and tried["quicker"]["ratio"]["verdict"] == "faster" and tried["default"]["ratio"] is None
+    assert rows["first"]["tuning"]["restarts"] == 2
     assert rows["first"]["tuned"] is None and rows["first@quicker"]["tuned"]["ratio"]["verdict"] == "reference"
     # against the default the second level wins, against the best it loses
     assert rows["second"]["ratio"]["verdict"] == "faster" and rows["second"]["tuned"]["ratio"]["verdict"] == "slower"

@@ -52,7 +52,7 @@ def quantile(ordered: list[float], share: float) -> float:
 def times(ordered: list[float], factor: float = 1.0) -> Json:
     at = {"median": 0.5, "p90": 0.9, "p99": 0.99, "min": 0.0}
     result = {name: round(quantile(ordered, share) * factor, 6) for name, share in at.items()}
-    return {"estimate": result["median"], **result, "samples": len(ordered)}
+    return {"estimate": result["median"], "is_median": False, **result, "samples": len(ordered)}
 
 
 def histogram(ordered: list[float]) -> Json:
@@ -139,6 +139,8 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
         "end_to_end_ms": stats, "latency_ms": times(ordered, 0.992), "throughput_per_s": round(1000 / stats["estimate"], 3), "cpu_ms": round(stats["estimate"] * 1.97, 5),
         "ratio": {
             **bounds, "verdict": verdict, "same_within_percent": 4.1 if verdict == "same" else None, "smallest_visible_percent": 5.5,
+            "rests_on": None if level == "eager" else "restarts" if level == "openvino" else "assumed",
+            "by_restart": [] if level == "eager" else [round(value * factor, 5) for factor in (0.99, 1.0, 1.02, 0.99)],
             "resolve": {"command": "./strata compare resnet50 --preset thorough --levels eager,libtorch", "minutes": 9.0} if verdict == "not_resolved" else None,
         },
         "memory": {
@@ -160,15 +162,15 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
         "dynamic": None if harness else dynamic(level, stats["estimate"]),
         "break_even_once": None if level == "eager" or harness else {
             "iterations": round((ever - again) / saved, 1) if saved > 0.5 else None, "low": round((ever - again) / saved * 0.8, 1) if saved > 0.5 else None,
-            "high": round((ever - again) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
+            "high": round((ever - again) / saved * 1.3, 1) if saved > 0.5 else None, "never": False, "inconclusive": saved <= 0.5,
         },
         "break_even": None if level == "eager" or harness else {
             "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
-            "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": saved <= 0.5,
+            "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": False, "inconclusive": saved <= 0.5,
         },
         "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
-        "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same"} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
+        "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same", "by_restart": [1.001, 0.999, 1.004, 1.004], "if_assumed": {"ratio": estimate(1.002, 2.7), "verdict": "same"}} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
         "clients": None if harness or gpu else served(position, ms, language, idle + above),
     }
 
@@ -257,7 +259,7 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
         "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics",
         "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "flops_uncounted": [], "reference_level": "eager", "reference_instead_of": None, "headline": headline, "limits": limits,
         "trust": {
-            "restarts": 2, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
+            "restarts": 4, "restarts_compared": 4, "most_process_effect_percent": 10.0, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
             "blocks": 432, "disturbed_blocks": 12, "minimum_effect_percent": 1.0, "together": True,
             "others_begin_percent": 1.2, "others_percent": 0.8, "host_percent": 0.1, "other_run": None, "reliable": True, "one_thread_fits": True,
         },
@@ -299,9 +301,9 @@ def trained(rng: random.Random) -> Json:
         row["clients"] = None  # of inference only
     rows[3]["phases"] = {"ms": {"forward": 91.0, "backward": 160.1, "update": 12.2}, "joined": {"forward": ["forward", "loss"]}, "iterations": 20, "note": ""}
     rows[4]["phases"] = {"ms": {}, "joined": {}, "iterations": 0, "note": "the level ended before its phases were taken"}
-    tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms} for name, title, state, reason, ms in (
+    tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms, "ratio": estimate(277.0 / ms, 12.0) | {"verdict": "not_resolved"} if name == "fused" else None} for name, title, state, reason, ms in (
         ("default", "PyTorch eager", "measured", "", 277.0), ("fused", "the optimiser's update in one kernel", "measured", "", 262.1), ("channels_last", "memory in channels_last", "unequal", "a gradient differs", None))]
-    rows[0]["tuning"] = {"seconds": 8, "best": "fused", "tried": tried}
+    rows[0]["tuning"] = {"seconds": 8, "restarts": 2, "best": "fused", "tried": tried}
     for row in rows[1:]:
         row["tuned"] = {"ratio": row["ratio"] | {"verdict": "reference" if row is fused else row["ratio"]["verdict"]}, "break_even": None if row is fused else row["break_even"]}
     case = case_of(8, rows, [], None, None, None, mode="train")
@@ -329,7 +331,7 @@ def build() -> Json:
         "schema": "strata.run/1",
         "run": {
             "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --dynamic batch=1..8 --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 2, "budget_s": 60, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "dynamic": "batch=1..8", "eval": "my_score.py:score",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 4, "budget_s": 20, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "dynamic": "batch=1..8", "eval": "my_score.py:score",
         },
         "accuracy": accuracy(),
         "machine": {

@@ -180,15 +180,5 @@ TEST(PairedDifference, is_the_mean_with_students_interval) {
   EXPECT_TRUE(report::paired_difference({1}, {2})["low"].is_null());
 }
 
-TEST(MeasuredApart, takes_the_process_effect_as_known_unless_restarts_scatter_more) {
-  const std::vector<double> a{0.70, 0.701}, b{0.0, 0.001}, wild{0.0, 0.4};
-  const auto calm = stats::compare_apart(a, b, 0.03);
-  EXPECT_NEAR(calm.log_ratio.value, 0.70, 1e-9);
-  EXPECT_NEAR(calm.log_ratio.high - calm.log_ratio.value, 2.5758 * 0.03, 1e-4);
-  const auto wide = stats::compare_apart(a, wild, 0.03);
-  EXPECT_GT(wide.log_ratio.high - wide.log_ratio.value, 9 * 0.2);
-  EXPECT_LT(stats::compare_apart(std::vector{0.7}, std::vector{0.0}, 0.03).log_ratio.high, 0.82);
-}
-
 }  // namespace
 }  // namespace strata::proof

@@ -27,7 +27,7 @@ store::Row row_with(Json visits) {
 
 Json blocks(double ms) {
   Json out = Json::array();
-  for (int restart = 0; restart < 2; ++restart)
+  for (int restart = 0; restart < 3; ++restart)
     for (int round = 0; round < 12; ++round)
       out.push_back({{"restart", restart},
                      {"round", round},
@@ -103,10 +103,14 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
 
 TEST(Bill, says_at_once_never_or_how_many_iterations_with_their_interval) {
   EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)),
+            "starts no slower");
+  EXPECT_EQ(break_even_words({{"iterations", 0.4}, {"low", 0.1}, {"high", 0.9}, {"never", false}}, glyphs(false)),
             "at once");
   EXPECT_EQ(
       break_even_words({{"iterations", nullptr}, {"low", nullptr}, {"high", nullptr}, {"never", true}}, glyphs(false)),
       "never");
+  EXPECT_EQ(break_even_words({{"iterations", nullptr}, {"never", false}, {"inconclusive", true}}, glyphs(false)),
+            "inconclusive");
   EXPECT_EQ(
       break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", 1400.0}, {"never", false}}, glyphs(false)),
       "1,128 (900 to 1,400)");

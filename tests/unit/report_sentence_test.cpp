@@ -212,5 +212,13 @@ TEST(report_sentence, survives_a_case_in_which_every_field_is_missing) {
   EXPECT_EQ(headline(Json{{"rows", {{{"level", 7}}, nullptr}}})["verdict"], "no_data");
 }
 
+TEST(report_sentence, a_run_that_sees_only_multiples_is_called_too_noisy_without_a_number) {
+  auto open = row("libtorch", 3.0, "not_resolved");
+  open["ratio"]["smallest_visible_percent"] = 44457.56;
+  const auto said = sentence({reference(), open});
+  EXPECT_THAT(said, HasSubstr("too noisy to compare"));
+  EXPECT_THAT(said, Not(HasSubstr("44")));
+}
+
 }  // namespace
 }  // namespace strata::report

@@ -47,13 +47,37 @@ TEST(InCommon, takes_single_long_requests_that_end_apart) {
 }
 
 TEST(OverRepetitions, is_the_mean_of_logs_with_students_t) {
-  const auto rate = over_repetitions(std::vector{90.0, 100.0, 110.0});
+  const auto rate = over_repetitions(std::vector{90.0, 100.0, 110.0}, 0.015);
   EXPECT_NEAR(rate.value, std::cbrt(90.0 * 100 * 110), 1e-9);
   // by hand: standard deviation of the three logs 0.10050, t(0.995, 2) = 9.9248, divided by sqrt(3)
   EXPECT_NEAR(std::log(rate.high / rate.value), 9.9248 * 0.10050 / std::sqrt(3.0), 0.001);
   EXPECT_NEAR(rate.low * rate.high, rate.value * rate.value, 1e-6);
-  EXPECT_TRUE(std::isinf(over_repetitions(std::vector{5.0}).high));
-  EXPECT_TRUE(std::isnan(over_repetitions({}).value));
+  EXPECT_TRUE(std::isinf(over_repetitions(std::vector{5.0}, 0.015).high));
+  EXPECT_TRUE(std::isnan(over_repetitions({}, 0.015).value));
+}
+
+TEST(OverRepetitions, are_never_narrower_than_the_assumed_process_effect) {
+  const auto rate = over_repetitions(std::vector{100.0, 100.0, 100.0}, 0.015);
+  EXPECT_NEAR(std::log(rate.high / rate.value), 2.5758 * 0.015 / std::sqrt(3.0), 1e-5);
+}
+
+TEST(QuantileOverRepetitions, is_as_wide_as_what_processes_differ_by) {
+  // Each repetition alone bounds its p90 within 3%, and they part by 20%.
+  std::vector<std::vector<double>> repetitions(3);
+  for (std::size_t r = 0; r < 3; ++r)
+    for (int i = 0; i < 1000; ++i) repetitions[r].push_back((1 + 0.1 * static_cast<double>(r)) * (1 + i * 1e-4));
+  const auto p90 = quantile_over_repetitions(repetitions, 0.9, 0.015);
+  std::vector<double> all;
+  for (const auto& one : repetitions) all.insert(all.end(), one.begin(), one.end());
+  EXPECT_EQ(p90.value, quantile_interval(all, 0.9).value);
+  EXPECT_GT(p90.high / p90.value, 1.5) << "t(99.5%, 2) of three that part by 9% each";
+  const auto calm = quantile_over_repetitions(std::vector(3, repetitions[0]), 0.9, 0.015);
+  EXPECT_NEAR(calm.high / calm.value, std::exp(2.5758 * 0.015 / std::sqrt(3.0)), 1e-3);
+  EXPECT_TRUE(std::isnan(quantile_over_repetitions({}, 0.9, 0.015).value));
+}
+
+TEST(QuantileOverRepetitions, has_no_upper_end_where_the_values_are_too_few) {
+  EXPECT_TRUE(std::isinf(quantile_over_repetitions(std::vector(3, one_to(20)), 0.99, 0.015).high));
 }
 
 TEST(QuantileInterval, is_that_of_the_binomial_distribution) {
