@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 
 #include "common/file_lock.hpp"
 #include "common/interrupt.hpp"
@@ -22,11 +23,35 @@ namespace {
 constexpr auto kLongestNs = static_cast<double>(worker::longest_ns);
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is counted
 
+std::int64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+// What the main thread of a process, or ours, has waited for a core so far; 0 where the kernel does not tell.
+double waited_for_core_ns(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/schedstat");
+  double running = 0, waited = 0;
+  return file >> running >> waited ? waited : 0;
+}
+
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 }  // namespace
+
+Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
+  asked_ns_ = clock_ns();
+  auto answer = worker_->call(op, std::move(fields), job_.timeout + lasts);
+  waited_ns_ = clock_ns() - asked_ns_;
+  return answer;
+}
+
+Failure Session::impossible(std::string_view op, const std::string& why) const {
+  return {State::mistrusted, fmt::format("{}: {}", op, why),
+          "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured",
+          worker_->log_tail()};
+}
 
 Failure Session::bad_answer(std::string_view op, std::string_view why) const {
   return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.name(), op, why),
@@ -73,6 +98,7 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
 Try<void> Session::load(const std::string& weights) {
   start_up_.cold = !there_is(job_.cache / "warm.json");
   const auto start = Clock::now();
+  loading_since_ns_ = clock_ns();
   auto loaded = call("load", {{"case", job_.bundle->info["case"]},
                               {"bundle", job_.bundle->folder.string()},
                               {"weights", weights},
@@ -155,6 +181,11 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   auto said = fields(*answer, "warm_up");
   const auto count = said.integer_or_null("iterations"), first = said.integer_or_null("first_ns");
   if (said.error()) return tl::unexpected(broken(said));
+  const double since_load = static_cast<double>(asked_ns_ + waited_ns_ - loading_since_ns_);
+  if (const auto why = proof::impossible_sum("the first iteration took",
+                                             static_cast<double>(first.value_or(found->front())), since_load);
+      start_up_.first_iteration_ms == 0 && !why.empty())
+    return tl::unexpected(impossible("warm_up", why));
   steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(found->size()), kMost);
   if (start_up_.first_iteration_ms == 0)
     start_up_.first_iteration_ms = static_cast<double>(first.value_or(found->front())) * 1e-6;
@@ -162,6 +193,8 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
 }
 
 Try<store::Block> Session::measure(const BlockPlan& plan) {
+  const auto process = std::to_string(worker_->pid());
+  const double queued = waited_for_core_ns(process) + waited_for_core_ns("thread-self");
   auto answer = call("measure", {{"iterations", plan.iterations},
                                  {"head", plan.head},
                                  {"indices", plan.indices},
@@ -178,7 +211,22 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   block.start_ns = said.integer_or_null("start_ns").value_or(0);
   if (said.error()) return tl::unexpected(broken(said));
   steps_ += plan.head + plan.iterations;
+  const double told = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
+  const double queuing = waited_for_core_ns(process) + waited_for_core_ns("thread-self") - queued;
+  timed_ = {plan.iterations, told, static_cast<double>(waited_ns_) - std::max(0.0, queuing)};
+  if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, static_cast<double>(waited_ns_));
+      !why.empty())
+    return tl::unexpected(impossible("measure", why));
+  if (block.start_ns < asked_ns_ || block.start_ns > asked_ns_ + waited_ns_) block.start_ns = asked_ns_;
+  for (auto* part : {&block.cpu_ns, &block.runq_ns})
+    if (*part && **part < 0) *part = std::nullopt;
   return block;
+}
+
+double Session::last_bytes() const {
+  std::error_code ec;
+  const auto bytes = fs::file_size(out_, ec);
+  return ec ? 0 : static_cast<double>(bytes);
 }
 
 Try<SafeTensors> Session::checked_output() const {
@@ -273,6 +321,10 @@ Try<Profile> Session::profile(const std::vector<int>& indices) {
   for (const auto& [phase, list] : joined.items()) out.joined[phase] = held.texts(phase.c_str());
   for (const auto* part : {&said, &times, &held})
     if (part->error()) return tl::unexpected(broken(*part));
+  double told = 0;
+  for (const auto& [phase, list] : out.phases) told = std::accumulate(list.begin(), list.end(), told);
+  if (const auto why = proof::impossible_sum("the phases took", told, static_cast<double>(waited_ns_)); !why.empty())
+    return tl::unexpected(impossible("profile", why));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "common/safetensors.hpp"
 #include "level/level.hpp"
 #include "plan/bundle.hpp"
+#include "proof/clock.hpp"
 #include "stats/clients.hpp"
 #include "store/record.hpp"
 #include "worker/worker.hpp"
@@ -92,8 +93,11 @@ class Session {
   Try<Json> read_weights();  // sha256 by name; null if the level cannot
   // Returns the wall times. The first call also fills start_up().first_iteration_ms.
   Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);
+  // `mistrusted`: times that cannot be by the driver's own clock.
   Try<store::Block> measure(const BlockPlan& plan);
-  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
+  const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
+  double last_bytes() const;                                 // of the file that it wrote
+  Try<SafeTensors> checked_output() const;                   // the output kept aside by the last measure()
   Try<Json> memory();
   Try<ServeAnswer> serve(const ServeRequest& request);
   Try<Json> report();  // what the level says about itself by now; null if it does not
@@ -117,9 +121,8 @@ class Session {
  private:
   explicit Session(const Job& job) : job_(job) {}
   // `lasts`: what the request itself asks the level to take.
-  Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {}) {
-    return worker_->call(op, std::move(fields), job_.timeout + lasts);
-  }
+  Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {});
+  Failure impossible(std::string_view op, const std::string& why) const;  // `mistrusted`
   Failure bad_answer(std::string_view op, std::string_view why) const;
   outside::Fields fields(const Json& answer, std::string_view op) const;
   Failure broken(const outside::Fields& fields) const;
@@ -132,6 +135,9 @@ class Session {
   StartUp start_up_;
   std::filesystem::path out_;  // where the worker writes tensors
   std::int64_t steps_ = 0;
+  std::int64_t asked_ns_ = 0, waited_ns_ = 0;  // of the last request: the monotonic clock, and how long it took
+  std::int64_t loading_since_ns_ = 0;
+  proof::Timed timed_;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

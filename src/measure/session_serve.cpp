@@ -50,6 +50,18 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
     const auto requests = one.integer("requests", least, kMostRequests),
                start = one.integer("start_ns", 0, std::numeric_limits<std::int64_t>::max() / 2),
                wall = one.integer("wall_ns", 1, worker::longest_ns);
+    if (!one.error()) {
+      // Both read the monotonic clock: a client cannot have begun before it was asked, nor ended after its answer came.
+      auto why = proof::impossible_sum(fmt::format("client {} took", client), static_cast<double>(wall),
+                                       static_cast<double>(std::min(waited_ns_, asked_ns_ + waited_ns_ - start)));
+      if (why.empty() && start < asked_ns_)
+        why = fmt::format("client {} began {} ns before it was asked", client, asked_ns_ - start);
+      for (std::size_t i = 0; i < latency.size() && why.empty(); ++i)
+        if (latency[i] > wall || done[i] > wall)
+          why = fmt::format("client {}: request {} took {} ns and was done at {} ns of {} ns", client, i, latency[i],
+                            done[i], wall);
+      if (!why.empty()) return tl::unexpected(impossible("serve", why));
+    }
     out.clients.push_back({start, wall, requests, latency, done});
     const auto ring = outside::integer_or(job_.bundle->info, "ring", 1);
     std::vector<std::int64_t> checked;

@@ -25,6 +25,10 @@ constexpr int kFewestRounds = 3;             // per restart, however slow the le
 // Others' load is read between rounds: over less than a fifth of a second the kernel's ticks say little, and reading it
 // more often than this would cost time.
 constexpr double kLoadWindowS = 0.5, kLeastWindowS = 0.2;
+constexpr double kSlowestClockNs = 60e6;  // slower ones are checked by their blocks alone
+constexpr int kClockLooks = 3, kMostClockLooks = 12;
+const char* const kClockHint =
+    "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -37,11 +41,34 @@ Try<std::vector<std::int64_t>> warm_up(Session& session) {
   return session.warm_up(7, std::chrono::milliseconds(300));
 }
 
+// Short and long requests without unrecorded iterations, until the told times are explained by the driver's clock or
+// were looked at often enough to say that they are not. A slow network's blocks are compared as they are.
+Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int ring) {
+  proof::ClockEvidence evidence;
+  if (iteration_ns > kSlowestClockNs) return evidence;
+  const auto request = [&](double ns, bool is_long) -> Try<void> {
+    BlockPlan plan;
+    plan.iterations = std::clamp(static_cast<int>(std::lround(ns / iteration_ns)), 1, kMostIterations);
+    if (is_long) plan.iterations *= 3;
+    for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(i % std::max(1, ring));
+    if (auto block = session.measure(plan); !block) return tl::unexpected(block.error());
+    evidence.add(session.last_timed(), is_long);
+    return {};
+  };
+  for (int look = 0; look < kMostClockLooks && !interrupted(); ++look) {
+    if (look >= kClockLooks && evidence.complaint().empty()) break;
+    for (const bool is_long : {false, true})
+      if (auto done = request(kBlockNs, is_long); !done) return tl::unexpected(done.error());
+  }
+  return evidence;
+}
+
 // One worker of one player in one restart.
 struct Seat {
   Player* player;
   int instance;
   std::unique_ptr<Session> session;
+  proof::ClockEvidence clock;
   bool began = true;  // in mode train: no block yet since the case's weights were loaded
 };
 
@@ -82,6 +109,7 @@ class Restart {
   std::optional<probe::LoadMeter> meter_;  // from the first round on
   int window_ = 0;                         // the first round that it has not judged yet
   probe::Load load_;
+  double lost_s_ = 0;  // in requests that failed
 };
 
 std::optional<Failure> Restart::seat(Player& player, int instance, const std::vector<int>& cpus) {
@@ -90,6 +118,16 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
   if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = warm_up(**session);
   if (!walls) return walls.error();
+  std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
+  player.iteration_ns = std::max(1.0, stats::median(warm));
+  proof::ClockEvidence clock;
+  if (!player.job.level.harness) {
+    auto checked = check_clock(**session, player.iteration_ns, player.job.bundle->info.value("ring", 1));
+    if (!checked) return checked.error();
+    clock = *checked;
+    if (const auto why = player.evidence.note_clock(clock); !why.empty())
+      return Failure{State::mistrusted, fmt::format("restart {}: {}", number_ + 1, why), kClockHint, ""};
+  }
   if (!player.job.level.harness && judge_.training) {
     if (auto done = probe_restart(player, **session, *judge_.training); !done) return done.error();
   } else if (!player.job.level.harness) {  // a harness level has nothing to prove
@@ -102,9 +140,7 @@ std::optional<Failure> Restart::seat(Player& player, int instance, const std::ve
   }
   (*session)->process().pause();
   player.add_start((*session)->start_up(), number_);
-  std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
-  player.iteration_ns = std::max(1.0, stats::median(warm));
-  seats_.push_back({&player, instance, std::move(*session), true});
+  seats_.push_back({&player, instance, std::move(*session), clock, true});
   return std::nullopt;
 }
 
@@ -146,22 +182,27 @@ BlockPlan Restart::block_plan(const Player& player) {
 Result<void> Restart::play(Seat& seat, int round, int position) {
   Player& player = *seat.player;
   const auto plan = block_plan(player);
+  const auto asked = Clock::now();
   auto block = seat.session->measure(plan);
   if (!block) {
+    lost_s_ += seconds_since(asked);  // one that hangs takes no measuring time from the others
     if (!interrupted()) leave(player, block.error());
     return {};
   }
   seat.session->process().pause();
+  seat.clock.add_block(seat.session->last_timed(), plan.head, seat.session->last_bytes());
   block->restart = number_;
   block->round = round;
   block->position = position;
   block->instance = seat.instance;
   std::optional<Failure> wrong;
   if (!player.job.level.harness) {
+    if (const auto why = player.evidence.note_clock(seat.clock); !why.empty())
+      wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
     const auto output = seat.session->checked_output();
     if (!output) {
       wrong = output.error();
-    } else {
+    } else if (!wrong) {
       const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
       const auto verdict = judge_.training
                                ? check_loss(*output, index.front())
@@ -236,7 +277,7 @@ Result<void> Restart::play_rounds(double seconds, double seconds_after) {
   int round = 0;
   meter_.emplace();
   for (; !seats_.empty() && !interrupted(); ++round) {
-    const double spent = seconds_since(start);
+    const double spent = seconds_since(start) - lost_s_;
     if (spent >= seconds && round >= kFewestRounds) break;
     if (seats_.size() != scheduled) {  // somebody left: a balanced order for those who stay
       scheduled = seats_.size();

@@ -37,7 +37,8 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
     return fail(fmt::format("the Python interpreter {} cannot be started: {}", python, ran.error().what), remedy,
                 Exit::environment);
   const auto answer = outside::parse(ran->stdout_text, python);
-  outside::Fields told(answer ? *answer : nlohmann::json(), python);
+  const auto value = answer ? *answer : nlohmann::json();
+  outside::Fields told(value, python);
   Environment found{python, told.text("python"), {}, told.texts("missing")};
   found.torch_version = told.text("torch");
   if (ran->exit_code != 0 || told.error())

@@ -269,6 +269,29 @@ void add_work(Lines& lines, const json& bundle, const Evidence& evidence) {
   lines.add(line);
 }
 
+void add_clock(Lines& lines, const Evidence& evidence) {
+  const auto& clock = evidence.clock;
+  Line line{"times are the driver's", "observed", "not_checked", "", "", "no pair of requests of different length"};
+  if (clock.checked()) {
+    line = {"times are the driver's",
+            "observed",
+            "pass",
+            fmt::format("{:.3g} us of an iteration untold", clock.untold_ns() * 1e-3),
+            fmt::format("{:.3g} us", clock.allowed_ns() * 1e-3),
+            "what longer requests take more, by the driver's clock, than the level tells"};
+  }
+  if (const auto why = clock.complaint(); !why.empty())
+    return lines.fail(line, Kind::mistrusted, why, "its times are not the driver's");
+  lines.add(line);
+}
+
+std::string Evidence::note_clock(const ClockEvidence& seen) {
+  auto why = seen.complaint();
+  if (clock.complaint().empty() && (!why.empty() || !clock.checked() || seen.untold_ns() > clock.untold_ns()))
+    clock = seen;
+  return why;
+}
+
 void Evidence::add_block(const OutputVerdict& verdict) {
   ++blocks_checked;
   if (verdict.equal_work()) return;
@@ -292,6 +315,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_parameters(lines, reference.bundle(), evidence);
   add_settings(lines, (in_mode ? *in_mode : reference).bundle(), evidence);
   add_work(lines, reference.bundle(), evidence);
+  add_clock(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
   out.kind = lines.kind();

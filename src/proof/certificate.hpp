@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "proof/clock.hpp"
 #include "proof/outputs.hpp"
 #include "proof/precision.hpp"
 
@@ -25,6 +26,11 @@ struct Evidence {
   std::optional<double> limit_ms;      // an iteration far below it did not do the work
   std::string limit_note;              // why there is no limit_ms
 
+  ClockEvidence clock;  // of the restart whose told times are explained worst
+
+  // Keeps what was seen of one restart's clock if it speaks more against the level than what is known; why it is not
+  // believed, or empty.
+  std::string note_clock(const ClockEvidence& seen);
   // Adds the verdict of one timed block.
   void add_block(const OutputVerdict& verdict);
 };

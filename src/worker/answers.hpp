@@ -2,13 +2,15 @@
 // Answers of a worker as types: what a level says is checked before anybody relies on it.
 #pragma once
 
+#include <limits>
+
 #include "common/outside.hpp"
 #include "worker/worker.hpp"
 
 namespace strata::worker {
 
 constexpr int protocol_api = 1;
-constexpr std::int64_t longest_ns = 4'000'000'000'000'000'000;  // 127 years
+constexpr std::int64_t longest_ns = std::numeric_limits<std::int64_t>::max();  // sums of such are made as double
 
 struct Hello {
   int api = 0;

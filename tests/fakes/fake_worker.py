@@ -10,6 +10,11 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   start_s                         sleeps before it reads its first request
   ops: {OP: {...}}                what goes wrong in OP, by any of
       hang: true | seconds          sleeps (true: for ever) before it answers
+      fill: bytes                   allocates that much and keeps it
+      escape: true                  starts a sleeping child in a session of its own, whose parent ends at once (its pid on standard error: "escaped PID")
+      log_bytes: n                  writes that many bytes to standard error
+      drip: seconds                 answers a byte at a time, so long apart
+      delete_out: true              removes the folder that `out` lies in, with all that is in it
       signal: 11                    kills itself with that signal
       exit: 3                       exits with that code
       junk: "text"                  answers with that line instead of JSON
@@ -28,8 +33,9 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
   samples: {"median_ns":1000000,"jitter":0.02,"seed":1,"restart":0.01,"slow_every":0,"slow_by":2.0}
-                                  wall_ns of measure and warm_up, drawn from the seed and the position; nothing sleeps;
+                                  wall_ns of measure and warm_up, drawn from the seed and the position; measure takes as long in truth, warm_up only its first iteration;
                                   restart: spread between processes, drawn from how often this script (a file) was started before
+  clock: 0.5                      measure tells that share of the time that it takes (and of latencies, CPU time)
   first_ns                        first iteration of warm_up (10 x median)
   variants: {NAME: {...}}         fields that replace those above when STRATA_VARIANT is NAME
   outputs: {"scale":1.0,"add":0.0,"from":"timed"|null,"only_in":"measure"|null}
@@ -62,6 +68,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import struct
 import sys
@@ -89,6 +96,11 @@ def to_bfloat16(value: float) -> float:
     return rounded
 
 
+def spend(walls: list[int]) -> None:
+    """Takes the time that is told: the driver holds it against its own clock."""
+    time.sleep(sum(walls) * 1e-9)
+
+
 class Fake:
     OPS = ["hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"]
     TRAIN_OPS = ["set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"]
@@ -101,6 +113,7 @@ class Fake:
         self.seen: set[int] = set()
         self.trainer: Trainer | None = None
         self.served = 0
+        self.warm = False
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
@@ -236,6 +249,8 @@ class Fake:
     def warm_up(self, request: Json) -> Json:
         self.need_index(0)
         first = self.script.get("first_ns", 10 * self.script.get("samples", {}).get("median_ns", 1_000_000))
+        spend([first] if not self.warm else [])
+        self.warm = True
         walls, total = [first], first
         while len(walls) < request["iterations"] or total < request["min_ns"]:
             walls += self.draw(1)
@@ -248,9 +263,11 @@ class Fake:
         indices = [self.need_index(index) for index in request["indices"]]
         if len(indices) != request["iterations"] or not 0 <= request["check"] < len(indices):
             raise Refusal("bad_request", f"{request['iterations']} iterations, {len(indices)} indices, check {request['check']}")
-        self.draw(request["head"])
+        spend(self.draw(request["head"]))
         started = time.monotonic_ns()
         walls = self.draw(request["iterations"])
+        spend(walls)
+        walls = [max(1, round(wall * self.script.get("clock", 1))) for wall in walls]
         if self.trainer:
             self.trainer.run("measure", list(range(request["head"])) + indices, request["out"], request["head"] + request["check"])
         else:
@@ -273,6 +290,8 @@ class Fake:
                 self.outputs("serve", [index], f"{request['out']}-{client}-{i}.safetensors", shift=1 if told["race"] and count > 1 else 0)
             most = request["samples"]
             clients.append({"requests": len(walls), "start_ns": start + client * late, "wall_ns": done[-1], "latency_ns": walls[:most], "done_ns": done[1 : most + 1], "checked": checked})
+        end = max(one["start_ns"] + one["wall_ns"] for one in clients)
+        spend([max(0, end - time.monotonic_ns())])
         return {"clients": clients, "cpu_ns": sum(one["wall_ns"] for one in clients)}
 
     def need_trainer(self) -> Trainer:
@@ -307,6 +326,7 @@ class Fake:
 
     def profile(self, request: Json) -> Json:
         walls = self.draw(request["iterations"])
+        spend(walls)
         self.need_trainer().run("profile", [self.need_index(index) for index in request["indices"]], None)
         shares = {"input": 0.05, "forward": 0.4, "backward": 0.4, "update": 0.15}
         return {"phases": {phase: [round(wall * share) for wall in walls] for phase, share in shares.items()}, "joined": {"forward": ["forward", "loss"]}}
@@ -350,12 +370,32 @@ class Fake:
             return {"id": identity, "ok": False, "code": "bad_request", "what": f"{type(error).__name__}: {error}", "hint": ""}
 
 
+KEPT: list[bytearray] = []
+
+
+def escape() -> None:
+    """A grandchild that no process group, session or parent leads to."""
+    if (child := os.fork()) == 0:
+        os.setsid()
+        if (grandchild := os.fork()) == 0:
+            os.execvp("sleep", ["sleep", "1000000"])
+        os.write(2, f"escaped {grandchild}\n".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def misbehave(trouble: Json, protocol: Any) -> bytes | None:
     """Acts out what the script says before an answer; bytes replace the answer."""
     if "log" in trouble:
         print(trouble["log"], file=sys.stderr, flush=True)
     if trouble.get("chatty"):
         os.write(1, b"a careless library prints this to standard output\n")
+    if "fill" in trouble:
+        KEPT.append(bytearray(b"x") * trouble["fill"])
+    if trouble.get("escape"):
+        escape()
+    for _ in range(trouble.get("log_bytes", 0) // 1000):
+        os.write(2, b"x" * 999 + b"\n")
     if "hang" in trouble:
         time.sleep(1e6 if trouble["hang"] is True else trouble["hang"])
     if "signal" in trouble:
@@ -405,6 +445,13 @@ def main() -> None:
         answer.update(trouble.get("answer", {}))
         text = instead if instead is not None else json.dumps(answer).encode() + b"\n"
         text *= 2 if trouble.get("twice") else 1
+        if trouble.get("delete_out"):
+            shutil.rmtree(os.path.dirname(request["out"]))
+        if "drip" in trouble:
+            for i in range(len(text)):
+                os.write(protocol.fileno(), text[i : i + 1])
+                time.sleep(trouble["drip"])
+            continue
         while text:
             text = text[os.write(protocol.fileno(), text) :]
         if op == "bye" and answer.get("ok"):

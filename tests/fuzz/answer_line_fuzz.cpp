@@ -2,6 +2,7 @@
 // Any line of a worker becomes an answer, a failure or a complaint, and whatever becomes of it can be stored as JSON.
 #include <cstdlib>
 
+#include "common/outside.hpp"
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 
@@ -23,6 +24,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   (void)answer->fields.dump();
+  // Every field as every type: what is returned keeps its promise, what is complained of can be stored.
+  for (const auto& [key, value] : answer->fields.items()) {
+    for (int type = 0; type < 8; ++type) {
+      strata::outside::Fields fields(answer->fields, "fuzz");
+      const char* name = key.c_str();
+      if (type == 0) (void)fields.text(name);
+      if (type == 1)
+        if (const auto n = fields.integer(name, -5, 5); n < -5 || n > 5) std::abort();
+      if (type == 2)
+        if (const auto x = fields.number(name, -5, 5); !(x >= -5 && x <= 5)) std::abort();
+      if (type == 3) (void)fields.flag(name);
+      if (type == 4) (void)fields.texts(name);
+      if (type == 5)
+        for (const auto n : fields.integers(name, std::nullopt, 0, 9))
+          if (n < 0 || n > 9) std::abort();
+      if (type == 6 && !fields.object(name).is_object()) std::abort();
+      if (type == 7 && !fields.array(name).is_array()) std::abort();
+      if (fields.error()) must_be_storable(fields.error()->what);
+    }
+    must_be_storable(strata::outside::shown(value));
+  }
   if (answer->failure) {
     if (answer->failure->what.empty()) std::abort();
     must_be_storable(answer->failure->what + answer->failure->hint);

@@ -64,7 +64,8 @@ TEST(Fields, keep_the_first_complaint_with_what_where_got_and_allowed) {
   Fields third(object, "it");
   EXPECT_EQ(third.number("d", 0, 1), 0);
   EXPECT_EQ(third.error()->what, "it: the field \"d\" is missing; allowed is a number from 0 to 1");
-  EXPECT_EQ(Fields(Json(5), "it").error()->what, "it: 5; allowed is a JSON object");
+  const Json no_object = 5;
+  EXPECT_EQ(Fields(no_object, "it").error()->what, "it: 5; allowed is a JSON object");
 }
 
 TEST(Fields, take_no_number_that_the_type_cannot_hold) {

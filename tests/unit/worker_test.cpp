@@ -14,9 +14,11 @@
 #include <fstream>
 #include <thread>
 
+#include "common/file_lock.hpp"
 #include "common/interrupt.hpp"
 #include "processes.hpp"
 #include "worker/answers.hpp"
+#include "worker/log_file.hpp"
 
 namespace strata::worker {
 namespace {
@@ -198,6 +200,86 @@ TEST_F(WorkerTest, ends_a_worker_that_hangs_when_its_time_is_over) {
   EXPECT_EQ(answer.error().state, State::timeout);
   EXPECT_THAT(answer.error().what, HasSubstr("hello: no answer within 0.3 s"));
   EXPECT_FALSE(process_lives(pid));
+}
+
+TEST_F(WorkerTest, gives_an_answer_that_drips_no_more_time_than_another) {
+  const auto worker = started(in_hello({{"drip", 0.05}}));
+  const auto answer = worker->call("hello", hello, 1000ms);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().state, State::timeout);
+}
+
+TEST_F(WorkerTest, waits_for_a_worker_that_somebody_else_stopped_only_so_long) {
+  const auto worker = started(in_hello({{"signal", SIGSTOP}}));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer = worker->call("hello", hello, 500ms);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().state, State::timeout);
+  EXPECT_THAT(answer.error().what, HasSubstr("stopped by a signal"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 12s);
+}
+
+TEST_F(WorkerTest, ends_one_that_stops_at_bye) {
+  const auto worker = started(Json{{"ops", {{"bye", {{"signal", SIGSTOP}}}}}});
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  const auto begin = std::chrono::steady_clock::now();
+  worker->end();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+TEST_F(WorkerTest, ends_grandchildren_that_left_its_group_and_its_session) {
+  const auto worker = started(in_hello({{"escape", true}}));
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  const auto log = worker->log_tail();
+  const auto at = log.find("escaped ");
+  ASSERT_NE(at, std::string::npos) << log;
+  const pid_t escaped = std::atoi(log.c_str() + at + 8);
+  ASSERT_TRUE(process_lives(escaped));
+  worker->end();
+  EXPECT_TRUE(gone_within(escaped, 2s));
+}
+
+TEST_F(WorkerTest, keeps_the_beginning_and_the_end_of_a_log_without_bound) {
+  const auto worker = started(in_hello({{"log", "the first line"}, {"log_bytes", 40 << 20}}));
+  ASSERT_TRUE(worker->call("hello", hello, 60s));
+  worker->end();
+  EXPECT_LE(fs::file_size(folder_ / "log"), longest_log_bytes);
+  std::ifstream log(folder_ / "log");
+  std::string line;
+  std::getline(log, line);
+  EXPECT_EQ(line, "the first line");
+}
+
+TEST_F(WorkerTest, takes_a_crash_near_the_memory_limit_for_a_lack_of_memory) {
+  Launch launch = fake(in_hello({{"fill", 60 << 20}, {"signal", SIGSEGV}}));
+  launch.data_limit_bytes = 100ULL << 20;
+  const auto near = Worker::start(launch);
+  ASSERT_TRUE(near);
+  const auto answer = (*near)->call("hello", hello, 20s);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().state, State::out_of_memory) << answer.error().what;
+  EXPECT_THAT(answer.error().what, HasSubstr("limit of 0.098 GiB"));
+  launch = fake(in_hello({{"signal", SIGSEGV}}));
+  launch.data_limit_bytes = 4ULL << 30;
+  const auto far = Worker::start(launch);
+  ASSERT_TRUE(far);
+  EXPECT_EQ((*far)->call("hello", hello, 20s).error().state, State::crashed);
+}
+
+TEST_F(WorkerTest, a_lock_that_another_process_holds_is_waited_for_until_an_interrupt) {
+  const int other = ::open((folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  std::thread later([] {
+    std::this_thread::sleep_for(300ms);
+    interrupted() = true;
+  });
+  bool told = false;
+  const auto begin = std::chrono::steady_clock::now();
+  const FileLock lock(folder_ / "lock", [&] { told = true; });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_TRUE(told);
+  later.join();
+  ::close(other);
 }
 
 TEST_F(WorkerTest, keeps_the_end_of_the_log_fit_to_show) {

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often does the driver hold against what comes from outside? Prints a Markdown table of counts; exit code 1 if anything did not hold.
+
+Kills: the driver is ended by SIGKILL at a random moment of a comparison; then the store must be sound, hold at least
+what it held before, be readable, and no worker may live. Answers: a level gives one field of one answer a random wrong
+value; the comparison must end by itself with a state for its row, and the level beside it must be measured.
+Levels are tests/fakes/fake_worker.py, so that a comparison takes seconds."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from common import ROOT
+
+MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
+FAKE = ROOT / "tests" / "fakes" / "fake_worker.py"
+# Fields of the answers that the driver reads in a comparison, by operation.
+FIELDS = {
+    "hello": "api level language versions build devices modes maths ops library_ns ok id".split(),
+    "load": "phases settings parameters artefact_bytes deterministic ok id".split(),
+    "inputs": ["count", "ok", "id"],
+    "warm_up": "iterations first_ns wall_ns ok id".split(),
+    "measure": "wall_ns latency_ns cpu_ns start_ns runq_ns ok id".split(),
+    "prove": ["ok", "id"],
+    "memory": ["device_peak_bytes", "ok"],
+    "weights": ["ok", "id"],
+    "bye": ["ok", "id"],
+}
+VALUES: list[Any] = [
+    None, True, "x", "measured", -1, 0, 0.5, 1e300, 2**63, 2**64 - 1, 10**19, [], {}, [None], ["x", 1],
+    [-1, -1], [10**18] * 10, {"a": 1}, {"build_ns": "x"}, [[[[]]]], "\ud800", "\u001b[31m", "y" * 100_000,
+]  # fmt: skip
+
+
+class Place:
+    """A folder with a store and levels of its own; the cache is shared."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder, self.store, self.levels = folder, folder / "strata.db", folder / "levels"
+        self.levels.mkdir(parents=True)
+        self.environment = os.environ | {
+            "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder),
+        }  # fmt: skip
+
+    def level(self, name: str, rank: int, **script: Any) -> None:
+        folder = self.levels / name
+        folder.mkdir(exist_ok=True)
+        about = {
+            "id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 1, "devices": ["cpu"],
+            "modes": ["infer"], "maths": ["fp32"], "start": ["{tools_python}", str(FAKE), "{level}/script.json"],
+            "environment": False, "needs": [],
+        }  # fmt: skip
+        (folder / "script.json").write_text(json.dumps({"name": name} | script), encoding="utf-8")
+        (folder / "level.json").write_text(json.dumps(about), encoding="utf-8")
+
+    def strata(self, *words: str) -> list[str]:
+        return [str(ROOT / "strata"), *words, "--store", str(self.store)]
+
+    def compare(self, budget: str) -> list[str]:
+        return self.strata(
+            "compare", MODEL, "--levels", "right,other", "--restarts", "1", "--budget", budget,
+            "--threads", "1", "--timeout", "20s", "--format", "json",
+        )  # fmt: skip
+
+    def workers(self) -> list[str]:
+        found = []
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                text = environ.read_bytes()
+            except OSError:
+                continue
+            if str(self.levels).encode() in text and b"STRATA_WORKER=" in text:
+                found.append(environ.parent.name)
+        return found
+
+
+def stored(store: Path) -> tuple[str, int, int]:
+    """What SQLite says of the store's soundness, and how many runs and blocks it holds."""
+    if not store.exists():
+        return "ok", 0, 0
+    with sqlite3.connect(store) as connection:
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+        try:
+            (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+            (blocks,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
+        except sqlite3.OperationalError:
+            runs = blocks = 0  # killed before the first table was there
+    return verdict, runs, blocks
+
+
+def kill_once(place: Place, moment: float) -> list[str]:
+    """What did not hold."""
+    _, runs, blocks = stored(place.store)
+    driver = subprocess.Popen(
+        place.compare("60s"), env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(moment)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    wrong = []
+    until = time.monotonic() + 5
+    while place.workers() and time.monotonic() < until:
+        time.sleep(0.02)
+    if place.workers():
+        wrong.append("a worker lives on")
+    verdict, runs_now, blocks_now = stored(place.store)
+    if verdict != "ok":
+        wrong.append(f"the store is damaged: {verdict}")
+    if runs_now < runs or blocks_now < blocks:
+        wrong.append("something stored is gone")
+    if runs_now:
+        shown = subprocess.run(
+            place.strata("show", "last", "--format", "json"), env=place.environment, capture_output=True, check=False
+        )
+        if shown.returncode != 0:
+            wrong.append(f"show ends with {shown.returncode}")
+    return wrong
+
+
+def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
+    """The state of the level's row, and what did not hold."""
+    op = draw.choice(list(FIELDS))
+    trouble: dict[str, Any] = {"answer": {draw.choice(FIELDS[op]): draw.choice(VALUES)}}
+    if op == "measure":
+        trouble["after"] = draw.choice([1, 8])
+    place.level("other", 2, ops={op: trouble})
+    try:
+        done = subprocess.run(
+            place.compare("0.3s"), env=place.environment, capture_output=True, text=True, check=False, timeout=120
+        )
+    except subprocess.TimeoutExpired:
+        return "none", [f"{op} {json.dumps(trouble)[:80]}: no end within 120 s"]
+    what = f"{op} {json.dumps(trouble)[:80]}"
+    if done.returncode not in (0, 1, 3):
+        return "none", [f"{what}: exit code {done.returncode}"]
+    rows = {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
+    wrong = []
+    if rows["right"]["state"] != "measured":
+        wrong.append(f"{what}: the level beside it is {rows['right']['state']}")
+    if rows["other"]["state"] != "measured" and not rows["other"]["reason"]:
+        wrong.append(f"{what}: no reason")
+    return rows["other"]["state"], wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    draw = random.Random(options.seed)
+    failures: list[str] = []
+    print("| what | tried | held |\n|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="strata_reliability_") as folder:
+        cache = Path(folder) / "cache"
+        killed = Place(Path(folder) / "killed", cache)
+        for name, rank in (("right", 1), ("other", 2)):
+            killed.level(name, rank, helper=True)
+        subprocess.run(killed.compare("0.1s"), env=killed.environment, capture_output=True, check=False)  # captures
+        held = 0
+        for _ in range(options.kills):
+            wrong = kill_once(killed, draw.uniform(0.05, 8))
+            held += not wrong
+            failures += wrong
+        print(f"| the driver killed | {options.kills} | {held} |", flush=True)
+        told = Place(Path(folder) / "told", cache)
+        told.level("right", 1)
+        states: Counter[str] = Counter()
+        held = 0
+        for _ in range(options.answers):
+            state, wrong = answer_once(told, draw)
+            states[state] += 1
+            held += not wrong
+            failures += wrong
+        ended = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        print(f"| a wrong answer ({ended}) | {options.answers} | {held} |", flush=True)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

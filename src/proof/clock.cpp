@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace strata::proof {
+namespace {
+
+// Both read the same clock, so that a sum above the driver's time is no matter of precision; this is for a level in a
+// language whose clock is coarser.
+constexpr double kSlack = 1.001, kSlackNs = 100e3;
+// docs/method.md: honest levels leave less than 4 us of an iteration untold, or 1%.
+constexpr double kUntoldShare = 0.25, kUntoldNs = 10e3;
+// Of an ordinary block: three times its unrecorded iterations (the first is cold), half its told time, and what is
+// independent of it.
+constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
+constexpr int kFewestBlocks = 3;
+
+std::string ms(double ns) {
+  return fmt::format("{:.3g} ms", ns * 1e-6);
+}
+
+}  // namespace
+
+std::string impossible_sum(const std::string& what, double told_ns, double waited_ns) {
+  if (told_ns <= waited_ns * kSlack + kSlackNs) return {};
+  return fmt::format("{} {} by the level's own account, where the driver waited {} for the whole request", what,
+                     ms(told_ns), ms(waited_ns));
+}
+
+std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<const std::int64_t> latency_ns,
+                             double waited_ns) {
+  for (std::size_t i = 0; i < wall_ns.size() && i < latency_ns.size(); ++i)
+    if (latency_ns[i] > wall_ns[i])
+      return fmt::format("iteration {} has a latency of {} ns, more than its whole time of {} ns", i, latency_ns[i],
+                         wall_ns[i]);
+  const double told = std::accumulate(wall_ns.begin(), wall_ns.end(), 0.0);  // as double: no sum overflows
+  return impossible_sum(fmt::format("{} iterations took", wall_ns.size()), told, waited_ns);
+}
+
+void ClockEvidence::keep(Least& least, const Timed& one) {
+  const double told = one.told_ns / std::max(1, one.iterations);
+  if (least.iterations != one.iterations) least = {one.iterations, one.untold_ns(), told};
+  least.untold_ns = std::min(least.untold_ns, one.untold_ns());
+  least.told_ns = std::min(least.told_ns, told);
+}
+
+void ClockEvidence::add(const Timed& one, bool is_long) {
+  keep(is_long ? long_ : short_, one);
+}
+
+void ClockEvidence::add_block(const Timed& one, int head, double bytes) {
+  const double told = one.told_ns / std::max(1, one.iterations);
+  const double excess =
+      one.untold_ns() - (kHeadTimes * head * told + kBlockShare * one.told_ns + kBlockNs + bytes / kBytesPerNs);
+  ++blocks_;
+  if (!least_excess_ns_ || excess < *least_excess_ns_) {
+    least_excess_ns_ = excess;
+    excess_of_ = one;
+  }
+}
+
+double ClockEvidence::told_ns() const {
+  return long_.told_ns;
+}
+
+double ClockEvidence::untold_ns() const {
+  return std::max(0.0, (long_.untold_ns - short_.untold_ns) / std::max(1, long_.iterations - short_.iterations));
+}
+
+double ClockEvidence::allowed_ns() const {
+  return kUntoldShare * told_ns() + kUntoldNs;
+}
+
+std::string ClockEvidence::complaint() const {
+  if (checked() && untold_ns() > allowed_ns())
+    return fmt::format("an iteration took {} longer by the driver's clock than the {} that the level tells",
+                       ms(untold_ns()), ms(told_ns()));
+  if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
+    return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
+                       excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.told_ns));
+  return {};
+}
+
+}  // namespace strata::proof

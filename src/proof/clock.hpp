@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the times that a worker tells can be: they are held against the driver's own clock around each request. What
+// a request takes beside the told times (transfer, unrecorded iterations, the check's file) does not grow with the
+// number of recorded iterations; where it does, an iteration took longer than the worker says. Knows no process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace strata::proof {
+
+// One `measure` request as both saw it. `elapsed_ns`: by the driver, without what both processes waited for a core.
+struct Timed {
+  int iterations = 0;
+  double told_ns = 0, elapsed_ns = 0;
+  double untold_ns() const { return elapsed_ns > told_ns ? elapsed_ns - told_ns : 0; }
+};
+
+// Why these times cannot be: a latency above its iteration, or a sum above what the driver waited (`waited_ns`, all of
+// it). Empty: they can.
+std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<const std::int64_t> latency_ns,
+                             double waited_ns);
+
+// Why a sum of told times cannot be; `what` names it. Empty: it can.
+std::string impossible_sum(const std::string& what, double told_ns, double waited_ns);
+
+// Short and long requests without unrecorded iterations; of each kind the least untold time counts, so that what
+// disturbs some requests accuses nobody.
+class ClockEvidence {
+ public:
+  void add(const Timed& one, bool is_long);
+  // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
+  void add_block(const Timed& one, int head, double bytes);
+
+  bool checked() const { return short_.iterations > 0 && long_.iterations > short_.iterations; }
+  double told_ns() const;    // an iteration as the worker tells it
+  double untold_ns() const;  // what an iteration took beside that, by the driver
+  double allowed_ns() const;
+  // Empty: nothing speaks against the worker's clock.
+  std::string complaint() const;
+
+ private:
+  struct Least {
+    int iterations = 0;
+    double untold_ns = 0, told_ns = 0;  // per request; per iteration
+  };
+  void keep(Least& least, const Timed& one);
+  Least short_, long_;
+  int blocks_ = 0;
+  std::optional<double> least_excess_ns_;  // of a block above what is allowed beside its told times
+  Timed excess_of_;
+};
+
+}  // namespace strata::proof
