@@ -33,21 +33,26 @@ build_preset() {
     fail_with_log "$preset" "the compiler failed" "see the log above; if memory ran out, close other programs"
 }
 
-# build_levels PYTHON FOLDER [TARGET...]: the level binaries for one environment, or what else is named. A failure blocks nothing: FOLDER/FAILED says why, the levels are then unavailable.
+# build_levels PYTHON FOLDER TARGET...: these programs of levels for one environment; all: every level's. A failure blocks nothing: FOLDER/FAILED says why, the
+# levels are then unavailable. Those that the build left out are no targets of it.
 build_levels() {
-  local python=$1 folder=$2 name status=0
+  local python=$1 folder=$2 name status=0 targets=() known
   shift 2
   name=levels-$(basename "$folder")
   [[ -f $root/levels/CMakeLists.txt ]] || return 0
   mkdir -p "$folder"
+  (($# > 0)) || return 0
   # what a level was left out for may be there by now
   if [[ ! -f $folder/build.ninja ]] || compgen -G "$folder/level_*.missing" >/dev/null; then
     need_disk levels "$root" 1000
     step "$name" "configuring the levels for $python" cmake -S "$root/levels" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATA_PYTHON="$python" || status=$?
   fi
   if ((status == 0)); then
+    known=$(ninja -C "$folder" -t targets all | sed -n 's/: .*//p')
+    mapfile -t targets < <(printf '%s\n' "$@" | sort -u | grep -Fx -f <(printf '%s' "$known") || true)
+    ((${#targets[@]} > 0)) || return 0
     # -k 0: one level that does not compile takes no other with it
-    step "$name" "compiling the levels for $python (the first time takes minutes)" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" "$@" || status=$?
+    step "$name" "compiling for $python: ${targets[*]}" env NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -k 0 -j "$(build_jobs)" "${targets[@]}" || status=$?
   fi
   if ((status == 0)); then
     rm -f "$folder/FAILED"

@@ -13,28 +13,64 @@ absolute_python() {
   printf '%s' "$python"
 }
 
-# is_ready NEED PYTHON: whether set-up has been done for it and nothing has changed since. Sets the environment's variables.
+# add_programs LEVEL.JSON [DEVICE]: adds what its start and prepare take from the build folder, {build}/NAME, to the array `programs`; with DEVICE only if the
+# level has it. Started by no other program.
+add_programs() {
+  local text=""
+  IFS= read -r -d '' text <"$1" || true
+  [[ -z ${2:-} || ! $text =~ \"devices\":\ *\[([^]]*)\] || ${BASH_REMATCH[1]} == *"\"$2\""* ]] || return 0
+  while [[ $text =~ \{build\}/([A-Za-z0-9_.-]+)(.*) ]]; do
+    programs+=("${BASH_REMATCH[1]}")
+    text=${BASH_REMATCH[2]}
+  done
+}
+
+# add_programs_of DEVICE [NAME...]: of these levels, by id (without its variant) or folder, as far as they have DEVICE (empty: in any case); without a name of
+# all that have it. What is no level has no programs; strata says so.
+add_programs_of() {
+  local device=$1 file name text
+  shift
+  (($# > 0)) || for file in "$root"/levels/*/level.json; do [[ ! -f $file ]] || add_programs "$file" "$device"; done
+  for name in "$@"; do
+    name=${name%%@*}
+    for file in "$name/level.json" "$root"/levels/*/level.json; do
+      [[ -f $file ]] || continue
+      text=""
+      IFS= read -r -d '' text <"$file" || true
+      [[ $file != "$name/level.json" && ! $text =~ \"id\":\ *\""$name"\" ]] || add_programs "$file" "$device"
+    done
+  done
+  # what they need beside their programs
+  [[ $device != cuda ]] || programs+=(strata_for_cuda)
+}
+
+# is_ready NEED PYTHON [PROGRAM...]: whether set-up has been done for it, with these programs of levels, and nothing has changed since. Sets the environment's
+# variables, and `built`.
 is_ready() {
-  local ready="$root/build/setup/ready-$1-${2//\//%}" newer
+  local ready="$root/build/setup/ready-$1-${2//\//%}" newer program built_programs=""
   [[ -f $ready && -x $root/build/release/strata ]] || return 1
   source "$ready"
   local paths=("$root/src" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/setup")
   if [[ $1 != program ]]; then
     [[ -x $STRATA_PYTHON && -x $STRATA_TOOLS_PYTHON && -e $torch_witness ]] || return 1
     [[ ! $STRATA_PYTHON -nt $ready && -d $STRATA_LEVEL_BUILD ]] || return 1
+    for program in "${@:3}"; do
+      [[ " $built_programs " == *" $program "* || $built_programs == all ]] || return 1
+    done
     paths+=("$root/requirements" "$root/cmake")
     newer=$(find "$root/levels" "$root/sdk/cpp" -newer "$ready" \( -name CMakeLists.txt -o -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' \) -print -quit)
     [[ -z $newer ]] || return 1
   fi
   # folders count too: a file that was added or deleted changes its folder; __pycache__ and its folder do so without meaning
   newer=$(find "${paths[@]}" \( -name __pycache__ -o -name '*.py' \) -prune -o -newer "$ready" ! \( -type d -exec test -d '{}/__pycache__' \; \) -print -quit 2>/dev/null)
-  [[ -z $newer ]]
+  [[ -z $newer ]] || return 1
+  built=$built_programs
 }
 
-# get_ready NEED PYTHON: sets up what is missing; exports what the program needs.
+# get_ready NEED PYTHON [PROGRAM...]: sets up what is missing; exports what the program needs.
 get_ready() {
-  if ! is_ready "$1" "$2"; then
-    bash "$root/setup/setup.sh" "$1" "$2" || exit $?
+  if ! is_ready "$@"; then
+    bash "$root/setup/setup.sh" "$@" || exit $?
     source "$root/build/setup/ready-$1-${2//\//%}"
   fi
   export STRATA_ROOT="$root" STRATA_PYTHON STRATA_TOOLS_PYTHON STRATA_LEVEL_BUILD STRATA_OVERLAY

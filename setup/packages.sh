@@ -12,7 +12,7 @@ wanted_packages() {
   # generated code of torch.compile and AOTInductor includes Python.h
   printf '%s\n' python3-venv python3-dev
   [[ $need == tests ]] || return 0
-  printf '%s\n' libgtest-dev libgmock-dev perl
+  printf '%s\n' libgtest-dev libgmock-dev perl libjpeg-dev
   command -v chromium >/dev/null || echo chromium
   if apt-cache show clang-14 >/dev/null 2>&1; then printf '%s\n' clang-14 libclang-rt-14-dev; else printf '%s\n' clang libclang-rt-dev; fi
 }

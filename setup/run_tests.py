@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the parts of ./test that are named, counts from the runners' own reports, and closes with `N passed, N failed`.
+"""Runs the parts of ./test that are named, counts from the runners' own reports, and closes with `N passed, N failed, N skipped`.
 
-A part that ends without a report (crashed, timed out) counts as one failure. Started by ./test after set-up.
+A part that ends without a report (crashed, timed out) counts as one failure, a test that was skipped although this machine can run it (skips.py) as another.
+With --resume a part that passed is not repeated until a source changes. Started by ./test after set-up.
 """
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +18,8 @@ import sys
 import time
 import typing
 import xml.etree.ElementTree
+
+import skips
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -34,7 +38,7 @@ class Counts:
         return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
     def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
 def start(command: list[str], output: typing.IO | None = None, **environment: str) -> subprocess.Popen:
@@ -71,6 +75,13 @@ def settle(counts: Counts, exit_code: int, what: str) -> Counts:
     return counts
 
 
+def of_skip(test: str, reason: str) -> Counts:
+    if skips.may_skip(reason):
+        return Counts(skipped=1)
+    print(f"FAILED: {test} was skipped, and nothing here says that it cannot run: {reason}", flush=True)
+    return Counts(failed=1)
+
+
 class Gtest:
     """A test program in several processes, as much of its time is waiting for workers that are meant to hang. They run until counts() is asked for."""
 
@@ -93,7 +104,8 @@ class Gtest:
             for suite in json.loads(report.read_text())["testsuites"]:
                 for test in suite["testsuite"]:
                     if test["result"] == "SKIPPED":
-                        counts.skipped += 1
+                        said = " ".join(one["message"] for one in test.get("skipped", []))
+                        counts += of_skip(f"{suite.get('name')}.{test.get('name')}", said) if said else Counts(skipped=1)  # gtest before 1.13 gives no reason
                     elif test["status"] == "RUN":
                         counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
         return settle(counts, exit_code, self.name)
@@ -104,10 +116,14 @@ def pytest(folder: pathlib.Path, report: pathlib.Path, *options: str) -> Counts:
     exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", *options, str(folder)])
     counts = Counts()
     if report.exists():
-        for suite in xml.etree.ElementTree.parse(report).getroot().iter("testsuite"):
+        root = xml.etree.ElementTree.parse(report).getroot()
+        for suite in root.iter("testsuite"):
             number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
             bad = number["failures"] + number["errors"]
-            counts += Counts(number["tests"] - bad - number["skipped"], bad, number["skipped"])
+            counts += Counts(number["tests"] - bad - number["skipped"], bad)
+        for case in root.iter("testcase"):
+            for skip in case.iter("skipped"):
+                counts += of_skip(f"{case.get('classname')}.{case.get('name')}", f"{skip.get('message', '')} {skip.text or ''}")
     return settle(counts, 0 if exit_code == 5 else exit_code, f"pytest {folder.relative_to(ROOT)}")
 
 
@@ -131,10 +147,38 @@ def unit(reports: pathlib.Path) -> Counts:
     return fuzz() + counts + sanitized.counts()
 
 
+def fast(reports: pathlib.Path) -> Counts:
+    """What needs no PyTorch and no long draws: the unit tests, the launchers and set-up steps, and the style of the Python and shell files."""
+    units = Gtest(BUILD / "release/strata_unit", reports, f"--gtest_filter=-{MANY_DRAWS}")
+    counts = pytest(ROOT / "tests/cli/test_setup.py", reports / "fast.xml", "-n", str(processes()))
+    return counts + units.counts()
+
+
+def command(name: str, words: list[str], **environment: str) -> Counts:
+    """A script of bench/ that ends with 1 if what it looks for was found; one test."""
+    print(f"{name}: {' '.join(words)}", flush=True)
+    return settle(Counts(), code, name) if (code := finish(start([sys.executable, *words], **environment))) else Counts(passed=1)
+
+
+LONG = {  # what ./test all adds; each is resumed by itself
+    **{f"random-{seed}": lambda reports, seed=seed: pytest(ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml") for seed in range(1000, 7000, 1000)},
+    "faults": lambda _: command("planted faults", ["bench/planted_faults.py", "mnist_convnet"]),
+    "faults-train": lambda _: command("planted faults in training", ["bench/planted_faults.py", "--mode", "train", "mnist_convnet", "--batch", "4"]),
+    "accusations": lambda _: command("sound levels accused", ["bench/false_accusations.py"]),
+    "trainings": lambda _: command("whole trainings", ["bench/digits_accuracy.py"]),
+}
+NETWORKS_IN_A_PART = 50
+
+
 def run_part(part: str, reports: pathlib.Path) -> Counts:
     """Files in several processes, since much of it is starting and waiting; then by themselves the tests that compare times (marker `alone`)."""
     if part == "unit":
         return unit(reports)
+    if part == "fast":
+        return fast(reports)
+    if part in LONG:
+        os.environ["STRATA_RANDOM_NETWORKS"] = f"{part.removeprefix('random-')}:{NETWORKS_IN_A_PART}" if part.startswith("random") else "0:40"
+        return LONG[part](reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
     together = ["-n", str(processes()), "--max-worker-restart=0", "--dist", "loadgroup" if part == "report" else "loadscope",  # its one file marks what shares a page
                 "--no-loadscope-reorder"]  # in the order of conftest.py, not those of many tests first
@@ -143,20 +187,59 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(folder, reports / "levels-alone.xml", "-m", "alone")
 
 
+def fingerprint() -> str:
+    """Of all files that a test's result may depend on, and of the PyTorch that is tested."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
+    every = hashlib.sha256(os.environ.get("STRATA_LEVEL_BUILD", "").encode())
+    for name in sorted(filter(None, listed)):
+        file = ROOT / name
+        if file.is_file() and file.suffix != ".md":
+            every.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
+    return every.hexdigest()
+
+
+class Finished:
+    """The parts that passed with these sources, kept in a file, so that a run that was stopped goes on from there."""
+
+    def __init__(self, file: pathlib.Path, sources: str) -> None:
+        self.file, self.sources = file, sources
+        stored = json.loads(file.read_text()) if file.exists() else {}
+        self.parts: dict[str, dict] = stored.get("parts", {}) if stored.get("sources") == sources else {}
+
+    def get(self, part: str) -> Counts | None:
+        return Counts(**self.parts[part]) if part in self.parts else None
+
+    def add(self, part: str, counts: Counts) -> None:
+        if counts.failed:
+            return
+        self.parts[part] = dataclasses.asdict(counts)
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps({"sources": self.sources, "parts": self.parts}))
+        new.replace(self.file)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set-up-seconds", type=int, default=0)
-    parser.add_argument("parts", nargs="+", choices=["unit", "cli", "levels", "report", "compat"])
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("parts", nargs="+", choices=["fast", "unit", "cli", "levels", "report", "compat", "long"])
     options = parser.parse_args()
     total, begin = Counts(), time.monotonic()
     reports = BUILD / "test-reports"
     reports.mkdir(parents=True, exist_ok=True)
+    finished = Finished(BUILD / "test-finished.json", fingerprint()) if options.resume else None
     lines = []
-    for part in options.parts:
-        print(f"\n== {part}", flush=True)
-        started = time.monotonic()
-        counts = run_part(part, reports)
-        lines.append(f"{part:8} {counts} in {time.monotonic() - started:.0f} s")
+    for part in [each for part in options.parts for each in (LONG if part == "long" else [part])]:
+        counts = finished.get(part) if finished else None
+        if counts:
+            lines.append(f"{part:12} {counts}, by an earlier run of the same sources")
+        else:
+            print(f"\n== {part}", flush=True)
+            started = time.monotonic()
+            counts = run_part(part, reports)
+            lines.append(f"{part:12} {counts} in {time.monotonic() - started:.0f} s")
+            if finished:
+                finished.add(part, counts)
         total += counts
     print("\n" + "\n".join(lines))
     print(f"set-up took {options.set_up_seconds} s, the tests {time.monotonic() - begin:.0f} s")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh NEED [PYTHON [PART...]]: does what is missing for NEED (program, levels, tests) and PYTHON (empty: strata's own environment), then writes
-# build/setup/ready-..., which the launchers compare with the sources. PARTs are those of ./test. Safe to stop at any time and to run twice at once.
+# setup.sh NEED [PYTHON [WHAT...]]: does what is missing for NEED (program, levels, tests) and PYTHON (empty: strata's own environment), then writes
+# build/setup/ready-..., which the launchers compare with the sources. WHAT are programs of levels (targets of levels/CMakeLists.txt; none: Python alone), with
+# tests parts of ./test. Safe to stop at any time and to run twice at once.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
@@ -11,10 +12,21 @@ source setup/common.sh
 source setup/packages.sh
 source setup/python.sh
 source setup/build.sh
+source setup/launch.sh
 need=$1
 python=${2:-}
-set -- "$need" "$python" "${@:3}"
-parts=" ${*:3} "
+shift $(($# < 2 ? $# : 2))
+programs=("$@")
+parts=""
+with_torch=1
+asked=${python//\//%}
+if [[ $need == tests ]]; then
+  parts=" $* "
+  programs=()
+  [[ $parts != *" cli "* ]] || add_programs_of "" static
+  [[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || programs=(all strata_test_levels)
+  [[ $parts != " fast " ]] || with_torch=""
+fi
 trap 'say ""; say "strata: set-up interrupted; running the same command again goes on from there."; exit 130' INT TERM
 
 mkdir -p "$logs"
@@ -26,9 +38,14 @@ fi
 # sources that change while they are compiled must be seen as newer
 started=$(mktemp "$logs/started.XXXXXX")
 trap 'rm -f "$started"' EXIT
+# what was built of the same sources stays true
+built_earlier=$([[ $need == program ]] || ! is_ready levels "$python" || printf '%s' "$built")
 
 set_up_packages "$need"
-if [[ $need == tests ]]; then build_preset release ON strata strata_unit strata_training_graph strata_network_code; else build_preset release "" strata; fi
+targets=(strata)
+[[ $parts != *" fast "* && $parts != *" unit "* ]] || targets+=(strata_unit)
+[[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || targets+=(strata_training_graph strata_network_code)
+build_preset release "${parts:+ON}" "${targets[@]}"
 if [[ $parts == *" unit "* ]]; then
   build_preset asan ON strata_unit
   if command -v clang++-14 >/dev/null || command -v clang++ >/dev/null; then step fuzz "compiling the fuzzers" sh tests/fuzz/run 0 || fail_with_log fuzz "the fuzzers could not be compiled" "see the log above"; fi
@@ -40,14 +57,15 @@ overlay=""
 torch_witness=""
 if [[ $need != program ]]; then
   sets=(base)
-  [[ -n $python ]] || sets+=(torch)
+  [[ -n $python || -z $with_torch ]] || sets+=(torch)
   [[ $need != tests ]] || sets+=(test)
   [[ -z $python ]] || describe_python "$python" # before any download: a wrong path must not cost minutes
   set_up_venv "${sets[@]}"
   if [[ -z $python ]]; then
     python=$tools_python
-    describe_python "$python"
     own=1
+    torch_version="" overlay_missing="" torch_witness=$tools_python
+    [[ -z $with_torch ]] || describe_python "$python"
   fi
   key="$torch_version-$(printf '%s' "$python" | sha256sum | cut -c1-8)"
   level_build="$root/build/env-${key//[^A-Za-z0-9._-]/-}"
@@ -58,16 +76,16 @@ if [[ $need != program ]]; then
     [[ -n $overlay_missing ]] || overlay=""
     ((has_torchvision)) || say "strata: $python has no torchvision: its models are not available by name"
   fi
-  set_up_cudnn_frontend
-  targets=()
-  [[ $need != tests ]] || targets=(all strata_test_levels)
-  build_levels "$python" "$level_build" "${targets[@]}"
+  ((${#programs[@]} == 0)) || set_up_cudnn_frontend
+  build_levels "$python" "$level_build" "${programs[@]}"
 fi
+built="$built_earlier ${programs[*]}"
+[[ " $built " != *" all "* ]] || built=all
 
 # what is ready for more is ready for less
 case $need in
-  tests) ready_for=("tests-${2//\//%}" "levels-${2//\//%}" program-) ;;
-  levels) ready_for=("levels-${2//\//%}" program-) ;;
+  tests) ready_for=("tests-$asked" ${with_torch:+"levels-$asked"} program-) ;;
+  levels) ready_for=("levels-$asked" program-) ;;
   *) ready_for=(program-) ;;
 esac
 for name in "${ready_for[@]}"; do
@@ -77,6 +95,7 @@ for name in "${ready_for[@]}"; do
     printf 'STRATA_LEVEL_BUILD=%q\n' "$level_build"
     printf 'STRATA_OVERLAY=%q\n' "$overlay"
     printf 'torch_witness=%q\n' "$torch_witness"
+    printf 'built_programs=%q\n' "$built"
   } >"$started.new"
   touch -r "$started" "$started.new"
   mv "$started.new" "$logs/ready-$name"

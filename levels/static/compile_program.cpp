@@ -46,10 +46,16 @@ std::vector<std::string> linked(compiler::Target target) {
 }
 
 Result<void> check_toolkit(compiler::Target target) {
+  if (target == compiler::Target::cpu) return {};
   const std::string_view missing = STRATA_CUDA_MISSING;
-  if (target == compiler::Target::cpu || missing.empty()) return {};
-  return fail(fmt::format("no C++ compiler for CUDA, or a library of it: {}", missing), STRATA_CUDA_ADVICE,
-              Exit::environment);
+  if (!missing.empty())
+    return fail(fmt::format("no C++ compiler for CUDA, or a library of it: {}", missing), STRATA_CUDA_ADVICE,
+                Exit::environment);
+  for (const auto& word : linked(target))
+    if (word.ends_with(".a") && !fs::exists(word))
+      return fail(fmt::format("strata's kit for CUDA is not compiled: there is no {}", word),
+                  "./strata compare ... --device cuda compiles it", Exit::environment);
+  return {};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   plan::Options options;
   std::string batch, levels, budget, precision, timeout, store, format = "text", python, output;
   std::string command;
@@ -52,7 +52,7 @@ std::vector<std::string> listed(const std::string& text) {
   return parts;
 }
 
-Result<void> parse(Arguments& a) {
+Result<void> parse(CompareArguments& a) {
   const auto bad = [](const char* option, const std::string& got, const char* form) {
     return fail(fmt::format("{} {}: write {}", option, got, form), "", Exit::usage);
   };
@@ -104,7 +104,7 @@ Result<void> check_reference(const std::string& reference, const std::vector<lev
               near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
 }
 
-Result<Prepared> get_ready(const Arguments& a) {
+Result<Prepared> get_ready(const CompareArguments& a) {
   Prepared ready;
   auto& s = ready.setting;
   s.options = a.options;
@@ -159,7 +159,7 @@ Result<void> check_precision(const Prepared& ready, const store::Store& store) {
       Exit::usage);
 }
 
-store::Run describe_run(const Prepared& ready, const Arguments& a) {
+store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   const auto& s = ready.setting;
   store::Run run;
   run.run_id = s.run_id;
@@ -185,7 +185,7 @@ store::Run describe_run(const Prepared& ready, const Arguments& a) {
 }
 
 // The result in the wanted form on standard output; for a person also the report's place.
-int show_result(const Arguments& a, const store::Store& store, const measure::Setting& setting) {
+int show_result(const CompareArguments& a, const store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return complain(run.error());
   const Json result = report::view(*run);
@@ -266,7 +266,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, P
   return all;
 }
 
-int compare(Arguments& a) {
+int compare(CompareArguments& a) {
   if (auto ok = parse(a); !ok) return complain(ok.error());
   if (auto ok = format_option(a.format); !ok) return complain(ok.error());
   auto ready = get_ready(a);
@@ -307,7 +307,7 @@ int compare(Arguments& a) {
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand(
       "compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<CompareArguments>();
   auto& o = a->options;
   a->command = "./strata";
   for (int i = 1; i < argc; ++i) a->command += " " + plan::quoted(argv[i]);

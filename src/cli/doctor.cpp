@@ -168,11 +168,11 @@ int doctor(const std::string& format_name) {
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  struct Arguments {
+  struct DoctorArguments {
     std::string format = "text", python, store;
     bool calibrate = false;
   };
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DoctorArguments>();
   auto* verb = app.add_subcommand("doctor", "what this machine can measure and what not, each with reason and remedy");
   verb->add_option("--format", arguments->format, "text, json, csv or md");
   verb->add_option("--python", arguments->python, "the interpreter whose PyTorch is measured (default: strata's own)");

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-struct Arguments {
+struct ExportArguments {
   plan::Options options;
   std::string level, output, python, store;
   std::optional<int> batch;
@@ -106,7 +106,7 @@ struct Ready {
   plan::Environments environments;
 };
 
-Result<Ready> get_ready(const Arguments& a) {
+Result<Ready> get_ready(const ExportArguments& a) {
   Ready ready;
   ready.place = installation();
   if (!a.python.empty()) ready.place.python = a.python;
@@ -153,7 +153,7 @@ void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, co
                      recipe.test));
 }
 
-int export_level(const Arguments& a) {
+int export_level(const ExportArguments& a) {
   auto ready = get_ready(a);
   if (!ready) return complain(ready.error());
   auto draft = exporting::Draft::begin(a.output, a.force);
@@ -197,7 +197,7 @@ int export_level(const Arguments& a) {
 void add_export(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("export",
                                   "write a level's artefact with a program that serves it, a test and its certificate");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ExportArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")

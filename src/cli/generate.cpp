@@ -31,7 +31,7 @@ namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Arguments {
+struct GenerateArguments {
   plan::Options options;
   std::optional<int> batch;
   std::string output, target = "onednn", python, budget;
@@ -44,7 +44,7 @@ struct Source {
   compiler::Kernels kernels;  // as measured; empty: by the rules
 };
 
-Result<void> check_maths(const Arguments& a) {
+Result<void> check_maths(const GenerateArguments& a) {
   const auto known = plan::generated_maths(a.target, a.train && a.target != "libtorch");  // which is refused below
   if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
   return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
@@ -52,7 +52,7 @@ Result<void> check_maths(const Arguments& a) {
               "", Exit::usage);
 }
 
-Result<nlohmann::json> spec_of(const Arguments& a) {
+Result<nlohmann::json> spec_of(const GenerateArguments& a) {
   const auto targets = generate::targets();
   if (std::find(targets.begin(), targets.end(), a.target) == targets.end()) {
     const auto near = nearest(a.target, targets);
@@ -104,7 +104,7 @@ Result<fs::path> output_folder(const std::string& given) {
 
 // The kernels that the level `static@measured` found to be the fastest here, timed unless they have been before.
 Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments,
-                                        const Arguments& a, const Installation& place, ProgressLine& line) {
+                                        const GenerateArguments& a, const Installation& place, ProgressLine& line) {
   const auto levels = plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"});
   if (!levels) return tl::unexpected(levels.error());
   const auto job = get_artefact(levels->front(), bundle, environments, place, a.options, line);
@@ -117,7 +117,8 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
   return compiler::fastest_kernels(times);
 }
 
-Result<Source> capture(const Arguments& a, const nlohmann::json& spec, const Installation& place, ProgressLine& line) {
+Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, const Installation& place,
+                       ProgressLine& line) {
   const auto environments = plan::ask_environments(place, {});
   if (!environments) return tl::unexpected(environments.error());
   say_of_model_file(a.options.model);
@@ -156,7 +157,7 @@ std::string own_libraries(const Arguments& a, const Installation& place) {
 }
 
 // Writes the files and says what was made.
-Result<std::string> write_files(const Arguments& a, const Source& source, const Installation& place,
+Result<std::string> write_files(const GenerateArguments& a, const Source& source, const Installation& place,
                                 const fs::path& folder) {
   if (a.target == "libtorch") {
     const auto calls = generate::libtorch_into(folder, source.bundle.folder, place.root);
@@ -181,7 +182,7 @@ Result<std::string> write_files(const Arguments& a, const Source& source, const 
 }
 
 // All of the folder appears, or nothing: it is written beside its place and renamed.
-Result<std::string> write_program(const Arguments& a, const Source& source, const Installation& place,
+Result<std::string> write_program(const GenerateArguments& a, const Source& source, const Installation& place,
                                   const fs::path& folder) {
   const auto partial = make_folder_beside(folder);
   if (!partial) return tl::unexpected(partial.error());
@@ -195,7 +196,7 @@ Result<std::string> write_program(const Arguments& a, const Source& source, cons
               "is there space, and may you write there?");
 }
 
-int generate_program(const Arguments& a) {
+int generate_program(const GenerateArguments& a) {
   const auto spec = spec_of(a);
   if (!spec) return complain(spec.error());
   const auto folder = output_folder(a.output);
@@ -222,7 +223,7 @@ int generate_program(const Arguments& a) {
 void add_generate(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand(
       "generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<GenerateArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();

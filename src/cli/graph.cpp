@@ -25,7 +25,7 @@
 namespace strata::cli {
 namespace {
 
-struct Arguments {
+struct GraphArguments {
   plan::Options options;
   std::optional<int> batch;
   std::string format = "text", python, dump_after, target = "onednn", budget, maths = "fp32";
@@ -33,7 +33,7 @@ struct Arguments {
   bool backward = false;
 };
 
-Result<void> check_dump(const Arguments& a) {
+Result<void> check_dump(const GraphArguments& a) {
   if (!a.budget.empty() && (a.dump_after.empty() || !a.backward))
     return fail("--memory-budget: only the program of a training step is made to fit one",
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
@@ -63,7 +63,7 @@ Result<void> check_dump(const Arguments& a) {
   return known;
 }
 
-int show_program(const Arguments& a, const Result<compiler::Program>& program, const std::string& title) {
+int show_program(const GraphArguments& a, const Result<compiler::Program>& program, const std::string& title) {
   if (!program) return complain(program.error());
   if (a.format == "json")
     answer(fmt::format("{}\n", report::program_json(*program, title, a.dump_after)
@@ -74,7 +74,7 @@ int show_program(const Arguments& a, const Result<compiler::Program>& program, c
   return 0;
 }
 
-Result<nlohmann::json> spec_of(const Arguments& a) {
+Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
   const std::vector<std::string> formats{"text", "json", "dot"};
   if (std::find(formats.begin(), formats.end(), a.format) == formats.end()) {
     const auto near = nearest(a.format, formats);
@@ -94,7 +94,7 @@ Result<nlohmann::json> spec_of(const Arguments& a) {
   return specs->front();
 }
 
-Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
+Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec) {
   auto place = installation();
   if (!a.python.empty()) place.python = a.python;
   const auto environments = plan::ask_environments(place, {});
@@ -105,7 +105,7 @@ Result<plan::Bundle> capture(const Arguments& a, const nlohmann::json& spec) {
 }
 
 // With --backward the training step that strata makes of the network, else the network alone.
-Result<graph::TrainingGraph> wanted_graph(const Arguments& a, const std::filesystem::path& bundle) {
+Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::filesystem::path& bundle) {
   if (a.backward) return generate::training_of(bundle);
   auto network = graph::load(bundle);
   if (!network) return tl::unexpected(network.error());
@@ -114,9 +114,9 @@ Result<graph::TrainingGraph> wanted_graph(const Arguments& a, const std::filesys
   return alone;
 }
 
-int show_graph(const Arguments& a) {
+int show_graph(const GraphArguments& a) {
   if (const auto dump = check_dump(a); !dump) return complain(dump.error());
-  const auto spec = spec_of(a);
+  const auto spec = capture_spec_of(a);
   if (!spec) return complain(spec.error());
   const auto bundle = capture(a, *spec);
   if (interrupted()) return interrupt_exit_code();
@@ -153,7 +153,7 @@ int show_graph(const Arguments& a) {
 void add_graph(CLI::App& app, int& exit_code) {
   auto* verb =
       app.add_subcommand("graph", "the captured network: every operation with its place, shapes, FLOPs and bytes");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<GraphArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   add_limits(*verb);

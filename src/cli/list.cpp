@@ -25,7 +25,7 @@ namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct Arguments {
+struct ListArguments {
   std::string format = "text", store, python, level;
   int limit = 20;
 };
@@ -38,7 +38,7 @@ int print(const report::Cells& header, const Rows& rows, const std::string& form
   return 0;
 }
 
-int levels(const Arguments& a) {
+int levels(const ListArguments& a) {
   const auto place = installation();
   const auto found = level::discover(level::search_path(place.root));
   Rows rows;
@@ -100,7 +100,7 @@ Rows known_models(const Installation& place) {
 }
 
 // What one level can run, by mode, and why not; a summary on standard error.
-int models_of_level(const Arguments& a, const Installation& place) {
+int models_of_level(const ListArguments& a, const Installation& place) {
   const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), {a.level});
   if (!chosen) {
     auto error = chosen.error();
@@ -138,13 +138,13 @@ int models_of_level(const Arguments& a, const Installation& place) {
   return code;
 }
 
-int models(const Arguments& a) {
+int models(const ListArguments& a) {
   const auto place = installation();
   if (!a.level.empty()) return models_of_level(a, place);
   return print({"model", "kind", "what it is"}, known_models(place), a.format);
 }
 
-int environments(const Arguments& a) {
+int environments(const ListArguments& a) {
   const auto place = installation();
   Rows rows;
   std::vector<std::pair<std::string, std::string>> interpreters{
@@ -159,7 +159,7 @@ int environments(const Arguments& a) {
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
 }
 
-int runs(const Arguments& a) {
+int runs(const ListArguments& a) {
   auto store = store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   if (!store) return complain(store.error());
   const auto found = store->list_runs(a.limit);
@@ -184,8 +184,8 @@ int runs(const Arguments& a) {
 void add_list(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("list", "list levels, models, environments or runs");
   verb->require_subcommand(1);
-  auto a = std::make_shared<Arguments>();
-  const auto add = [&](const char* name, const char* about, int (*action)(const Arguments&)) {
+  auto a = std::make_shared<ListArguments>();
+  const auto add = [&](const char* name, const char* about, int (*action)(const ListArguments&)) {
     auto* one = verb->add_subcommand(name, about);
     one->add_option("--format", a->format, "text, json, csv or md");
     one->add_option("--python", a->python, "your interpreter (or STRATA_PYTHON)");

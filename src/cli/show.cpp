@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::vector<std::string> runs;
   std::string store, format = "text", output, level, from_json;
   bool certificate = false, ledger = false;
@@ -27,13 +27,13 @@ Result<store::Store> open_store(const std::string& path) {
   return store::Store::open_existing(path.empty() ? store::Store::default_path() : fs::path(path));
 }
 
-Result<store::Run> load(const Arguments& a, const std::string& which) {
+Result<store::Run> load(const ShowArguments& a, const std::string& which) {
   auto store = open_store(a.store);
   if (!store) return tl::unexpected(store.error());
   return store->load_run(which);
 }
 
-int show(const Arguments& a) {
+int show(const ShowArguments& a) {
   const auto format = format_option(a.format);
   if (!format) return complain(format.error());
   const auto run = load(a, a.runs.empty() ? "last" : a.runs.front());
@@ -51,7 +51,7 @@ int show(const Arguments& a) {
   return 0;
 }
 
-int write_report(const Arguments& a) {
+int write_report(const ShowArguments& a) {
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
@@ -78,7 +78,7 @@ int write_report(const Arguments& a) {
 
 // Every raw sample: one line an iteration of the turns, or one JSON object with their blocks and what the passes of
 // their own (tuning, phases, start-up, clients, open batches, scores) stored of each row.
-int export_data(const Arguments& a) {
+int export_data(const ShowArguments& a) {
   const bool json = a.format == "json";
   if (!json && a.format != "csv")
     return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
@@ -136,7 +136,7 @@ int export_data(const Arguments& a) {
 
 void add_show(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("show", "show a stored run");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ShowArguments>();
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->expected(0, 1);
   verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
   verb->add_flag("--ledger", a->ledger, "only the ledger");
@@ -148,7 +148,7 @@ void add_show(CLI::App& app, int& exit_code) {
 
 void add_report(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("report", "write runs as one self-contained HTML page");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ShowArguments>();
   verb->add_option("run", a->runs, "runs by id, name or last (default: last)");
   verb->add_option("-o,--output", a->output, "the page's file (default: RUN.html here)");
   verb->add_option("--from-json", a->from_json, "a result that `show --format json` wrote, instead of a stored run");
@@ -159,7 +159,7 @@ void add_report(CLI::App& app, int& exit_code) {
 void add_export_data(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("export-data",
                                   "write every raw sample of a run: its blocks (csv), and its other passes too (json)");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ShowArguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);
   verb->add_option("--format", a->format, "csv or json");

@@ -11,7 +11,7 @@
 namespace strata::compiler {
 namespace {
 
-std::size_t at(int value) {
+std::size_t slot(int value) {
   return static_cast<std::size_t>(value);
 }
 
@@ -30,22 +30,22 @@ void settle_outputs(Program& program, const Step& step) {
 }  // namespace
 
 bool Uses::only_reader(int value, int step) const {
-  return !kept[at(value)] && consumers[at(value)].size() == 1 && consumers[at(value)].front() == step;
+  return !kept[slot(value)] && consumers[slot(value)].size() == 1 && consumers[slot(value)].front() == step;
 }
 
 bool Uses::unread(int value) const {
-  return !kept[at(value)] && consumers[at(value)].empty();
+  return !kept[slot(value)] && consumers[slot(value)].empty();
 }
 
 Uses uses_of(const Program& program) {
   const auto count = program.graph.values.size();
   Uses uses{std::vector<int>(count, -1), std::vector<std::vector<int>>(count), std::vector<bool>(count, false)};
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    for (const int value : operands_of(program.steps[s])) uses.consumers[at(value)].push_back(static_cast<int>(s));
-    for (const int value : program.steps[s].node.outputs) uses.producer[at(value)] = static_cast<int>(s);
+    for (const int value : operands_of(program.steps[s])) uses.consumers[slot(value)].push_back(static_cast<int>(s));
+    for (const int value : program.steps[s].node.outputs) uses.producer[slot(value)] = static_cast<int>(s);
   }
   for (const auto* list : {&program.graph.outputs, &program.graph.updates})
-    for (const auto& one : *list) uses.kept[at(one.value)] = true;
+    for (const auto& one : *list) uses.kept[slot(one.value)] = true;
   return uses;
 }
 
@@ -81,8 +81,8 @@ void own_outputs(Program& program) {
   const auto uses = uses_of(program);
   for (auto& output : program.graph.outputs) {
     const auto& place = program.place(output.value);
-    const auto written = uses.producer[at(place.storage)];
-    const bool by_run = written >= 0 && program.steps[at(written)].when == When::run;
+    const auto written = uses.producer[slot(place.storage)];
+    const bool by_run = written >= 0 && program.steps[slot(written)].when == When::run;
     if (by_run && taken.insert(place.storage).second) continue;
     const int copy = add_value(program, "output." + output.name, program.value(output.value));
     Step step = made_step(program, "strata.copy.default", {tensor_argument("self", output.value)}, {copy});

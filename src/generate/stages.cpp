@@ -65,9 +65,9 @@ std::string title(const Step& step) {
   return text;
 }
 
-class Writer {
+class StageWriter {
  public:
-  Writer(const Program& program, const ValueNames& names, const std::vector<Stage>& stages, bool by_node)
+  StageWriter(const Program& program, const ValueNames& names, const std::vector<Stage>& stages, bool by_node)
       : program_(program), names_(names), stages_(stages), by_node_(by_node) {
     for (std::size_t i = 0; i < program.steps.size(); ++i)
       if (program.steps[i].when == When::load && !program.steps[i].view)
@@ -261,7 +261,7 @@ std::vector<int> unknown_steps(const Program& program) {
 
 Result<std::vector<std::vector<std::string>>> statements_of(const Program& program, const ValueNames& names,
                                                             const std::vector<Stage>& stages, bool by_node) {
-  return Writer(program, names, stages, by_node).write();
+  return StageWriter(program, names, stages, by_node).write();
 }
 
 }  // namespace strata::generate

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kInstances = 8;
 constexpr int kSessions = 2;
-constexpr double kBlockNs = 20e6;
+constexpr double kCalibrationBlockNs = 20e6;
 
 tl::unexpected<Error> failed(const Failure& why) {
   return fail(fmt::format("calibration: {}", why.what), why.hint);
@@ -38,7 +38,7 @@ Result<std::vector<std::vector<double>>> run_session(const Job& job, int threads
                                      walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end())));
     sessions.push_back(std::move(*session));
   }
-  const int iterations = std::max(1, static_cast<int>(std::lround(kBlockNs / iteration_ns)));
+  const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / iteration_ns)));
   const BlockPlan plan{iterations, iteration_ns < 10e6 ? 2 : 0, 0,
                        std::vector<int>(static_cast<std::size_t>(iterations), 0)};
   stats::Schedule schedule(kInstances, static_cast<std::uint64_t>(number) + 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kVisitNs = 300e6;  // of settled iterations in one visit
 constexpr int kSettling = 3;        // unrecorded iterations before them: TorchScript's executor profiles twice
-constexpr int kMostIterations = 100;
+constexpr int kMostCalls = 100;
 const std::vector<int> kEntries{0, 1};  // of each size's ring
 
 Json blocks_json(const store::Row& row) {
@@ -105,7 +105,7 @@ Try<void> DynamicPass::visit(const Player& player, Session& session, int size, i
   if (!sized) return tl::unexpected(sized.error());
   const auto settled =
       run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized->front()))), 3,
-                        kMostIterations));
+                        kMostCalls));
   if (!settled) return tl::unexpected(settled.error());
   one["first_ns"] = first->front();
   one["wall_ns"] = *settled;

@@ -14,7 +14,7 @@
 namespace strata::measure {
 namespace {
 
-constexpr auto kSampleEvery = std::chrono::milliseconds(5);
+constexpr auto kSampleAloneEvery = std::chrono::milliseconds(5);
 
 Try<std::unique_ptr<Session>> open_alone(const Player& player) {
   return Session::open(player.job, {});
@@ -76,7 +76,7 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
     auto session = std::move(*opened);
     const auto pid = session->process().pid();
     const auto idle = probe::process_memory(pid);
-    probe::PeakSampler sampler(pid, kSampleEvery);
+    probe::PeakSampler sampler(pid, kSampleAloneEvery);
     if (auto done = session->load("timed"); !done) return tl::unexpected(done.error());
     if (auto done = session->warm_up(1, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
     auto walls = session->warm_up(5, std::chrono::milliseconds(200));

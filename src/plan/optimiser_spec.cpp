@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
+tl::unexpected<Error> bad_optimiser(const std::string& text, const std::string& why) {
   return fail(fmt::format("--optimiser {}: {}", text, why),
               "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, "
               "schedule=step/30/0.1 or schedule=cosine/100",
@@ -28,19 +28,20 @@ Result<json> schedule_of(const std::string& whole, const std::string& text) {
   const auto name = parts.empty() ? std::string() : parts[0];
   if (name != "step" && name != "cosine") {
     const auto near = nearest(name, {"step", "cosine"});
-    return bad(whole, fmt::format("unknown schedule '{}'{}; allowed: step/STEPS/FACTOR, cosine/STEPS", name,
-                                  near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+    return bad_optimiser(whole, fmt::format("unknown schedule '{}'{}; allowed: step/STEPS/FACTOR, cosine/STEPS", name,
+                                            near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
   }
   if (!steps || *steps < 1)
-    return bad(whole,
-               fmt::format("schedule {}: the number of optimiser steps is missing or not a whole number from 1", text));
+    return bad_optimiser(
+        whole, fmt::format("schedule {}: the number of optimiser steps is missing or not a whole number from 1", text));
   if (name == "cosine") {
-    if (parts.size() != 2) return bad(whole, fmt::format("schedule {}: allowed: cosine/STEPS", text));
+    if (parts.size() != 2) return bad_optimiser(whole, fmt::format("schedule {}: allowed: cosine/STEPS", text));
     return json{{"name", "cosine"}, {"steps", *steps}};
   }
   const auto gamma = parts.size() == 3 ? number<double>(parts[2]) : std::nullopt;
   if (!gamma || *gamma <= 0 || *gamma > 1)
-    return bad(whole, fmt::format("schedule {}: allowed: step/STEPS/FACTOR with a factor above 0 and at most 1", text));
+    return bad_optimiser(
+        whole, fmt::format("schedule {}: allowed: step/STEPS/FACTOR with a factor above 0 and at most 1", text));
   return json{{"name", "step"}, {"every", *steps}, {"gamma", *gamma}};
 }
 
@@ -53,7 +54,8 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
     return {};
   }
   if (field == "nesterov") {
-    if (value != "true" && value != "false") return bad(whole, fmt::format("nesterov={}: allowed: true, false", value));
+    if (value != "true" && value != "false")
+      return bad_optimiser(whole, fmt::format("nesterov={}: allowed: true, false", value));
     out[field] = value == "true";
     return {};
   }
@@ -61,10 +63,10 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
   const auto got = number<double>(value);
   const bool fits = got && (field == "lr" ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
   if (!fits)
-    return bad(whole, fmt::format("{}={}: allowed: {}", field, value,
-                                  field == "lr" ? "numbers above 0"
-                                  : below_one   ? "numbers from 0 to below 1"
-                                                : "numbers from 0"));
+    return bad_optimiser(whole, fmt::format("{}={}: allowed: {}", field, value,
+                                            field == "lr" ? "numbers above 0"
+                                            : below_one   ? "numbers from 0 to below 1"
+                                                          : "numbers from 0"));
   out[field] = *got;
   return {};
 }
@@ -94,7 +96,7 @@ std::string optimiser_words(const json& optimiser) {
 Result<json> parse_optimiser(const std::string& text) {
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
-  if (name != "sgd") return bad(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
+  if (name != "sgd") return bad_optimiser(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
   json out = defaults();
   std::vector<std::string> known;
   for (const auto& [field, value] : out.items())
@@ -106,15 +108,16 @@ Result<json> parse_optimiser(const std::string& text) {
     const auto field = part.substr(0, equals);
     if (std::find(known.begin(), known.end(), field) == known.end()) {
       const auto near = nearest(field, known);
-      return bad(text, fmt::format("unknown field '{}'{}; allowed: {}", field,
-                                   near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")));
+      return bad_optimiser(
+          text, fmt::format("unknown field '{}'{}; allowed: {}", field,
+                            near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")));
     }
-    if (equals == std::string::npos) return bad(text, fmt::format("{} has no value", field));
-    if (!seen.insert(field).second) return bad(text, fmt::format("{} is given twice", field));
+    if (equals == std::string::npos) return bad_optimiser(text, fmt::format("{} has no value", field));
+    if (!seen.insert(field).second) return bad_optimiser(text, fmt::format("{} is given twice", field));
     if (auto set = set_field(out, text, field, part.substr(equals + 1)); !set) return tl::unexpected(set.error());
   }
   if (out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
-    return bad(text, "nesterov needs a momentum above 0 and dampening 0");
+    return bad_optimiser(text, "nesterov needs a momentum above 0 and dampening 0");
   return out;
 }
 

@@ -27,7 +27,6 @@ Difference difference(const TensorView& actual, const TensorView& wanted, double
   });
   const double norm = std::sqrt(wanted_squares) + floor_scale * std::sqrt(static_cast<double>(wanted.elements()));
   if (squares > 0) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     out.error = norm > 0 ? std::sqrt(squares) / norm : infinity;
     out.largest = out.magnitude + floor_scale > 0 ? largest / (out.magnitude + floor_scale) : infinity;
   }

@@ -3,9 +3,13 @@
 // size.
 #pragma once
 
+#include <limits>
+
 #include "common/safetensors.hpp"
 
 namespace strata::proof {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Over the positions where both are finite.
 struct Difference {

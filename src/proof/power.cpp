@@ -13,8 +13,6 @@ namespace strata::proof {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 // One row per input seen (batch elements count as inputs), at most 4,096 features of it.
 std::vector<std::vector<double>> samples_of(const Reference& reference, std::string_view set,
                                             const OutputSpec& output) {

@@ -13,7 +13,6 @@ namespace strata::proof {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double floor_share =
     0.01;  // of the root mean square of all gradients: tensors whose true gradient is zero are rounding only
 

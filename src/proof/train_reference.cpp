@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
+tl::unexpected<Error> damaged_training(const fs::path& path, const std::string& what) {
   return fail(fmt::format("{}: {}", path.string(), what),
               "The captured network is damaged; delete its folder and run again.");
 }
@@ -30,8 +30,8 @@ Result<std::string> bounded_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) return damaged(path, "cannot be read");
-  if (const auto fault = json_fault(text.str()); !fault.empty()) return damaged(path, fault);
+  if (!file) return damaged_training(path, "cannot be read");
+  if (const auto fault = json_fault(text.str()); !fault.empty()) return damaged_training(path, fault);
   return text.str();
 }
 
@@ -48,7 +48,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   ordered_json about;  // keeps the module's order of parameters
   try {
     out.bundle_ = std::move(*info);
-    if (!out.bundle_.at("case").at("optimiser").is_object()) return damaged(description, "names no optimiser");
+    if (!out.bundle_.at("case").at("optimiser").is_object()) return damaged_training(description, "names no optimiser");
     about = ordered_json::parse(*about_text);
     for (const char* set : {"timed", "probe1", "probe2"})
       if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
@@ -58,7 +58,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
     out.weak_ = about.value("weak", std::string());
     if (about.contains("dropout")) out.add_dropout(about["dropout"]);
   } catch (const json::exception& error) {
-    return damaged(about_path, fmt::format("is not what it should be ({})", error.what()));
+    return damaged_training(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
   auto labels = SafeTensors::map(bundle / "labels.safetensors");
   if (!labels) return tl::unexpected(labels.error());
@@ -98,7 +98,7 @@ Result<void> TrainReference::add_mode() {
       set.least = about.at(name).at("least").get<decltype(set.least)>();
     }
   } catch (const json::exception& error) {
-    return damaged(path, fmt::format("is not what it should be ({})", error.what()));
+    return damaged_training(path, fmt::format("is not what it should be ({})", error.what()));
   }
   return {};
 }
@@ -119,10 +119,10 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   for (const auto& [buffer, error] : envelope.at("stat").items()) set.envelope["stat:" + buffer] = error.get<double>();
   for (const auto& [what, error] : set.envelope)
     if (!set.reference.find("0/" + what))
-      return damaged(file, fmt::format("lacks '0/{}', which train.json lists", what));
+      return damaged_training(file, fmt::format("lacks '0/{}', which train.json lists", what));
   for (int i = 0; i < (name == "probe1" ? ring() : 1); ++i)
     if (const auto* loss = set.reference.find(fmt::format("{}/loss", i)); !loss || loss->elements() != 1)
-      return damaged(file, fmt::format("lacks '{}/loss', or it is not one number", i));
+      return damaged_training(file, fmt::format("lacks '{}/loss', or it is not one number", i));
   sets_.emplace(name, std::move(set));
   return {};
 }

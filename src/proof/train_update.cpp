@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "proof/difference.hpp"
 #include "proof/train_checks.hpp"
 
 namespace strata::proof {
@@ -14,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 using Values = std::vector<double>;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double rounding = 8 * 0x1p-24;
 
 double norm(const Values& values) {

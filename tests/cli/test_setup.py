@@ -50,8 +50,8 @@ mkdir -p "$root/build/setup" "$root/build/release" "$root/build/env-x"
 printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_\\n' >"$root/build/release/strata"
 chmod +x "$root/build/release/strata"
 ready="$root/build/setup/ready-$1-${2//\\//%}"
-printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRATA_OVERLAY=\\ntorch_witness=%q\\n' \\
-  "${2:-$root/.venv/bin/python}" "$root/.venv/bin/python" "$root/build/env-x" "$root/.venv/lib/torch-2.15.0.dist-info" >"$ready"
+printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRATA_OVERLAY=\\ntorch_witness=%q\\nbuilt_programs=%q\\n' \\
+  "${2:-$root/.venv/bin/python}" "$root/.venv/bin/python" "$root/build/env-x" "$root/.venv/lib/torch-2.15.0.dist-info" "${*:3}" >"$ready"
 """)
     # everything is older than the first set-up, whatever the resolution of the file system's clock
     for path in root.rglob("*"):
@@ -127,6 +127,42 @@ def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
 def test_what_measures_asks_for_the_levels(tree, arguments):
     run([tree / "strata", *arguments])
     assert asked(tree) == ["levels||"]
+
+
+LEVELS = {"eager": (["{python}"], [], ["cpu", "cuda"]), "libtorch": (["{build}/level_libtorch"], ["{build}/strata_generate_libtorch"], ["cpu", "cuda"]),
+          "onednn": (["{build}/level_onednn"], [], ["cpu"]), "cudnn": (["{build}/level_cudnn"], [], ["cuda"])}
+
+
+@pytest.fixture
+def tree_with_levels(tree):
+    for name, (start, prepare, devices) in LEVELS.items():
+        (tree / "levels" / name).mkdir(exist_ok=True)
+        (tree / "levels" / name / "level.json").write_text(json.dumps({"id": name, "devices": devices, "start": start, "prepare": prepare}))
+    return tree
+
+
+@pytest.mark.parametrize("arguments, programs", [
+    (["compare", "x", "--levels", "eager"], ""),
+    (["compare", "x", "--levels=onednn@contiguous,eager"], "level_onednn"),
+    (["compare", "x"], "level_libtorch|strata_generate_libtorch|level_onednn"),
+    (["compare", "x", "--device", "cuda"], "level_cudnn|level_libtorch|strata_generate_libtorch|strata_for_cuda"),
+    (["compare", "x", "--levels", "cudnn"], ""),  # has no processor
+    (["compare", "x", "--levels", "no_such_level,["], ""),
+    (["level", "check", "cudnn"], "level_cudnn"),
+    (["export", "x", "--level", "libtorch", "-o", "y"], "level_libtorch|strata_generate_libtorch"),
+    (["graph", "x"], ""),
+    (["generate", "x", "-o", "y"], ""),
+    (["doctor", "--calibrate"], ""),
+])
+def test_only_the_programs_of_the_levels_that_a_call_runs_are_built(tree_with_levels, arguments, programs):
+    assert run([tree_with_levels / "strata", *arguments]).returncode == 0
+    assert asked(tree_with_levels) == [f"levels||{programs}|" if programs else "levels||"]
+
+
+def test_a_level_that_an_earlier_call_did_without_is_built_when_a_call_runs_it(tree_with_levels):
+    for levels in ("eager,onednn", "onednn", "eager", "onednn,libtorch"):
+        assert run([tree_with_levels / "strata", "compare", "x", "--levels", levels]).returncode == 0
+    assert asked(tree_with_levels) == ["levels||level_onednn|", "levels||level_onednn|level_libtorch|strata_generate_libtorch|"]
 
 
 def test_the_users_python_is_found_in_any_place_and_form(tree, tmp_path):
@@ -292,14 +328,26 @@ def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_
                                                     "add_custom_target(good ALL COMMAND ${CMAKE_COMMAND} -E touch good_built)\n"
                                                     "add_custom_target(bad ALL COMMAND echo 'fatal error: no such header' COMMAND false)\n")
     folder = tmp_path / "build/env-1"
-    result = shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'; echo went on")
+    result = shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}' all; echo went on")
     assert result.returncode == 0 and "went on" in result.stdout, result.stderr
     assert "unavailable" in result.stderr
     assert (folder / "good_built").exists()
     assert "fatal error: no such header" in (folder / "FAILED").read_text()
     (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n")
-    assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'").returncode == 0
+    assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}' all").returncode == 0
     assert not (folder / "FAILED").exists()
+
+
+def test_programs_that_the_build_left_out_are_no_targets_and_none_at_all_costs_nothing(tmp_path):
+    (tmp_path / "levels").mkdir()
+    (tmp_path / "levels/CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\nforeach(one a b)\n"
+                                                    "add_custom_target(level_${one} ALL COMMAND ${CMAKE_COMMAND} -E touch built_${one})\nendforeach()\n")
+    folder = tmp_path / "build/env-1"
+    assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}'").returncode == 0
+    assert folder.is_dir() and not (folder / "build.ninja").exists()
+    result = shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}' level_b level_left_out level_b")
+    assert result.returncode == 0, result.stderr
+    assert (folder / "built_b").exists() and not (folder / "built_a").exists() and not (folder / "FAILED").exists()
 
 
 def test_a_level_that_was_left_out_is_built_once_its_library_is_there(tmp_path):
@@ -308,7 +356,7 @@ def test_a_level_that_was_left_out_is_built_once_its_library_is_there(tmp_path):
                                                     "file(REMOVE ${CMAKE_BINARY_DIR}/level_x.missing)\nadd_custom_target(x ALL COMMAND ${CMAKE_COMMAND} -E touch level_x)\n"
                                                     "else()\nfile(WRITE ${CMAKE_BINARY_DIR}/level_x.missing \"no library\")\nendif()\n")
     folder = tmp_path / "build/env-1"
-    build = f"build_levels /usr/bin/python3 '{folder}'"
+    build = f"build_levels /usr/bin/python3 '{folder}' all"
     assert shell(tmp_path, build).returncode == 0
     assert (folder / "level_x.missing").exists() and not (folder / "FAILED").exists()
     (tmp_path / "levels/library").touch()
@@ -356,6 +404,8 @@ def test_the_sets_of_one_environment_agree_on_every_version():
 
 
 def load_runner():
+    if str(ROOT / "setup") not in sys.path:
+        sys.path.insert(0, str(ROOT / "setup"))
     spec = importlib.util.spec_from_file_location("run_tests", ROOT / "setup/run_tests.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["run_tests"] = module
@@ -363,38 +413,70 @@ def load_runner():
     return module
 
 
-def run_tests(tmp_path, body: str):
+def run_tests(tmp_path, body: str, *options: str):
     runner = tmp_path / "setup/run_tests.py"
-    runner.parent.mkdir()
-    shutil.copy(ROOT / "setup/run_tests.py", runner)
-    (tmp_path / "tests/cli").mkdir(parents=True)
+    runner.parent.mkdir(exist_ok=True)
+    for name in ("run_tests.py", "skips.py"):
+        shutil.copy(ROOT / "setup" / name, runner.parent)
+    (tmp_path / "tests/cli").mkdir(parents=True, exist_ok=True)
     (tmp_path / "tests/cli/test_x.py").write_text(body)
-    return run([sys.executable, runner, "--set-up-seconds", "5", "cli"])
+    return run([sys.executable, runner, "--set-up-seconds", "5", *options, "cli"], PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_closes_with_the_counts_and_names_what_was_skipped(tmp_path):
-    result = run_tests(tmp_path, "import pytest\ndef test_a(): pass\ndef test_b(): assert False\ndef test_c(): pytest.skip('no shared data')\n")
+    result = run_tests(tmp_path, "import pytest\ndef test_a(): pass\ndef test_b(): assert False\ndef test_c(): pytest.skip('no file system can be mounted here without rights')\n")
     assert result.returncode == 1
     assert result.stdout.splitlines()[-1] == "1 passed, 1 failed, 1 skipped"
-    assert "no shared data" in result.stdout and "set-up took 5 s" in result.stdout
+    assert "no file system" in result.stdout and "set-up took 5 s" in result.stdout
+
+
+def test_a_test_that_is_skipped_although_this_machine_can_run_it_is_a_failure(tmp_path):
+    result = run_tests(tmp_path, "import pytest\ndef test_a(): pass\ndef test_b(): pytest.skip('the level static is not built')\n")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+    assert "test_b was skipped, and nothing here says that it cannot run: the level static is not built" in result.stdout.replace("Skipped: ", "")
+
+
+def test_every_reason_to_skip_is_looked_up_on_the_machine(monkeypatch):
+    load_runner()
+    import skips
+
+    monkeypatch.setattr(skips, "has_cuda_device", lambda: True)
+    assert not skips.may_skip("there is no CUDA driver")
+    monkeypatch.setattr(skips, "has_cuda_device", lambda: False)
+    assert skips.may_skip("there is no CUDA driver")
+    monkeypatch.setattr(skips, "processor_has", lambda *_: True)
+    assert not skips.may_skip("this processor has no AVX-512, without which static has no bfloat16 (asked of /proc/cpuinfo)") and not skips.may_skip("for no reason that is known")
+
+
+def test_a_run_that_was_stopped_goes_on_until_a_source_changes(tmp_path):
+    passes, fails = "def test_a(): pass\n", "def test_a(): assert False\n"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("build\n.pytest_cache\n")
+    assert run_tests(tmp_path, fails, "--resume").returncode == 1
+    assert "by an earlier run" not in run_tests(tmp_path, fails, "--resume").stdout  # what failed is not finished
+    assert "by an earlier run" not in run_tests(tmp_path, passes, "--resume").stdout
+    again = run_tests(tmp_path, passes, "--resume")
+    assert "by an earlier run of the same sources" in again.stdout and again.stdout.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+    assert run_tests(tmp_path, fails, "--resume").returncode == 1
 
 
 def test_a_broken_test_file_is_a_failure(tmp_path):
     result = run_tests(tmp_path, "import there_is_no_such_module\n")
     assert result.returncode == 1
-    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed"
+    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
 
 
 def test_fails_when_no_test_ran(tmp_path):
     result = run_tests(tmp_path, "")
     assert result.returncode == 1
-    assert result.stdout.splitlines()[-1] == "0 passed, 0 failed"
+    assert result.stdout.splitlines()[-1] == "0 passed, 0 failed, 0 skipped"
 
 
 def test_a_runner_that_dies_without_a_report_is_a_failure(tmp_path):
     result = run_tests(tmp_path, "import os\ndef test_a(): os.kill(os.getpid(), 9)\n")
     assert result.returncode == 1
-    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed"
+    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
 
 
 def test_counts_a_cpp_test_program_by_its_report(tmp_path):
@@ -406,12 +488,12 @@ def test_counts_a_cpp_test_program_by_its_report(tmp_path):
     module.ROOT = tmp_path
     assert str(module.Gtest(program, tmp_path).counts()) == "1 passed, 1 failed, 1 skipped"
     silent = executable(tmp_path / "q", "#!/bin/sh\nexit 139\n")
-    assert str(module.Gtest(silent, tmp_path).counts()) == "0 passed, 1 failed"
+    assert str(module.Gtest(silent, tmp_path).counts()) == "0 passed, 1 failed, 0 skipped"
 
 
 def test_an_unknown_part_is_refused():
     result = run([ROOT / "test", "unti"])
-    assert result.returncode == 2 and "unit, cli, levels, report and compat" in result.stderr
+    assert result.returncode == 2 and "fast, unit, cli, levels, report, all and compat" in result.stderr
 
 
 @pytest.mark.skipif(not (ROOT / "build/release/strata").exists(), reason="the program is not built")

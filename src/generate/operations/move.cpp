@@ -128,7 +128,7 @@ void select_backward(Emitter& e) {
 }
 
 // chunk, split, unbind: parts one behind the other along a dimension, as their shapes say.
-void divide(Emitter& e) {
+void divide_up(Emitter& e) {
   need_plain(e);
   const auto& of = e.shape(e.self());
   const auto dim = e.dimension("dim", of.size());
@@ -258,7 +258,7 @@ void add_moves(Operations& table) {
   for (const char* name :
        {"strata.cast", "strata.reorder", "strata.copy", "alias", "clone", "contiguous", "detach", "lift_fresh_copy"})
     table[name] = reorder;
-  for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide;
+  for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide_up;
   for (const char* name : {"expand", "expand_as"}) table[name] = expand;
   for (const char* name : {"pad", "constant_pad_nd"}) table[name] = pad;
   table["slice_backward"] = slice_backward;

@@ -56,7 +56,7 @@ std::string is_on(const Emitter& e, std::string_view flag) {
   return e.has(flag) && e.node().flag(flag) ? "true" : "";
 }
 
-void batch_norm(Emitter& e) {
+void batch_norm_train(Emitter& e) {
   e.call("batch_norm", {{"source", tensor(e, "source")},
                         {"scale", weight(e, "scale")},
                         {"shift", weight(e, "shift")},
@@ -182,7 +182,7 @@ bool is_rows(const Emitter& e, std::string_view scores) {
   return shape(e, scores).size() == 2 && e.dimension("dim", 2) == 1;
 }
 
-void log_softmax(Emitter& e) {
+void log_softmax_train(Emitter& e) {
   Fields fields{{"source", tensor(e, "scores")}, {"result", e.result()}};
   if (is_rows(e, "scores")) return e.call("exact_log_softmax", fields);
   fields.emplace_back("axis", std::to_string(e.dimension("dim", shape(e, "scores").size())));
@@ -229,7 +229,7 @@ void add_training(Operations& table) {
   table["strata.convolution_backward_data"] = convolution_backward_data;
   table["strata.train_convolution"] = train_convolution;
   table["strata.convolution_backward_weights"] = convolution_backward_weights;
-  table["strata.batch_norm_train"] = batch_norm;
+  table["strata.batch_norm_train"] = batch_norm_train;
   table["strata.batch_norm_backward"] = batch_norm_backward;
   table["strata.clamp_backward"] = clamp_backward;
   for (const char* name : {"hardswish_backward", "hardsigmoid_backward", "silu_backward", "sigmoid_backward",
@@ -242,7 +242,7 @@ void add_training(Operations& table) {
   table["strata.dropout_train"] = dropout;
   table["strata.dropout_again"] = dropout_again;
   table["strata.dropout_backward"] = dropout_backward;
-  table["strata.log_softmax"] = log_softmax;
+  table["strata.log_softmax"] = log_softmax_train;
   table["strata.log_softmax_backward"] = log_softmax_backward;
   table["_softmax_backward_data"] = softmax_backward;
   table["strata.nll_loss"] = nll_loss;

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# strata_unite(TARGET FILES...): compiles files of one folder together, up to ten in a go, since most of a file's time is what its headers make of templates.
+# What such files have in anonymous namespaces must differ in name. Files that cannot be with others are named below.
+include_guard(GLOBAL)
+
+function(strata_unite target)
+  set(count 0)
+  set(before "none")
+  get_property(alone GLOBAL PROPERTY STRATA_ALONE)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(folder "${file}" DIRECTORY)
+    if(NOT file IN_LIST alone)
+      if(NOT folder STREQUAL before)
+        set(count 0)
+        set(before "${folder}")
+      endif()
+      string(REGEX REPLACE ".*/(src|levels)/" "" group "${folder}")
+      string(MAKE_C_IDENTIFIER "${group}" group)
+      math(EXPR part "${count} / 10")
+      math(EXPR count "${count} + 1")
+      set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${group}_${part}")
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+get_filename_component(_source "${CMAKE_CURRENT_LIST_DIR}/../src" ABSOLUTE)
+set(_alone "")
+foreach(_file graph/operations/backward graph/operations/convolution graph/operations/reduction graph/operations/shape report/graph report/program)
+  list(APPEND _alone "${_source}/${_file}.cpp")
+endforeach()
+file(GLOB _stats "${_source}/stats/*.cpp")
+set_property(GLOBAL PROPERTY STRATA_ALONE ${_alone} ${_stats})

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests may be skipped where: every allowed reason names what the machine or the environment lacks, and that is looked up here. Any other skip hides a
+test that could have run, and fails ./test.
+"""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pathlib
+import platform
+import re
+import shutil
+import sys
+
+
+@functools.cache
+def has_cuda_device() -> bool:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+@functools.cache
+def processor_has(*flags: str) -> bool:
+    words = set(pathlib.Path("/proc/cpuinfo").read_text().split())
+    return any(flag in words for flag in flags)
+
+
+def has_nvcc() -> bool:
+    return shutil.which("nvcc") is not None or os.access(pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin/nvcc", os.X_OK)
+
+
+def other_pytorch() -> bool:
+    """Whether the tests are of another PyTorch than strata's own."""
+    return os.environ.get("STRATA_PYTHON", sys.executable) != os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)
+
+
+# (what a reason says, whether that may be so here)
+ALLOWED = [
+    (r"no CUDA driver|CUDA's driver finds no device|cudaError(NoDevice|InsufficientDriver)", lambda: not has_cuda_device()),
+    (r"there is a (device|GPU)$", has_cuda_device),
+    (r"no AVX-512", lambda: not processor_has("avx512f")),
+    (r"this CPU has no bf16", lambda: not processor_has("amx_bf16", "avx512_bf16")),
+    (r"cudnn is left out", lambda: not has_nvcc() or other_pytorch()),
+    (r"oneDNN|static is not built|level_static|level_onednn", lambda: platform.machine() != "x86_64"),
+    (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
+    (r"no file system can be mounted here without rights", lambda: True),  # the test has tried
+    (r"PyTorch refuses a BatchNorm over one value", lambda: True),  # one drawn case
+    (r"only as the child of another test", lambda: True),  # which runs it
+]
+
+
+def may_skip(reason: str) -> bool:
+    return any(re.search(pattern, reason) and here() for pattern, here in ALLOWED)
