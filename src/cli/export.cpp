@@ -67,7 +67,7 @@ Error no_artefact(const level::Level& level, const level::Found& found, const Js
           Exit::usage};
 }
 
-Result<level::Level> choose_level(const Arguments& a, const Installation& place, const Json& spec) {
+Result<level::Level> choose_level(const ExportArguments& a, const Installation& place, const Json& spec) {
   const auto& name = a.level;
   const auto found = level::discover(level::search_path(place.root));
   std::vector<std::string> known;

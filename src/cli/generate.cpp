@@ -140,7 +140,7 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
 
 // What strata's own libraries are for the folder's CMakeLists.txt: words behind its command, not a part of the folder,
 // which is to be built elsewhere too.
-std::string own_libraries(const Arguments& a, const Installation& place) {
+std::string own_libraries(const GenerateArguments& a, const Installation& place) {
   if (a.target == "libtorch") return " -DSTRATA_PYTHON=" + plan::quoted(place.python);
   std::string words;
   const auto venv = place.root / ".venv";
