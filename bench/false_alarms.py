@@ -242,7 +242,7 @@ def main() -> int:
             break
         append(path, run)
         runs.append(run)
-        if not comparisons(runs[-3:]):
+        if len(runs) > 2 and not comparisons(runs[-3:]):
             print("no level could be compared with itself: every block was disturbed",
                   file=sys.stderr)
             code = 3
