@@ -8,6 +8,7 @@
 #include <future>
 
 #include "common/interrupt.hpp"
+#include "common/monotonic.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 #include "stats/schedule.hpp"
@@ -40,12 +41,6 @@ struct Served {
 struct Memory {
   std::uint64_t private_bytes = 0, pss_bytes = 0;
 };
-
-std::int64_t clock_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
 
 // How many results a client may keep without filling the memory.
 int checks_of(const Json& info, int clients) {
@@ -131,7 +126,7 @@ std::optional<Failure> Pass::judge(const Player& player, const ServeAnswer& answ
 Try<std::vector<ServeAnswer>> Pass::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
   std::vector<std::future<Try<ServeAnswer>>> asked;
   if (sessions.size() > 1)
-    request.begin_ns = clock_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
+    request.begin_ns = monotonic_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
   for (auto& session : sessions) {
     request.seed = random_.next();
     asked.push_back(std::async(std::launch::async, [one = session.get(), request] { return one->serve(request); }));

@@ -11,6 +11,7 @@
 
 #include "common/file_lock.hpp"
 #include "common/interrupt.hpp"
+#include "common/monotonic.hpp"
 #include "common/places.hpp"
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
@@ -22,10 +23,6 @@ namespace {
 
 constexpr auto kLongestNs = static_cast<double>(worker::longest_ns);
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is counted
-
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
-}
 
 // What the main thread of a process, or ours, has waited for a core so far; 0 where the kernel does not tell.
 double waited_for_core_ns(const std::string& process) {
@@ -41,9 +38,9 @@ double ms_since(Clock::time_point start) {
 }  // namespace
 
 Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
-  asked_ns_ = clock_ns();
+  asked_ns_ = monotonic_ns();
   auto answer = worker_->call(op, std::move(fields), job_.timeout + lasts);
-  waited_ns_ = clock_ns() - asked_ns_;
+  waited_ns_ = monotonic_ns() - asked_ns_;
   return answer;
 }
 
@@ -98,7 +95,7 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
 Try<void> Session::load(const std::string& weights) {
   start_up_.cold = !there_is(job_.cache / "warm.json");
   const auto start = Clock::now();
-  loading_since_ns_ = clock_ns();
+  loading_since_ns_ = monotonic_ns();
   auto loaded = call("load", {{"case", job_.bundle->info["case"]},
                               {"bundle", job_.bundle->folder.string()},
                               {"weights", weights},
