@@ -79,8 +79,8 @@ TEST(safetensors, refuses_a_header_that_does_not_fit_the_file) {
 
 TEST(safetensors, refuses_a_header_that_is_not_json) {
   EXPECT_THAT(error_of("hello!", 0), HasSubstr("does not begin with {"));
-  EXPECT_THAT(error_of("{\"a\":", 0), HasSubstr("not JSON"));
-  EXPECT_THAT(error_of("{\"\xff\xfe\":1}", 0), HasSubstr("not JSON"));
+  EXPECT_THAT(error_of("{\"a\":", 0), HasSubstr("not UTF-8 JSON"));
+  EXPECT_THAT(error_of("{\"\xff\xfe\":1}", 0), HasSubstr("not UTF-8 JSON"));
   EXPECT_THAT(error_of("{\"a\":" + std::string(10000, '['), 0), HasSubstr("nested deeper than 4"));
 }
 
