@@ -25,6 +25,7 @@ from typing import Any
 from common import ROOT
 
 MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
+PROGRAM = os.environ.get("STRATA_PROGRAM", str(ROOT / "strata"))
 FAKE = ROOT / "tests" / "fakes" / "fake_worker.py"
 # Fields of the answers that the driver reads in a comparison, by operation.
 FIELDS = {
@@ -66,7 +67,7 @@ class Place:
         (folder / "level.json").write_text(json.dumps(about), encoding="utf-8")
 
     def strata(self, *words: str) -> list[str]:
-        return [str(ROOT / "strata"), *words, "--store", str(self.store)]
+        return [PROGRAM, *words, "--store", str(self.store)]
 
     def compare(self, budget: str) -> list[str]:
         return self.strata(
@@ -138,7 +139,7 @@ def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
     place.level("other", 2, ops={op: trouble})
     try:
         done = subprocess.run(
-            place.compare("0.3s"), env=place.environment, capture_output=True, text=True, check=False, timeout=120
+            place.compare("1s"), env=place.environment, capture_output=True, text=True, check=False, timeout=120
         )
     except subprocess.TimeoutExpired:
         return "none", [f"{op} {json.dumps(trouble)[:80]}: no end within 120 s"]
@@ -168,7 +169,7 @@ def main() -> int:
         killed = Place(Path(folder) / "killed", cache)
         for name, rank in (("right", 1), ("other", 2)):
             killed.level(name, rank, helper=True)
-        subprocess.run(killed.compare("0.1s"), env=killed.environment, capture_output=True, check=False)  # captures
+        subprocess.run(killed.compare("1s"), env=killed.environment, capture_output=True, check=False)  # captures
         held = 0
         for _ in range(options.kills):
             wrong = kill_once(killed, draw.uniform(0.05, 8))
