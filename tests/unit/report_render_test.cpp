@@ -134,6 +134,14 @@ TEST(report_terminal, says_too_noisy_instead_of_an_absurd_percentage) {
   EXPECT_THAT(terminal(run, {120, false, true}), Not(HasSubstr("86169")));
 }
 
+TEST(report_terminal, says_of_a_score_that_it_is_a_difference_and_to_what) {
+  auto run = example();
+  run["accuracy"][0]["points"][1]["eval"]["difference"] = {{"value", 0.0}, {"low", -0.07}, {"high", 0.07}};
+  EXPECT_THAT(terminal(run, {200, false, true}), HasSubstr("score +0 against eager (99%: -0.07 to +0.07)"));
+  run["accuracy"][0]["points"][1]["eval"]["difference"] = {{"value", -0.5}, {"low", nullptr}, {"high", nullptr}};
+  EXPECT_THAT(markdown(run), HasSubstr("score -0.5 against eager,"));
+}
+
 TEST(report_terminal, marks_verdicts_by_signs_where_words_do_not_fit) {
   const auto narrow = terminal(first_case_alone(), {80, false, true});
   EXPECT_THAT(narrow, HasSubstr("~1.03"));
