@@ -10,12 +10,18 @@ import pytest
 from conftest import MODEL, ROOT, Strata, rows_of
 
 CAPTURE = '''
-import json, os, sys
+import hashlib, json, os, pathlib, sys
 sys.path.insert(0, {fakes!r})
 import train_bundle
-spec = json.load(open(sys.argv[sys.argv.index("--spec") + 1]))
-train_bundle.write(sys.argv[sys.argv.index("--out") + 1], spec, **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
-print(json.dumps({{"ok": True}}))
+def argument(name):
+    return sys.argv[sys.argv.index(name) + 1]
+folder = pathlib.Path(argument("--out") + ".0123456789abcdef")
+train_bundle.write(str(folder), json.loads(argument("--spec")),
+                   **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
+files = {{str(one.relative_to(folder)): {{"bytes": one.stat().st_size, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()}}
+         for one in folder.rglob("*") if one.is_file()}}
+(folder / "manifest.json").write_text(json.dumps({{"manifest": 1, "files": files}}))
+print(json.dumps({{"ok": True, "folder": str(folder)}}))
 '''
 
 
@@ -29,6 +35,7 @@ class Training(Strata):
         capture.mkdir(parents=True)
         (capture / "__init__.py").write_text("", encoding="utf-8")
         (capture / "__main__.py").write_text(CAPTURE.format(fakes=str(ROOT / "tests" / "fakes")), encoding="utf-8")
+        (self.root / "sdk").symlink_to(ROOT / "sdk")
         self.bundle()
         self.environment |= {"STRATA_ROOT": str(self.root)}
 

@@ -141,9 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
     Faults, MisbehavingWorker,
     testing::Values(
         Fault{"junk", in_hello({{"junk", "Segmentation fault?"}}), State::failed,
-              "no JSON object: \"Segmentation fault?\"", true},
+              "not UTF-8 JSON: something else stands at byte 1: \"Segmentation fault?\"", true},
         Fault{"json_but_no_object", in_hello({{"junk", "[1,2]"}}), State::failed, "no JSON object", true},
-        Fault{"empty_line", in_hello({{"junk", ""}}), State::failed, "no JSON object", true},
+        Fault{"empty_line", in_hello({{"junk", ""}}), State::failed, "not UTF-8 JSON", true},
         Fault{"wrong_id", in_hello({{"id", 99}}), State::failed, "carries id 99 instead of 1", true},
         Fault{"id_of_another_type", in_hello({{"answer", {{"id", "1"}}}}), State::failed, "instead of 1", true},
         Fault{"ok_of_another_type", in_hello({{"answer", {{"ok", 1}}}}), State::failed, "boolean \"ok\"", true},
