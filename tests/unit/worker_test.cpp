@@ -212,11 +212,11 @@ TEST_F(WorkerTest, gives_an_answer_that_drips_no_more_time_than_another) {
 TEST_F(WorkerTest, waits_for_a_worker_that_somebody_else_stopped_only_so_long) {
   const auto worker = started(in_hello({{"signal", SIGSTOP}}));
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = worker->call("hello", hello, 500ms);
+  const auto answer = worker->call("hello", hello, 3s);  // a loaded machine starts it later than it looks
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().state, State::timeout);
   EXPECT_THAT(answer.error().what, HasSubstr("stopped by a signal"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 12s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
 TEST_F(WorkerTest, ends_one_that_stops_at_bye) {
