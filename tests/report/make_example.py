@@ -255,8 +255,8 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
     }
     return {
         "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
-        "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it"},
-        "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics",
+        "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it", "note": "", "data": []},
+        "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics", "network": {"sha256": "9c1e2f", "tensors": 320},
         "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "flops_uncounted": [], "reference_level": "eager", "reference_instead_of": None, "headline": headline, "limits": limits,
         "trust": {
             "restarts": 4, "restarts_compared": 4, "most_process_effect_percent": 10.0, "process_effect_percent": 3.0, "process_effect_source": "assumed" if batch == 1 else "calibrated 2026-11-21", "smallest_visible_percent": 5.5,
