@@ -81,7 +81,8 @@ def test_every_fault_that_applies_reaches_ten_bounds_and_nothing_is_weak(folder)
 def test_dropout_is_listed_with_eager_s_losses(folder):
     module = build_model(read_bundle(folder)["case"]["model"]).module
     told = train_json(folder)["dropout"]
-    assert told["layers"] == [{"name": n, "p": m.p} for n, m in module.named_modules() if isinstance(m, nn.Dropout)]
+    assert [{"name": one["name"], "p": one["p"]} for one in told["layers"]] == [{"name": n, "p": m.p} for n, m in module.named_modules() if isinstance(m, nn.Dropout)]
+    assert all(0 < one["visible"] < 0.1 and one["watched"] for one in told["layers"])  # the error in p that would be found
     assert len(told["losses"]) == 64 and len(set(told["losses"])) > 32
 
 
@@ -161,7 +162,7 @@ def test_activations_with_other_kinks_are_kept_off_them_too(activation, kinks):
 def test_a_network_without_kinks_is_probed_with_drawn_weights(tmp_path):
     capture({"model": f"{TINY}:linear", "mode": "train"}, tmp_path / "bundle", lambda _text: None)
     told = train_json(tmp_path / "bundle")
-    assert told["weak"] == "" and set(told["faults"]) == {"labels_off_by_one", "bias_skipped", "label_smoothing", "bf16", "loss_summed"} and told["dropout"] == {"layers": [], "losses": []}
+    assert told["weak"] == "" and set(told["faults"]) == {"labels_off_by_one", "bias_skipped", "label_smoothing", "bf16", "loss_summed"} and told["dropout"] == {"layers": [], "losses": [], "groups": 0, "watched": {}}
     sets = [load_file(tmp_path / "bundle" / "weights" / f"{name}.safetensors") for name in SETS]
     assert all(not torch.equal(sets[a][k], sets[b][k]) for k in sets[0] for a, b in ((0, 1), (0, 2), (1, 2)))
 
