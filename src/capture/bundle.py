@@ -171,7 +171,14 @@ class _Capture:
             if value.is_complex() or value.is_sparse or value.is_quantized:
                 raise Problem("unsupported", f"output '{name}' is {value.dtype}, {value.layout}", "return dense real tensors")
         self.info["outputs"] = _described(outputs)
-        effects = find_effects(module, self.ring[0], self.info, self.spec["mode"] == "train")
+        try:
+            effects = find_effects(module, self.ring[0], self.info, self.spec["mode"] == "train")
+        except Problem:
+            raise
+        except Exception as error:  # it ran in eval mode above
+            if is_out_of_memory(error):
+                raise
+            raise Problem("unsupported", f"the network does not run in {self.spec['mode']} mode: {last_line(error, *source_files(module))}", "a larger --batch, if it normalises over the batch") from error
         self.info["writes_inputs"], self.info["writes_buffers"] = effects.inputs, effects.buffers
         self.info["input_source"] = "; ".join(filter(None, (self.info["input_source"], effects.input_sentence())))
         self.buffer_sentence = effects.buffer_sentence()

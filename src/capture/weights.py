@@ -77,11 +77,11 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        reason = _ADVICE.split(str(error))[0]
+        reason = str(error)
         if "Unsupported global" in reason or "Unsupported class" in reason or "GLOBAL" in reason:
             raise Problem("usage", f"the weights file {path} is a pickle that holds more than tensors; strata does not run such files",
                           "save model.state_dict() instead of the model") from error
-        raise Problem("usage", f"the weights file {path} cannot be read: {' '.join(reason.split())[:300]}", "save model.state_dict() with torch.save") from error
+        raise Problem("usage", f"the weights file {path} cannot be read: {' '.join(_ADVICE.split(reason)[0].split())[:300]}", "save model.state_dict() with torch.save") from error
     except Exception as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
         raise Problem("usage", f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}", "save or download it again") from error
     for wrapper in ("state_dict", "model_state_dict", "model"):
