@@ -46,8 +46,11 @@ class OnnxRuntime(Level):
             raise UnsupportedError(f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}") from error
         if self.tensorrt and _TENSORRT not in self.session.get_providers():  # ONNX Runtime falls back without an error
             raise UnavailableError(f"ONNX Runtime could not start {_TENSORRT}", "the worker's log says why; TensorRT's libraries must be found")
-        taken = {value.name for value in self.session.get_inputs()}  # the exporter drops an input that nothing reads
-        self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in taken]
+        own = [value.name for value in self.session.get_inputs()]
+        if len(own) == len(self.job.input_names):  # in their order, since one that is also an output is renamed
+            self.taken = [(name, i) for i, name in enumerate(own)]
+        else:  # the exporter drops an input that nothing reads
+            self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in own]
         self.bind_outputs()
 
     def bind_outputs(self) -> None:

@@ -58,8 +58,17 @@ def _described(found: Functional, module: nn.Module, mode: str, names: list[str]
     values: list[dict] = []
     by_kind: dict[str, list[dict]] = {"input": [], "parameter": [], "buffer": [], "constant": []}
     constants: dict[str, Tensor] = {}
+    # A parameter under several names has one, that of named_parameters(): the exporter takes another.
+    first_names = {id(parameter): name for name, parameter in module.named_parameters()}
+    own_name = {name: first_names[id(parameter)] for name, parameter in module.named_parameters(remove_duplicate=False)}
+    parameters: dict[str, int] = {}
 
     def number(value: Value) -> int:
+        if value.kind == "parameter":
+            value.name = own_name.get(value.name, value.name)
+            if value.name in parameters:
+                return parameters[value.name]
+            parameters[value.name] = len(values)
         if id(value) not in numbers:
             if value.dtype not in DTYPES:
                 raise NotFunctional(f"the value {value.name} has the type {_plain(value.dtype)}")
