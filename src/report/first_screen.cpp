@@ -124,6 +124,26 @@ std::string restarts_words(const Json& trust) {
   return words;
 }
 
+// What the run could have seen: "smallest visible effect 5.5%", of the level that is worst off. Levels that see only
+// multiples are named by themselves, since the others' comparisons hold.
+std::string visible_words(const Json& trust, const Json& rows) {
+  const auto worst = number(trust, "smallest_visible_percent");
+  if (!worst) return "";
+  if (*worst <= too_noisy_percent) return "smallest visible effect " + percent(*worst);
+  std::string noisy;
+  double visible = 0;
+  for (const auto& row : rows) {
+    const auto sees = number(row, "ratio.smallest_visible_percent");
+    if (!sees || flag(row, "reference") || flag(row, "harness")) continue;
+    if (*sees > too_noisy_percent)
+      noisy += (noisy.empty() ? "" : ", ") + level_name(row);
+    else
+      visible = std::max(visible, *sees);
+  }
+  if (noisy.empty() || visible <= 0) return "this run is too noisy to compare";
+  return fmt::format("smallest visible effect {}, and too noisy to compare: {}", percent(visible), noisy);
+}
+
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   const Json& trust = at(one_case, "trust");
   std::vector<std::string> parts;
@@ -131,9 +151,8 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
   if (const auto effect = number(trust, "process_effect_percent"))
     parts.push_back(
         fmt::format("process effect at least {} ({})", percent(*effect), text(trust, "process_effect_source")));
-  if (const auto visible = number(trust, "smallest_visible_percent"))
-    parts.push_back(*visible > too_noisy_percent ? "this run is too noisy to compare"
-                                                 : "smallest visible effect " + percent(*visible));
+  if (auto visible = visible_words(trust, list(one_case, "rows")); !visible.empty())
+    parts.push_back(std::move(visible));
   const auto blocks = number(trust, "blocks"), disturbed = number(trust, "disturbed_blocks");
   if (blocks && disturbed) parts.push_back(fmt::format("{} of {} blocks disturbed", count(*disturbed), count(*blocks)));
   if (const auto comparisons = number(one_case, "aa.comparisons")) {

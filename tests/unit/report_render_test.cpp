@@ -93,8 +93,8 @@ TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
   const auto shown = terminal(first_case_alone(), {120, false, true});
   for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again",
                            "9 observed, 3 reported", "not resolved", "Roofline", "341 GFLOP/s",
-                           "process effect at least 3% (assumed)", "smallest visible effect 5.5%", "12 of 432 blocks disturbed",
-                           "0 of 7 false alarms", "Next", "--preset thorough"})
+                           "process effect at least 3% (assumed)", "smallest visible effect 5.5%",
+                           "12 of 432 blocks disturbed", "0 of 7 false alarms", "Next", "--preset thorough"})
     EXPECT_THAT(shown, HasSubstr(part));
 }
 
@@ -132,6 +132,15 @@ TEST(report_terminal, says_too_noisy_instead_of_an_absurd_percentage) {
   run["cases"][0]["trust"]["smallest_visible_percent"] = 86169.28;
   EXPECT_THAT(terminal(run, {120, false, true}), HasSubstr("too noisy to compare"));
   EXPECT_THAT(terminal(run, {120, false, true}), Not(HasSubstr("86169")));
+}
+
+TEST(report_terminal, names_the_level_that_is_too_noisy_where_the_others_are_not) {
+  auto run = first_case_alone();
+  auto& one = run["cases"][0];
+  one["trust"]["smallest_visible_percent"] = 130.0;
+  one["rows"][1]["ratio"]["smallest_visible_percent"] = 130.0;
+  EXPECT_THAT(terminal(run, {200, false, true}),
+              HasSubstr("smallest visible effect 5.5%, and too noisy to compare: compile"));
 }
 
 TEST(report_terminal, says_of_a_score_that_it_is_a_difference_and_to_what) {
