@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/capturing.hpp"
+#include "cli/lacking.hpp"
 #include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/say.hpp"
@@ -20,6 +21,7 @@
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
 #include "plan/options.hpp"
+#include "report/format.hpp"
 #include "report/program.hpp"
 
 namespace strata::cli {
@@ -114,6 +116,12 @@ Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::fi
   return alone;
 }
 
+// What the levels on a processor lack of the network; a training step of strata's own is made of what they have.
+std::vector<Lacking> lacking_of(const GraphArguments& a, const graph::Graph& graph) {
+  if (a.backward) return {};
+  return lacking(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
+}
+
 int show_graph(const GraphArguments& a) {
   if (const auto dump = check_dump(a); !dump) return complain(dump.error());
   const auto spec = capture_spec_of(a);
@@ -136,15 +144,23 @@ int show_graph(const GraphArguments& a) {
                                    generate::type_of_maths(a.maths)};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
-  if (a.format == "json")
-    answer(fmt::format(
-        "{}\n",
-        report::graph_json(graph, *checked, title).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
-  else if (a.format == "dot")
+  const auto lacks = lacking_of(a, graph);
+  if (a.format == "json") {
+    auto all = report::graph_json(graph, *checked, title);
+    all["lacks"] = nlohmann::ordered_json::object();
+    for (const auto& level : lacks)
+      all["lacks"][level.level] = {{"operations", level.operations}, {"words", level.words}};
+    answer(fmt::format("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  } else if (a.format == "dot") {
     answer(fmt::format("{}", report::graph_dot(graph, *checked, title)));
-  else
-    answer(fmt::format("{}",
-                       report::graph_text(graph, *checked, title, static_cast<std::size_t>(terminal_style().width))));
+  } else {
+    const auto width = static_cast<std::size_t>(terminal_style().width);
+    answer(report::graph_text(graph, *checked, title, width));
+    for (const auto& level : lacks)
+      for (const auto& line :
+           report::wrap(report::printable(fmt::format("{} lacks: {}", level.level, level.words)), width, 2))
+        answer(line + "\n");
+  }
   return 0;
 }
 

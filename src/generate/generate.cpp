@@ -181,35 +181,24 @@ Result<std::set<std::string>> buffers_in_constants(const compiler::Program& prog
   return names;
 }
 
-// All operations that cannot be written: the first of each kind, and how many there are.
+// All that keeps the program from being written: operations, with the first place of each, inputs and outputs.
 Result<void> know_all(const compiler::Program& program) {
-  std::map<std::string, std::pair<int, int>> lacking;
-  for (const int i : unknown_steps(program)) {
-    auto& [first, count] = lacking[program.steps[static_cast<std::size_t>(i)].node.operation()];
-    if (count++ == 0) first = i;
-  }
-  if (lacking.empty()) return {};
-  std::vector<std::string> told;
-  for (const auto& [name, found] : lacking)
-    told.push_back(fmt::format("{} ({}{})", name, compiler::where(program.steps[static_cast<std::size_t>(found.first)]),
-                               found.second > 1 ? fmt::format(" and {} more", found.second - 1) : ""));
-  return fail(fmt::format("no operation {}", fmt::join(told, "; ")),
-              "`strata list models` says which levels can run the model", Exit::environment);
-}
-
-Result<void> check_ports(const compiler::Program& program) {
+  std::vector<const graph::Node*> lacking;
+  for (const int i : unknown_steps(program)) lacking.push_back(&program.steps[static_cast<std::size_t>(i)].node);
+  std::vector<std::string> all;
+  if (!lacking.empty()) all.push_back("no operation " + graph::operations_with_places(lacking));
+  if (const auto ports = refused_ports(program.graph); !ports.empty())
+    all.push_back(
+        fmt::format("{}: inputs and outputs must be float32 of at most 8 dimensions", fmt::join(ports, ", ")));
+  if (!all.empty())
+    return fail(fmt::format("{}", fmt::join(all, "; ")),
+                "`--target libtorch`, and the level libtorch, call all of ATen", Exit::environment);
   for (const auto* list : {&program.graph.inputs, &program.graph.outputs})
-    for (const auto& one : *list) {
-      const auto& value = program.value(one.value);
-      const auto told =
-          fmt::format("'{}' is {} {}", one.name, graph::name_of(value.type), graph::to_string(value.shape));
-      if (value.type != graph::Type::float32 || value.shape.size() > 8)
-        return fail(told + ": inputs and outputs must be float32 of at most 8 dimensions", "use another level",
-                    Exit::environment);
-      if (value.elements() == 0)
-        return fail(told + ", which has no elements: there is nothing to compute", "give a shape without 0",
-                    Exit::environment);
-    }
+    for (const auto& one : *list)
+      if (const auto& value = program.graph.value(one.value); value.elements() == 0)
+        return fail(fmt::format("'{}' is {} {}, which has no elements: there is nothing to compute", one.name,
+                                graph::name_of(value.type), graph::to_string(value.shape)),
+                    "give a shape without 0", Exit::environment);
   return {};
 }
 
@@ -372,8 +361,17 @@ std::vector<std::string> targets() {
   return {"onednn", "cuda", "libtorch"};
 }
 
+std::vector<std::string> refused_ports(const graph::Graph& graph) {
+  std::vector<std::string> refused;
+  for (const auto* list : {&graph.inputs, &graph.outputs})
+    for (const auto& one : *list)
+      if (const auto& value = graph.value(one.value); value.type != graph::Type::float32 || value.shape.size() > 8)
+        refused.push_back(
+            fmt::format("'{}' is {} {}", one.name, graph::name_of(value.type), graph::to_string(value.shape)));
+  return refused;
+}
+
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
-  if (auto done = check_ports(program); !done) return tl::unexpected(done.error());
   if (auto done = know_all(program); !done) return tl::unexpected(done.error());
   auto info = read_info(bundle);
   if (!info) return tl::unexpected(info.error());

@@ -23,6 +23,9 @@ struct Options {
 // Libraries that programs can call: "onednn" is this one, "libtorch" libtorch.hpp.
 std::vector<std::string> targets();
 
+// Inputs and outputs that no program can have, as "'ids' is int64 [1, 128]": all but float32 of at most 8 dimensions.
+std::vector<std::string> refused_ports(const graph::Graph& graph);
+
 // A file by its path in the folder.
 using Files = std::map<std::string, std::string>;
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <map>
 
 namespace strata::graph {
 namespace {
@@ -89,6 +90,22 @@ std::string Node::overload() const {
 std::string Node::where() const {
   return fmt::format("node '{}' ({}) in {} ({}){}{}", name, operation(), module.empty() ? "the network itself" : module,
                      module_type, source.empty() ? "" : ", ", source);
+}
+
+std::string operations_with_places(const std::vector<const Node*>& nodes) {
+  std::map<std::string, std::pair<const Node*, int>> by_operation;
+  for (const auto* node : nodes) {
+    auto& [first, count] = by_operation[node->operation()];
+    if (count++ == 0) first = node;
+  }
+  std::string words;
+  for (const auto& [operation, found] : by_operation) {
+    const auto& [node, count] = found;
+    words += fmt::format("{}{} ({}{}{}{})", words.empty() ? "" : ", ", operation,
+                         node->module.empty() ? "the network itself" : node->module, node->source.empty() ? "" : ", ",
+                         node->source, count > 1 ? fmt::format(" and {} more", count - 1) : "");
+  }
+  return words;
 }
 
 const Argument* Node::find(std::string_view arg) const {

@@ -93,6 +93,10 @@ struct Node {
   const nlohmann::json& get_plain(std::string_view arg, const char* wanted) const;
 };
 
+// The operations of these nodes, each once with its first place: "gru (gru, rnn.py:11), lstm (lstm, rnn.py:10 and 2
+// more)". What a level lacks is said so by all levels, so that equal reasons read alike. Sorted by operation.
+std::string operations_with_places(const std::vector<const Node*>& nodes);
+
 struct Named {
   std::string name;
   int value = -1;

@@ -2,11 +2,9 @@
 #include "primitives/runner.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "graph/load.hpp"
 
@@ -21,18 +19,12 @@ const graph::Named* named(const std::vector<graph::Named>& all, std::string_view
 }  // namespace
 
 Result<void> know_all(const graph::Graph& graph, const std::vector<std::string>& known) {
-  std::map<std::string, std::pair<const graph::Node*, int>> lacking;
-  for (const auto& node : graph.nodes) {
-    if (node.op.starts_with("aten.") && std::binary_search(known.begin(), known.end(), node.operation())) continue;
-    auto& [first, count] = lacking[node.operation()];
-    if (count++ == 0) first = &node;
-  }
+  std::vector<const graph::Node*> lacking;
+  for (const auto& node : graph.nodes)
+    if (!node.op.starts_with("aten.") || !std::binary_search(known.begin(), known.end(), node.operation()))
+      lacking.push_back(&node);
   if (lacking.empty()) return {};
-  std::vector<std::string> told;
-  for (const auto& [name, found] : lacking)
-    told.push_back(fmt::format("{} ({}{})", name, found.first->where(),
-                               found.second > 1 ? fmt::format(" and {} more", found.second - 1) : ""));
-  return fail(fmt::format("no operation {}", fmt::join(told, "; ")),
+  return fail("no operation " + graph::operations_with_places(lacking),
               "`strata graph MODEL` shows all operations of the network; level.json lists those of this level",
               Exit::environment);
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lacking.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "generate/generate.hpp"
+#include "graph/backward/rules.hpp"
+
+namespace strata::cli {
+namespace {
+
+bool has_name(const std::vector<std::string>& list, const std::string& one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
+}
+
+bool can_run(const level::Level& level, const graph::Node& node, bool training) {
+  if (!has_name(level.operations, node.operation())) return false;
+  // A result of whole numbers (a count) has no gradient; that it has no rule either is not told apart here.
+  return !training || graph::find_backward(node.operation()) != nullptr;
+}
+
+// Its program is one that strata writes for this device.
+bool is_generated(const level::Level& level, const std::string& device) {
+  const auto target = level.generate.find(device);
+  return target != level.generate.end() && target->second != "libtorch";
+}
+
+}  // namespace
+
+std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level::Level>& levels,
+                             const std::string& device) {
+  std::vector<Lacking> all;
+  const bool training = graph.mode == graph::Mode::train;
+  for (const auto& level : levels) {
+    if (level.operations.empty() || has_name(level.operations, level::kAllOfAten) || !has_name(level.devices, device) ||
+        !has_name(level.modes, std::string(graph::name_of(graph.mode))))
+      continue;
+    std::vector<const graph::Node*> nodes;
+    for (const auto& node : graph.nodes)
+      if (!can_run(level, node, training)) nodes.push_back(&node);
+    const auto ports =
+        is_generated(level, device) && !training ? generate::refused_ports(graph) : std::vector<std::string>{};
+    if (nodes.empty() && ports.empty()) continue;
+    Lacking found{level.id, {}, graph::operations_with_places(nodes)};
+    std::set<std::string> operations;
+    for (const auto* node : nodes) operations.insert(node->operation());
+    found.operations.assign(operations.begin(), operations.end());
+    if (!ports.empty())
+      found.words +=
+          fmt::format("{}{}, and only float32 goes in and out", nodes.empty() ? "" : "; ", fmt::join(ports, ", "));
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+}  // namespace strata::cli
