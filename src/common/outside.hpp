@@ -40,6 +40,7 @@ std::optional<std::int64_t> as_integer(const Json& value);  // nullopt: none, or
 class Fields {
  public:
   Fields(const Json& object, std::string where, std::string hint = {});  // `object` outlives this and what it returns
+  Fields(const Json&& object, std::string where, std::string hint = {}) = delete;  // a temporary does not
 
   std::string text(const char* key);
   std::string text(const char* key, std::string otherwise);

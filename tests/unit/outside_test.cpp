@@ -112,5 +112,10 @@ TEST(BundleInfo, names_the_field_that_is_wrong) {
   EXPECT_THAT(error("/graph", {{"ok", 5}}), HasSubstr("graph: \"ok\""));
 }
 
+// Fields keeps a reference: one of a temporary would be read after its end.
+static_assert(std::is_constructible_v<Fields, const Json&, std::string>);
+static_assert(!std::is_constructible_v<Fields, Json, std::string>);
+static_assert(!std::is_constructible_v<Fields, const Json, std::string, std::string>);
+
 }  // namespace
 }  // namespace strata::outside
