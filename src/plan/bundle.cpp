@@ -13,6 +13,7 @@
 #include "plan/capture.hpp"
 #include "plan/manifest.hpp"
 #include "plan/read_files.hpp"
+#include "plan/states.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
@@ -87,22 +88,9 @@ Result<nlohmann::json> read_info(const fs::path& folder) {
 
 // The cached captures of a case: one of strata's own networks has one place, a user's one for each state of its files.
 std::vector<fs::path> candidates(const fs::path& out, bool by_state) {
+  if (by_state) return states_of(out);
   std::error_code ec;
-  if (!by_state) return fs::exists(out, ec) ? std::vector{out} : std::vector<fs::path>{};
-  std::vector<fs::path> found;
-  const auto begin = out.filename().string() + ".";
-  for (const auto& entry : fs::directory_iterator(out.parent_path(), ec)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with(begin) && name.size() == begin.size() + 16 &&
-        name.find_first_not_of("0123456789abcdef", begin.size()) == std::string::npos)
-      found.push_back(entry.path());
-  }
-  const auto written = [](const fs::path& folder) {
-    std::error_code gone;
-    return fs::last_write_time(folder / "bundle.json", gone);
-  };
-  std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return written(a) > written(b); });
-  return found;
+  return fs::exists(out, ec) ? std::vector{out} : std::vector<fs::path>{};
 }
 
 struct Cached {
@@ -149,16 +137,19 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
   cached = !found.folder.empty();
   if (cached) {
     if (auto own = private_tree(found.folder, kRemedy); !own) return tl::unexpected(own.error());
+    if (is_users(spec)) mark_used(found.folder);
     return found.folder;
   }
   if (!found.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", found.why));
-  return run_capture({.spec = spec,
-                      .out = out,
-                      .strict = wishes.strict ? wishes.strict->folder : fs::path(),
-                      .by_state = is_users(spec),
-                      .timeout_s = wishes.timeout_s,
-                      .progress = wishes.progress},
-                     place, environment);
+  auto captured = run_capture({.spec = spec,
+                               .out = out,
+                               .strict = wishes.strict ? wishes.strict->folder : fs::path(),
+                               .by_state = is_users(spec),
+                               .timeout_s = wishes.timeout_s,
+                               .progress = wishes.progress},
+                              place, environment);
+  if (captured && is_users(spec)) prune_states(out);
+  return captured;
 }
 
 }  // namespace

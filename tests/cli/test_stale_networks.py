@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -121,6 +122,25 @@ def test_an_edit_within_a_second_that_keeps_the_size_is_seen(strata):
     write(layers, kind, 2)
     os.utime(layers, ns=(when.st_atime_ns, when.st_mtime_ns))
     assert "gelu" in graph(strata, model).stdout
+
+
+def test_the_eight_states_used_last_stay_in_the_cache(strata):
+    text, name, kind = READERS["a json file"]
+    model = put_model(strata, text)
+    cache = Path(strata.environment["STRATA_CACHE"]) / "bundles"
+    before = set(cache.iterdir()) if cache.is_dir() else set()
+    write(strata.folder / "net" / name, kind, 0)
+    assert captured(graph(strata, model))
+    (first,) = set(cache.iterdir()) - before
+    for number in range(9):  # of other states, as edits would leave them
+        other = shutil.copytree(first, first.with_name(f"{first.name[:-16]}{number:016x}"))
+        os.utime(other / "bundle.json", (1e9 + number, 1e9 + number))
+    write(strata.folder / "net" / name, kind, 1)
+    assert captured(graph(strata, model))
+    states = {path.name for path in cache.iterdir() if path.name.startswith(first.name[:-16])}
+    assert len(states) == 8 and first.name in states
+    write(strata.folder / "net" / name, kind, 0)
+    assert not captured(graph(strata, model))
 
 
 def test_an_unrelated_file_beside_the_model_changes_nothing(strata):
