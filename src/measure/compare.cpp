@@ -226,25 +226,30 @@ Result<void> CaseRun::prove() {
   return {};
 }
 
-// Gives every level the same measured seconds to find its best variant. The best is then measured afresh beside the
-// default, since the least of several noisy times is too low. What was tried and not chosen stays in the default row's
-// `tuning`.
+// Gives every level the same measured seconds to find its best variant, which is then measured afresh beside the
+// default: the least of several noisy times is too low. What was tried stays in the default row's `tuning`.
 Result<void> CaseRun::tune() {
-  if (!setting_.options.tuned) return {};
-  const std::size_t levels = players_.size();
+  const std::size_t levels = setting_.options.tuned ? players_.size() : 0;
   for (std::size_t i = 0; i < levels && !interrupted(); ++i) {
-    if (!players_[i].playing || players_[i].job.level.variants.empty() || players_[i].job.level.harness) continue;
+    if (!players_[i].playing || players_[i].job.level.harness) continue;
     std::vector<Player> tried{players_[i]};
+    std::vector<std::string> elsewhere;  // variants that are not for this case
     for (const auto& variant : players_[i].job.level.variants) {
       const auto level = level::as_variant(players_[i].job.level, variant);
-      if (plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place))
-        continue;  // of another mode or device
+      const auto why = plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place);
+      if (why) elsewhere.push_back(fmt::format("{}: {}", variant.name, why->what));  // of another mode or device
+      if (why) continue;
       auto candidate = make_player(level, bundle_, setting_, logs_);
       if (!candidate) return tl::unexpected(candidate.error());
       prove_one(*candidate);
       if (!candidate->playing)
         progress_.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
       tried.push_back(std::move(*candidate));
+    }
+    if (tried.size() == 1) {
+      players_[i].row.info["tuning"] = nothing_to_tune(elsewhere);
+      if (auto written = write(players_[i]); !written) return written;
+      continue;
     }
     progress_.status(fmt::format("tuning {}", players_[i].name()), -1);
     // Half the restarts: enough that one lucky process does not choose, and what is chosen is measured afresh.

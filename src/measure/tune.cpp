@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/tune.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 namespace strata::measure {
@@ -33,6 +36,15 @@ Json ratio_json(const stats::Comparison& comparison) {
 }
 
 }  // namespace
+
+Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
+  return {{"seconds", 0},
+          {"restarts", 0},
+          {"best", "default"},
+          {"tried", Json::array()},
+          {"note", elsewhere.empty() ? std::string("no variants")
+                                     : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))}};
+}
 
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
                               TurnsPlan plan, const Progress& progress) {
@@ -69,7 +81,8 @@ Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge
                     {"median_ms", is_timed(player) ? Json(median_ms(player)) : Json()},
                     {"ratio", std::move(ratio)}});
   }
-  Json record{{"seconds", tried.size() > 1 ? plan.effort.budget_s : 0},
+  Json record{{"note", ""},
+              {"seconds", tried.size() > 1 ? plan.effort.budget_s : 0},
               {"restarts", tried.size() > 1 ? plan.effort.restarts : 0},
               {"best", candidates[best].row.variant},
               {"tried", std::move(list)}};

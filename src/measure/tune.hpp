@@ -10,7 +10,7 @@ namespace strata::measure {
 struct Choice {
   Player best;  // as it was given: without the times that chose it
   Json record;  // {"seconds", "restarts", "best", "tried": [{"variant", "title", "state", "reason", "median_ms",
-                // "ratio"}]}
+                // "ratio"}], "note"}
 };
 
 // Lets copies of the candidates that are still playing take turns as planned (`plan.trial` is set) and gives the one
@@ -18,5 +18,8 @@ struct Choice {
 // that was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the store's.
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
                               TurnsPlan plan, const Progress& progress);
+
+// The record of a level without a variant to try; `elsewhere`: "freezing: no mode train" of each that it has.
+Json nothing_to_tune(const std::vector<std::string>& elsewhere);
 
 }  // namespace strata::measure

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "measure/turns.hpp"
+#include "report/access.hpp"
 #include "report/case_statistics.hpp"
 #include "report/estimate.hpp"
 #include "stats/compare.hpp"
@@ -82,6 +83,7 @@ class GroupView {
             {"maths", one.canonical.value("maths", "fp32")},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},
+            {"reliable", is_reliable(index)},
             {"ratio", ratio(index, row, view)},
             {"error", field("error")},
             {"answers", field("answers")},
@@ -93,9 +95,12 @@ class GroupView {
     return view["end_to_end_ms"].is_object() ? view["end_to_end_ms"].value("estimate", Json()) : Json();
   }
 
+  // Others did not have the cores while the case was measured.
+  bool is_reliable(std::size_t index) const { return at(cases_[index], "trust.reliable") != false; }
+
   // Within the reference's own case levels took turns; another case ran before or after it.
   Json ratio(std::size_t index, const store::Row& row, const Json& view) const {
-    if (!reference_) return {};
+    if (!reference_ || !is_reliable(index) || !is_reliable(*group_.strict)) return {};
     if (index == *group_.strict) {
       if (!view["ratio"].is_object()) return {};
       return {{"value", view["ratio"]["value"]},

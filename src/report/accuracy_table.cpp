@@ -2,6 +2,7 @@
 #include "report/accuracy_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -55,6 +56,15 @@ std::string sentence_of(const Json& point, const std::string& reference, const G
   return out;
 }
 
+// "fp32, bf16": the modes whose case was measured beside other programs.
+std::string unreliable_modes(const Json& points) {
+  std::vector<std::string> modes;
+  for (const auto& point : points)
+    if (at(point, "reliable") == false && std::find(modes.begin(), modes.end(), text(point, "maths")) == modes.end())
+      modes.push_back(text(point, "maths"));
+  return fmt::format("{}", fmt::join(modes, ", "));
+}
+
 AccuracyTable table_of(const Json& group, const Glyphs& glyphs, bool brief) {
   AccuracyTable out;
   const auto& points = list(group, "points");
@@ -78,15 +88,15 @@ AccuracyTable table_of(const Json& group, const Glyphs& glyphs, bool brief) {
     if (scored) {
       const auto state = text(point, "eval.state");
       const auto failure =
-          score || state.empty() || state == "scored" ? "" : state + ": " + first_words(text(point, "eval.reason"), 12);
-      cells.push_back(score ? score_text(*score) : brief || failure.empty() ? glyphs.missing : failure);
+          score || state.empty() || state == "scored" ? "" : state + ": " + first_sentence(text(point, "eval.reason"));
+      cells.push_back(score ? score_text(*score) : glyphs.missing);
       if (!brief)
         cells.insert(cells.end(), {score_difference(point, glyphs),
                                    flag(point, "reference") ? glyphs.missing
                                                             : of_count(point, "eval.differ", "eval.count", glyphs)});
       if (score && !flag(point, "reference") && number(point, "eval.difference.value"))
         out.sentences.push_back(sentence_of(point, text(group, "reference.level"), glyphs));
-      if (brief && !failure.empty())
+      if (!failure.empty())
         out.sentences.push_back(fmt::format("{} in {}: {}", level_name(point), text(point, "maths"), failure));
     }
     out.rows.push_back(std::move(cells));
@@ -95,6 +105,10 @@ AccuracyTable table_of(const Json& group, const Glyphs& glyphs, bool brief) {
     out.note = fmt::format("Reference: {} in fp32. Error: relative, against float64.", text(group, "reference.level"));
   else
     out.note = "No reference: this run has no number for it in fp32. Error: relative, against float64.";
+  if (const auto modes = unreliable_modes(points); !modes.empty())
+    out.note += fmt::format(
+        " The times in {} are not reliable and not compared: other programs had the cores while they were measured.",
+        modes);
   if (flag(group, "measured_apart"))
     out.note +=
         " * Modes were measured one after the other: the machine's drift between them is not cancelled, the interval "

@@ -46,6 +46,7 @@ BillTable bill_table(const Json& one_case, const Glyphs& glyphs) {
 std::string fact_words(const Json& row) {
   std::string out;
   const auto add = [&](const std::string& words) { out += (out.empty() ? "" : "; ") + words; };
+  if (const auto graphs = number(row, "facts.graphs")) add(count(*graphs) + (*graphs == 1 ? " graph" : " graphs"));
   if (const auto guards = number(row, "facts.guards")) {
     const auto us = number(row, "facts.guard_us");
     add(count(*guards) + " guards" + (us ? ", " + duration(*us * 1e-3) + " a call" : ""));

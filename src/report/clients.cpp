@@ -108,7 +108,7 @@ ClientTable client_table(const Json& one_case, const Glyphs& glyphs, bool brief)
       if (text(point, "state") != "measured") {
         auto state = text(point, "state");
         std::replace(state.begin(), state.end(), '_', ' ');
-        cells.push_back(state + ": " + first_words(text(point, "reason"), 8));
+        cells.push_back(state + ": " + first_sentence(text(point, "reason")));
       } else {
         cells.insert(cells.end(),
                      {rate_with_interval(point, glyphs), shown(point, "latency_ms.p50.value", glyphs, duration)});

@@ -50,18 +50,19 @@ store::Row row_of(const Json& blocks) {
   return row;
 }
 
-Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum) {
+Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum, bool reliable) {
   if (!at(found, "turns").is_object()) return {};
   const auto fixed = row_of(at(found, "turns.fixed")), open = row_of(at(found, "turns.open"));
   const auto comparison =
       stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
+  const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::not_resolved;
   return {{"batch", at(found, "own")},
           {"ratio",
            {{"value", finite(ratio.value)},
             {"low", finite(ratio.low)},
             {"high", finite(ratio.high)},
-            {"verdict", std::string(stats::to_string(stats::judge(comparison, minimum).direction))}}}};
+            {"verdict", std::string(stats::to_string(direction))}}}};
 }
 
 // What the level itself counted between its warm-up and the last visit.
@@ -83,7 +84,7 @@ std::vector<const Json*> rows_with(const Json& one_case) {
 
 }  // namespace
 
-Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum) {
+Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
   const auto found = row.info.value("dynamic", Json());
   if (!found.is_object()) return {};
   Json out{{"low", at(found, "low")},
@@ -123,7 +124,7 @@ Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, 
   out["recompiled"] = recompiled;
   out["recompile_ms"] = total;
   out["reported"] = reported(found);
-  out["against_fixed"] = against_fixed(found, room, sigma, minimum);
+  out["against_fixed"] = against_fixed(found, room, sigma, minimum, reliable);
   return out;
 }
 
@@ -150,9 +151,12 @@ DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool bri
                                                                 : glyphs.missing);
     cells.push_back(ratio.is_object() && number(ratio, "value") ? ratio_with_interval(ratio, glyphs) : glyphs.missing);
     cells.push_back(ratio.is_object() ? verdict_words(text(ratio, "verdict"))
-                                      : first_words(text(found, "against_fixed_note"), brief ? 4 : 40));
+                    : brief           ? ""
+                                      : first_sentence(text(found, "against_fixed_note")));
     cells.push_back(prepare ? duration(*prepare) : glyphs.missing);
     out.rows.push_back(std::move(cells));
+    if (const auto note = text(found, "against_fixed_note"); brief && !ratio.is_object() && !note.empty())
+      out.rows.push_back({level_name(*row), "no ratio", first_sentence(note)});
   }
   return out;
 }

@@ -11,8 +11,8 @@
 namespace strata::report {
 
 // `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect;
-// `minimum`: the least effect that is claimed.
-Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum);
+// `minimum`: the least effect that is claimed; not `reliable`: others had the cores, so none is.
+Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable = true);
 
 struct DynamicTable {
   Cells header;

@@ -44,19 +44,27 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
       flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
   if (const Json& tuned = at(row, "tuned.ratio"); tuned.is_object()) {
     const bool reference = text(tuned, "verdict") == "reference";
-    const auto open = text(tuned, "verdict") == "not_resolved" ? "~" : "";
+    const auto open = text(tuned, "verdict") == "not_resolved" && number(tuned, "value") ? "~" : "";
     line.tuned = reference ? "reference" : open + ratio_with_interval(tuned, glyphs);
     line.tuned_short = reference ? "ref" : open + or_missing(number(tuned, "value"), glyphs, ratio);
   }
   return line;
 }
 
-EmptyLine empty_line(const Json& row) {
+// Adds a level without a number, to the line of those with its state and reason if there is one.
+void add_empty(std::vector<EmptyLine>& lines, const Json& row) {
   auto reason = text(row, "reason_short");
   if (reason.empty()) reason = text(row, "reason");
+  reason = first_sentence(reason);
   auto state = text(row, "state");
   std::replace(state.begin(), state.end(), '_', ' ');
-  return {&row, level_name(row), state, first_words(reason, 8)};
+  const bool not_run = state == "unsupported" || state == "unavailable" || state == "skipped";
+  const auto alike = std::find_if(lines.begin(), lines.end(),
+                                  [&](const EmptyLine& line) { return line.state == state && line.reason == reason; });
+  if (alike == lines.end())
+    lines.push_back({level_name(row), state, reason, not_run});
+  else
+    alike->names += ", " + level_name(row);
 }
 
 std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& glyphs) {
@@ -106,7 +114,11 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
 // A warning that names another case of the run is not this one's.
 bool concerns(const Json& warning, const Json& run, const Json& one_case) {
   const auto what = text(warning, "what");
-  const auto names = [&](const Json& other) { return what.find(text(other, "id")) != std::string::npos; };
+  const auto names = [&](const Json& other) {
+    const auto id = text(other, "id");
+    const auto begin = id.empty() ? std::string::npos : what.find(id), end = begin + id.size();
+    return begin != std::string::npos && !(end < what.size() && what[end] >= '0' && what[end] <= '9');  // t1 is not t16
+  };
   const auto& cases = list(run, "cases");
   return names(one_case) || std::none_of(cases.begin(), cases.end(), names);
 }
@@ -211,7 +223,7 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
   screen.what = what_was_run(run, one_case, glyphs);
   for (const Json* row : sorted_rows(one_case)) {
     if (!is_measured(*row)) {
-      screen.without.push_back(empty_line(*row));
+      add_empty(screen.without, *row);
       continue;
     }
     screen.levels.push_back(level_line(*row, glyphs));
@@ -220,6 +232,8 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
     screen.has_tuned = screen.has_tuned || !line.tuned.empty();
     screen.has_device_memory = screen.has_device_memory || number(*row, "memory.device_peak_bytes").has_value();
   }
+  std::stable_partition(screen.without.begin(), screen.without.end(),
+                        [](const EmptyLine& line) { return !line.not_run; });
   screen.limit = limit_line(one_case, screen.levels);
   screen.limit_title = limit_title(one_case);
   screen.trust = trust_line(run, one_case, glyphs);

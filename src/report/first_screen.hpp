@@ -16,17 +16,17 @@ struct LevelLine {
   bool recommended = false, harness = false;
 };
 
-// One level without a number; `reason` has at most eight words.
+// Levels without a number that have one state and one reason.
 struct EmptyLine {
-  const Json* row;
-  std::string name, state, reason;  // state in words: "out of memory"
+  std::string names, state, reason;  // "onednn, static"; state in words: "out of memory"; reason: a whole sentence
+  bool not_run = false;              // they were not tried here: unsupported, unavailable, skipped
 };
 
 struct FirstScreen {
   std::string id, verdict, sentence;
   std::string what;  // what was run beside the id, parts separated by the glyphs' dot
   std::vector<LevelLine> levels;
-  std::vector<EmptyLine> without;
+  std::vector<EmptyLine> without;  // those that failed first
   std::string limit_title, limit;  // limit_title(), and the distance to it; `limit` is empty where there is none
   std::string trust;
   std::string next;  // a command, may be empty

@@ -121,14 +121,14 @@ std::string printable(std::string_view utf8) {
   return out;
 }
 
-namespace {
-
 bool is_unit(std::string_view word) {
   static constexpr std::array<std::string_view, 16> kNames{
       "ns", "us", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "million", "billion", "GFLOP", "GFLOP/s", "GB/s"};
   while (!word.empty() && std::string_view(",;:.)").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
   return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
 }
+
+namespace {
 
 // Words, with a number and its unit as one.
 std::vector<std::string> unbreakable(std::string_view words) {
@@ -160,15 +160,21 @@ std::vector<std::string> wrap(std::string_view words, std::size_t width, std::si
   return lines;
 }
 
-std::string first_words(std::string_view sentence, std::size_t most) {
-  std::string out;
-  std::size_t taken = 0;
-  std::istringstream in{std::string(sentence)};
-  for (std::string word; in >> word; ++taken) {
-    if (taken == most) return out + " ...";
-    out += (taken ? " " : "") + word;
-  }
-  return out;
+std::string first_sentence(std::string_view reason) {
+  constexpr std::size_t most = 320;  // four lines of a terminal
+  const auto line = reason.substr(0, reason.find_first_of("\n\r"));
+  auto end = line.size();
+  for (std::size_t i = 0; i + 2 < line.size(); ++i)
+    if (line[i] == '.' && line[i + 1] == ' ' && line[i + 2] >= 'A' && line[i + 2] <= 'Z') {
+      end = i;
+      break;
+    }
+  const auto sentence = line.substr(0, end);
+  if (sentence.size() <= most) return std::string(sentence);
+  const auto start = sentence.substr(0, most);
+  if (const auto clause = start.rfind("; "); clause != std::string_view::npos)
+    return std::string(start.substr(0, clause));
+  return std::string(start.substr(0, start.rfind(' '))) + " ...";
 }
 
 }  // namespace strata::report

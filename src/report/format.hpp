@@ -37,6 +37,9 @@ std::string count(double value);
 // Operations with a unit prefix: 8.2e9 -> "8.20 G".
 std::string scaled(double value);
 
+// Whether the word is a unit that follows a number, as "ms" or "MB".
+bool is_unit(std::string_view word);
+
 // Columns a UTF-8 string takes on a terminal (one for each code point).
 std::size_t width_of(std::string_view utf8);
 
@@ -46,7 +49,8 @@ std::string printable(std::string_view utf8);
 // Lines of at most `width` columns, broken at spaces; later lines are indented by `indent` spaces.
 std::vector<std::string> wrap(std::string_view words, std::size_t width, std::size_t indent = 0);
 
-// At most `most` words; what is cut off is replaced by "...".
-std::string first_words(std::string_view sentence, std::size_t most);
+// The first sentence of a reason, whole: up to a line's or a sentence's end. Of one that no screen has room for, what
+// stands before a semicolon, or else as many words as there is room for and " ...".
+std::string first_sentence(std::string_view reason);
 
 }  // namespace strata::report

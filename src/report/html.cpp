@@ -74,7 +74,7 @@ std::string run_section(const Json& run, std::size_t index) {
     std::vector<std::vector<Cell>> rows;
     for (const auto& warning : warnings)
       rows.push_back({words(text(warning, "id")), words(text(warning, "what")), words(text(warning, "advice"))});
-    out += "<h3>Warnings</h3>" + html_table("Warnings of this run", {"id", "what", "what to do"}, rows);
+    out += "<h3>Warnings</h3>" + html_table("Warnings of this run", {"id", "what", "what to do"}, rows, "wraps");
   }
   out += "<h3>Environment</h3><div class=\"columns\">" + facts("The machine", at(run, "machine")) +
          facts("The run", at(run, "run"));

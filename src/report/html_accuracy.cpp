@@ -24,10 +24,11 @@ std::string html_accuracy(const Json& run, std::size_t index) {
                        escape_html(one.title));
     if (!sentences.empty()) out += "<ul>" + sentences + "</ul>";
     const auto table = html_table(one.title, one.header, rows);
-    out += html_figure("accuracy", where, "Score or error against time",
-                       "Each mark is a level in a maths mode; to the left is faster. The line joins those that no "
-                       "other beats in both.",
-                       table);
+    out += html_figure(
+        "accuracy", where, "Score or error against time",
+        "Each mark is a level, filled by its maths mode as the legend's first marks say; to the left is faster. "
+        "The line joins those that no other beats in both.",
+        table);
     out += "<p class=\"note\">" + escape_html(one.note) + "</p></section>\n";
   }
   return out;

@@ -8,7 +8,9 @@
 #include "report/first_screen.hpp"
 #include "report/html_parts.hpp"
 #include "report/phases.hpp"
+#include "report/settings.hpp"
 #include "report/slo.hpp"
+#include "report/tuning_table.hpp"
 
 namespace strata::report {
 namespace {
@@ -74,9 +76,22 @@ std::string phase_rows(const Json& one_case) {
 std::string empty_rows(const FirstScreen& screen) {
   std::string out = R"(<div class="without"><h3>Levels without a number</h3><ul>)";
   for (const auto& empty : screen.without)
-    out += fmt::format(R"(<li><strong>{}</strong> <span class="state">{}{}</span> {}</li>)", escape_html(empty.name),
+    out += fmt::format(R"(<li><strong>{}</strong> <span class="state">{}{}</span> {}</li>)", escape_html(empty.names),
                        escape_html(empty.state), empty.reason.empty() ? "" : ":", escape_html(empty.reason));
   return out + "</ul></div>\n";
+}
+
+// What --tuned tried, folded: the levels' own lines say what came of it.
+std::string tuning_details(const Json& one_case) {
+  const auto tuning = tuning_table(one_case, glyphs(true), false);
+  if (tuning.rows.empty() && tuning.untried.empty()) return "";
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& cells : tuning.rows)
+    rows.push_back({words(cells[0]), number_cell(cells[1]), number_cell(cells[2]), words(cells[3]), words(cells[4])});
+  std::string body;
+  if (!rows.empty()) body += html_table(tuning.note, tuning.header, rows, "wraps");
+  for (const auto& levels : tuning.untried) body += "<p>" + escape_html(levels) + ".</p>";
+  return html_details("What was tried to find each level's best variant", body);
 }
 
 // One level without a number in full: reason, what to do, the end of its log, how to repeat it.
@@ -90,14 +105,6 @@ std::string failure(const Json& row) {
     body += R"(<p class="note">To repeat it:</p><pre tabindex="0" aria-label="command"><code>)" + escape_html(repeat) +
             "</code></pre>";
   return html_details(level_name(row) + ": " + text(row, "state"), body);
-}
-
-std::string settings_of(const Json& row) {
-  std::string out;
-  if (at(row, "settings").is_object())
-    for (const auto& [key, value] : at(row, "settings").items())
-      out += (out.empty() ? "" : ", ") + key + " " + (value.is_string() ? value.get<std::string>() : value.dump());
-  return out;
 }
 
 std::string proof_summary(const Json& row) {
@@ -145,6 +152,7 @@ std::string html_first_screen(const Json& run, const Json& one_case, const std::
     out += "</ul></div>\n";
   }
   if (!screen.without.empty()) out += empty_rows(screen);
+  out += tuning_details(one_case);
   out += R"(<dl class="lines">)";
   if (!screen.limit.empty())
     out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", screen.limit_title, escape_html(screen.limit));
@@ -174,7 +182,7 @@ std::string html_all_numbers(const Json& one_case, const std::string& where) {
                      number_cell(shown(*row, "throughput_per_s", scaled)), time("cpu_ms"), number_cell(aa)});
     other.push_back({words(level_name(*row)), words(text(*row, "title")), number_cell(shown(*row, "disk_bytes", size)),
                      number_cell(shown(*row, "artefact_bytes", size)),
-                     words(settings_of(*row) + (fact_words(*row).empty() ? "" : "; " + fact_words(*row)))});
+                     words(settings_words(*row) + (fact_words(*row).empty() ? "" : "; " + fact_words(*row)))});
   }
   std::string out = fmt::format(
       R"(<section id="{0}-numbers" aria-labelledby="{0}-numbers-h"><h3 id="{0}-numbers-h">All numbers</h3>)", where);

@@ -142,8 +142,8 @@ std::string clients_section(const Json& one_case, const std::string& where) {
   return section(
       where, "clients", "Several clients at once",
       html_figure("clients", where, "Throughput against p99",
-                  "One line a level, from few clients to many; further right and lower is better. Solid: threads of "
-                  "one process, dashed: processes. All on the same cores.",
+                  "One line a level, from few clients to many; further right and lower is better. Filled: threads of "
+                  "one process; open, with a thinner line: processes. All on the same cores.",
                   html_table("Requests in flight: each client sends its next request when its last one is answered. "
                              "Memory is private, summed over processes. p99?: too few requests to bound it",
                              clients.header, cells)));
@@ -161,8 +161,8 @@ std::string html_figures(const Json& one_case, const std::string& where) {
                                  "One row a level, all samples, on one axis of time. Harness levels are left out.",
                                  distribution_table(rows)) +
                      html_figure("blocks", where, "Blocks over time",
-                                 "Each mark is the median of one block. Shaded: disturbed blocks. Dotted lines: a "
-                                 "restart with fresh processes.",
+                                 "Each mark is the median of one block: filled where nothing disturbed it, open and "
+                                 "shaded where something did. Dotted lines: a restart with fresh processes.",
                                  blocks_table(rows));
   const auto memory =
       html_figure("memory", where, "Private memory at its peak, alone on the machine",

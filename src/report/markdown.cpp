@@ -12,6 +12,7 @@
 #include "report/phases.hpp"
 #include "report/slo.hpp"
 #include "report/table.hpp"
+#include "report/tuning_table.hpp"
 
 namespace strata::report {
 namespace {
@@ -53,6 +54,16 @@ std::string ledger_table(const Json& one_case, const Glyphs& marks) {
          table({"step", "what changes", "difference", "times as fast", "verdict"}, rows, Format::md);
 }
 
+std::string tuning_section(const Json& one_case, const Glyphs& marks) {
+  const auto tuning = tuning_table(one_case, marks, false);
+  if (tuning.rows.empty() && tuning.untried.empty()) return "";
+  std::string out = "\n**What was tried**\n\n";
+  if (!tuning.rows.empty()) out += table(tuning.header, tuning.rows, Format::md) + "\n";
+  for (const auto& levels : tuning.untried) out += "- " + markdown_text(levels) + "\n";
+  if (!tuning.note.empty()) out += (tuning.untried.empty() ? "" : "\n") + markdown_text(tuning.note) + "\n";
+  return out;
+}
+
 std::string case_section(const Json& run, const Json& one_case) {
   const auto& marks = glyphs(true);
   const auto screen = first_screen(run, one_case, marks);
@@ -70,13 +81,14 @@ std::string case_section(const Json& run, const Json& one_case) {
   if (!screen.without.empty()) {
     out += "\nWithout a number:\n\n";
     for (const auto& empty : screen.without)
-      out += fmt::format("- {}: {}{}\n", markdown_text(empty.name), markdown_text(empty.state),
+      out += fmt::format("- {}: {}{}\n", markdown_text(empty.names), markdown_text(empty.state),
                          empty.reason.empty() ? "" : ", " + markdown_text(empty.reason));
   }
   out += "\n";
   if (!screen.limit.empty()) out += fmt::format("- {}: {}\n", screen.limit_title, markdown_text(screen.limit));
   out += fmt::format("- Trust: {}\n", markdown_text(screen.trust));
   if (!screen.next.empty()) out += "- Next: " + markdown_code(screen.next) + "\n";
+  out += tuning_section(one_case, marks);
   out += ledger_table(one_case, marks);
   if (const auto bill = bill_table(one_case, marks); !bill.rows.empty())
     out += "\n**The bill**\n\n" + table(bill.header, bill.rows, Format::md);

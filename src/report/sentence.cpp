@@ -174,7 +174,7 @@ Json no_data(const Json& one_case, const Json* reference, const Others& others) 
     if (reason.empty()) reason = text(*reference, "reason");
     return result("no_data", nullptr,
                   fmt::format("No comparison: {}, the reference, has no number ({}{}).", level_name(*reference),
-                              text(*reference, "state"), reason.empty() ? "" : ": " + first_words(reason, 8)));
+                              text(*reference, "state"), reason.empty() ? "" : ": " + first_sentence(reason)));
   }
   if (others.timed > 0) return result("no_data", nullptr, too_few_rounds(one_case));
   const auto why = others.asked == 0   ? std::string("no other level was run")
@@ -194,7 +194,7 @@ std::string instead_words(const Json& one_case) {
   std::replace(state.begin(), state.end(), '_', ' ');
   const auto reason = text(wanted, "reason");
   return fmt::format("{} has no number ({}{}); compared with {} instead. ", text(wanted, "level"), state,
-                     reason.empty() ? "" : ": " + first_words(reason, 8), text(one_case, "reference_level"));
+                     reason.empty() ? "" : ": " + first_sentence(reason), text(one_case, "reference_level"));
 }
 
 Json judge(const Json& one_case) {

@@ -108,6 +108,19 @@ Json level_json(const Json& row, const std::vector<Point>& points, const plan::S
           {"sentence", sentence(level_name(row), point, chosen->meets, slo)}};
 }
 
+// Others had the cores that the case's threads need: its times say nothing of what a level would need alone.
+bool is_judged(const Json& one_case) {
+  return at(one_case, "trust.reliable") != false;
+}
+
+// Which batches were measured in vain; "" for none.
+std::string left_out(const std::vector<double>& batches) {
+  if (batches.empty()) return "";
+  std::string names;
+  for (const double batch : batches) names += fmt::format("{}{:.0f}", names.empty() ? "" : ", ", batch);
+  return fmt::format("not reliable at batch {}: other programs had the cores while it was measured", names);
+}
+
 // What cases have in common that differ in their batch only.
 std::string network_of(Json canonical) {
   canonical.erase("batch");
@@ -124,10 +137,15 @@ void add_slo(const store::Run& run, Json& cases) {
   if (!slo) return;
   std::map<std::string, std::size_t> first;  // of each network
   std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;
+  std::map<std::size_t, std::vector<double>> unreliable;  // batches of each network
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
     const double batch =
         run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
+    if (!is_judged(cases[c])) {
+      unreliable[owner].push_back(batch);
+      continue;
+    }
     const double sigma = run.cases[c].trust.value(
         "process_sigma", stats::assumed_process_sigma(run.cases[c].canonical.value("threads", 1)));
     for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
@@ -146,7 +164,10 @@ void add_slo(const store::Run& run, Json& cases) {
         told.push_back(level_name(*row));
         if (auto one = level_json(*row, found->second, *slo); one.is_object()) levels.push_back(std::move(one));
       }
-    cases[owner]["slo"] = {{"quantile", slo->name}, {"limit_ms", slo->limit_ms}, {"levels", std::move(levels)}};
+    cases[owner]["slo"] = {{"quantile", slo->name},
+                           {"limit_ms", slo->limit_ms},
+                           {"levels", std::move(levels)},
+                           {"note", left_out(unreliable[owner])}};
   }
 }
 
@@ -157,6 +178,7 @@ std::string slo_title(const Json& one_case) {
 
 std::vector<std::string> slo_lines(const Json& one_case) {
   std::vector<std::string> lines;
+  if (const auto note = text(one_case, "slo.note"); !note.empty()) lines.push_back(note);
   for (const auto& level : list(one_case, "slo.levels")) lines.push_back(text(level, "sentence"));
   return lines;
 }

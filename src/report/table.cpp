@@ -14,15 +14,60 @@ const std::string& cell(const Cells& row, std::size_t column) {
   return column < row.size() ? row[column] : empty;
 }
 
-bool looks_numeric(std::string_view value) {
-  if (value.empty() || value == "-" || value == "–") return true;
-  const auto first = value.find_first_not_of("+-~=<");
-  return first != std::string_view::npos && value[first] >= '0' && value[first] <= '9';
+bool is_unknown(std::string_view value) {
+  return value.empty() || value == "-" || value == "–";
 }
 
+// Cuts the first word off; "" at the end.
+std::string_view next_word(std::string_view& rest) {
+  const auto end = std::min(rest.find(' '), rest.size());
+  const auto word = rest.substr(0, end);
+  rest.remove_prefix(std::min(rest.size(), end + 1));
+  return word;
+}
+
+// "1,128", "~1.03", "<0.01", "1.2e-02", "5.5%", "12"; no date, shape or version, which have more parts.
+bool is_number(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of("+-~=<"), word.size()));
+  if (!word.empty() && (word.back() == '%' || word.back() == '?')) word.remove_suffix(1);
+  std::size_t digits = 0, points = 0, exponents = 0;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const char c = word[i];
+    const bool signs_exponent = (c == '+' || c == '-') && i > 0 && word[i - 1] == 'e';
+    if (c >= '0' && c <= '9')
+      ++digits;
+    else if (c == '.')
+      ++points;
+    else if (c == 'e' && digits > 0)
+      ++exponents;
+    else if (c != ',' && !signs_exponent)
+      return false;
+  }
+  return digits > 0 && points <= 1 && exponents <= 1;
+}
+
+// A number alone, with its unit, its interval or the whole that it is a part of: "36.9 ms", "1.42 (1.35-1.49)",
+// "916 us *", "4 of 10,000", "8.20 G".
+bool looks_numeric(std::string_view value) {
+  if (!is_number(next_word(value))) return false;
+  if (value.empty() || value.front() == '(' || value == "*") return true;
+  auto second = next_word(value);
+  if (second.ends_with('?')) second.remove_suffix(1);
+  if (second == "of") return is_number(value);
+  const bool known = is_unit(second) || second == "k" || second == "M" || second == "G" || second == "T";
+  return known && (value.empty() || value.front() == '(' || value == "*");
+}
+
+// Numbers, at least one, and what is unknown.
 bool is_numeric_column(const std::vector<Cells>& rows, std::size_t column) {
-  return !rows.empty() &&
-         std::all_of(rows.begin(), rows.end(), [&](const Cells& row) { return looks_numeric(cell(row, column)); });
+  bool any = false;
+  for (const auto& row : rows) {
+    const auto& value = cell(row, column);
+    if (is_unknown(value)) continue;
+    if (!looks_numeric(value)) return false;
+    any = true;
+  }
+  return any;
 }
 
 std::string text_table(const Cells& header, const std::vector<Cells>& rows) {

@@ -16,6 +16,7 @@
 #include "report/phases.hpp"
 #include "report/slo.hpp"
 #include "report/table.hpp"
+#include "report/tuning_table.hpp"
 
 namespace strata::report {
 namespace {
@@ -63,9 +64,11 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
   std::vector<Column> all{{"level", false, [](const LevelLine& l) { return (l.recommended ? "> " : "  ") + l.name; }},
                           {"time", true, [](const LevelLine& l) { return l.time; }}};
   if (fit >= Fit::narrow) {
-    all.push_back({"times as fast", true, [](const LevelLine& l) {
-                     return (l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
-                   }});
+    all.push_back(
+        {"times as fast", true, [](const LevelLine& l) {
+           const bool known = number(*l.row, "ratio.value").has_value();
+           return (!known ? "" : l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
+         }});
   } else {
     all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
     all.push_back({"", false, [](const LevelLine& l) { return l.verdict; }});
@@ -137,13 +140,17 @@ Lines level_table(const FirstScreen& screen, std::size_t width, const Paint& pai
   return lines;
 }
 
-// One line for each level without a number, with a heading on the first.
+// "Not run  onednn, static - unsupported: no operation lstm (lstm, rnn.py:10)": a paragraph for each reason, with a
+// heading on the first of those that failed and of those that were not run.
 Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& paint) {
   Lines lines;
+  std::string heading;
   for (const auto& empty : screen.without) {
-    const auto words = empty.name + " " + empty.state + (empty.reason.empty() ? "" : ": " + empty.reason);
-    const auto more = labelled(lines.empty() ? "Without" : "", words, width, paint);
+    const auto words = empty.names + " - " + empty.state + (empty.reason.empty() ? "" : ": " + empty.reason);
+    const std::string own = empty.not_run ? "Not run" : "Without";
+    const auto more = labelled(own == heading ? "" : own, words, width, paint);
     lines.insert(lines.end(), more.begin(), more.end());
+    heading = own;
   }
   return lines;
 }
@@ -207,6 +214,23 @@ Lines dynamic_lines(const Json& one_case, const Glyphs& marks, std::size_t width
   auto lines = lines_and_reasons(levels.header, levels.rows, ": ", width, paint);
   const auto more = table_lines(sizes.header, sizes.rows, paint);
   lines.insert(lines.end(), more.begin(), more.end());
+  const bool starred = std::any_of(sizes.rows.begin(), sizes.rows.end(), [](const Cells& row) {
+    return std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell.ends_with(" *"); });
+  });
+  if (starred)
+    for (const auto& line : wrap("* the first call of this size compiled again", width - 2))
+      lines.push_back(paint("2", "  " + line));
+  return lines;
+}
+
+// What --tuned tried, and levels that had nothing to try.
+Lines tuning_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
+  const auto tuning = tuning_table(one_case, marks, true);
+  auto lines = lines_and_reasons(tuning.header, tuning.rows, ": ", width, paint);
+  for (const auto& levels : tuning.untried) {
+    const auto more = labelled("Untuned", levels, width, paint);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
   return lines;
 }
 
@@ -260,7 +284,8 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
                 phase_lines(one_case, glyphs(style.unicode), paint),
                 dynamic_lines(one_case, glyphs(style.unicode), width, paint),
-                client_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
+                client_lines(one_case, glyphs(style.unicode), width, paint),
+                tuning_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
                 without_number(screen, width, paint), foot},
                width);
 }

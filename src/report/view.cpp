@@ -16,8 +16,10 @@
 #include "report/clients.hpp"
 #include "report/dynamic.hpp"
 #include "report/estimate.hpp"
+#include "report/format.hpp"
 #include "report/ledger.hpp"
 #include "report/sentence.hpp"
+#include "report/settings.hpp"
 #include "report/slo.hpp"
 #include "stats/compare.hpp"
 
@@ -35,18 +37,6 @@ Json summary(const std::vector<double>& ms, const stats::Settled& estimate) {
           {"p99", finite(s.p99)},
           {"min", finite(s.min)},
           {"samples", s.count}};
-}
-
-// What shortens a reason to the eight words that a row has room for.
-std::string first_words(const std::string& text, int most) {
-  std::string out;
-  int words = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\n' || (c == ' ' && ++words == most)) return out;
-    out += c;
-  }
-  return out;
 }
 
 class CaseView {
@@ -199,12 +189,12 @@ Json CaseView::row_json(const store::Row& row) {
       {"reference", row.name() == case_.reference_level},
       {"state", row.state},
       {"reason", row.reason},
-      {"reason_short", row.info.value("reason_short", first_words(row.reason, 8))},
+      {"reason_short", row.info.value("reason_short", first_sentence(row.reason))},
       {"hint", row.hint},
       {"log_tail", row.log_tail},
       {"repeat", row.repeat},
       {"default", row.info.value("default", "")},
-      {"settings", row.settings},
+      {"settings", settings_beside(row.settings, row.info.value("facts", Json()))},
       {"memory", row.memory},
       {"startup", row.start_up.empty() ? Json() : startup(row)},
       {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
@@ -217,7 +207,7 @@ Json CaseView::row_json(const store::Row& row) {
       {"facts", row.info.value("facts", Json())},
       {"lines", row.info.value("lines", Json())},
       {"shipped", shipped(row)},
-      {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum())}};
+      {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;
@@ -358,7 +348,9 @@ Json CaseView::instead_of() const {
   if (wanted.empty() || wanted == case_.reference_level) return {};
   for (const auto& row : case_.rows)
     if (row.name() == wanted)
-      return {{"level", wanted}, {"state", row.state}, {"reason", row.info.value("reason_short", row.reason)}};
+      return {{"level", wanted},
+              {"state", row.state},
+              {"reason", row.info.value("reason_short", first_sentence(row.reason))}};
   return {{"level", wanted}, {"state", "skipped"}, {"reason", ""}};
 }
 
@@ -426,8 +418,10 @@ Json CaseView::build() {
 
 Json view(const store::Run& run) {
   Json warnings = Json::array(), cases = Json::array();
-  for (const auto& warning : run.warnings)
-    warnings.push_back({{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}});
+  for (const auto& warning : run.warnings) {  // each once, however often the run came upon it
+    const Json one{{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}};
+    if (std::find(warnings.begin(), warnings.end(), one) == warnings.end()) warnings.push_back(one);
+  }
   for (const auto& one : run.cases) cases.push_back(CaseView(run, one).build());
   add_slo(run, cases);
   return {{"schema", "strata.run/1"},

@@ -53,13 +53,17 @@ def test_tuned_chooses_the_fastest_sound_variant_and_compares_tuned_with_tuned(l
     assert tried["wrong"]["state"] == "unequal" and tried["wrong"]["median_ms"] is None and tried["wrong"]["ratio"] is None
     assert tried["quicker"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03) and tried["quicker"]["ratio"]["verdict"] == "faster" and tried["default"]["ratio"] is None
     assert rows["first"]["tuning"]["restarts"] == 2
+    assert rows["second"]["tuning"] == {"seconds": 0, "restarts": 0, "best": "default", "tried": [], "note": "no variants"}
     assert rows["first"]["tuned"] is None and rows["first@quicker"]["tuned"]["ratio"]["verdict"] == "reference"
     # against the default the second level wins, against the best it loses
     assert rows["second"]["ratio"]["verdict"] == "faster" and rows["second"]["tuned"]["ratio"]["verdict"] == "slower"
     assert rows["second"]["tuned"]["ratio"]["value"] == pytest.approx(1 / 1.6, rel=0.03)
     headline = result["cases"][0]["headline"]
     assert headline["verdict"] == "stay" and headline["sentence"].startswith("Tuned against tuned: ")
-    assert "tuned" in levels.run("show", "last", "--store", str(levels.store)).stdout
+    for form in ("text", "md"):
+        shown = levels.run("show", "last", "--format", form, "--store", str(levels.store)).stdout
+        for part in ("tuned", "first@quicker (best)", "first@wrong", "unequal: ", "second: no variants"):
+            assert part in shown, (form, part)
     assert json.loads(levels.run("show", "last", "--format", "json", "--store", str(levels.store)).stdout) == result
 
 
@@ -70,6 +74,15 @@ def test_a_default_that_no_variant_beats_is_its_own_best(strata):
     rows = rows_of(result)
     assert set(rows) == {"first", "second"} and rows["first"]["tuning"]["best"] == "default"
     assert rows["second"]["tuned"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03)
+
+
+def test_a_level_whose_variants_are_for_another_device_says_so_and_has_not_failed(strata):
+    strata.level("first", rank=1, json_fields={"variants": {"gpu_only": TITLES["gpu_only"]}}, **samples(2_000_000))
+    strata.level("second", rank=2, **samples(1_000_000, seed=2))
+    done, result = strata.compare("first", "second", more=("--tuned",))
+    tuning = rows_of(result)["first"]["tuning"]
+    assert done.returncode == 0 and tuning["tried"] == [] and tuning["note"] == "no variant for this case (gpu_only: no device cpu)"
+    assert "failed" not in done.stdout and rows_of(result)["second"]["tuned"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03)
 
 
 @pytest.mark.parametrize(("variants", "word"), [([], "variants"), ({"default": {"title": "x"}}, "default"), ({"a b": {"title": "x"}}, "a b"), ({"x": {}}, "title"),

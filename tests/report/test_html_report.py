@@ -229,6 +229,49 @@ def test_shades_each_disturbed_block(browser: Browser, page: Path, example: Json
     assert disturbed > 0 and shapes == disturbed
 
 
+def crowd(example: Json, count: int) -> Json:
+    """The example with so many participants in its first case and its accuracy, the first blocks of each disturbed."""
+    run = copy.deepcopy(example)
+    rows = [row for row in run["cases"][0]["rows"] if not row["harness"]]
+    points = run["accuracy"][0]["points"]
+    for number in range(count - len(rows)):
+        row = copy.deepcopy(rows[number % len(rows)])
+        row |= {"variant": f"variant_{number}", "reference": False}
+        run["cases"][0]["rows"].append(row)
+        points.append(copy.deepcopy(points[3]) | {"level": row["level"], "variant": row["variant"]})
+    for row in run["cases"][0]["rows"]:
+        row["blocks"][0]["disturbed"] = True
+    return run
+
+
+def test_gives_each_of_many_participants_one_look_in_all_figures(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+    browser.open(render(crowd(example, 14)))
+    assert browser.errors() == []
+    looks: dict[str, set[tuple[str, str]]] = {}
+    for figure in ("[data-figure=blocks]", "[data-figure=clients]", "[data-figure=accuracy]"):
+        where = figure if "accuracy" in figure else f"#r0c0 {figure}"
+        legend = browser.evaluate(f"document.querySelector('{where}')._fullData.filter(t => t.showlegend && t.marker?.symbol).map(t => [t.name, t.marker.color, t.marker.symbol, t.line?.dash ?? ''])")
+        named = [one for one in legend if one[0] not in ("fp32", "bf16", "amp-bf16")]
+        assert len(named) == 14 or "accuracy" in figure
+        assert not [one for one in named if "open" in one[2]], "a legend's mark is the filled one"
+        for name, colour, mark, _ in named:
+            looks.setdefault(name, set()).add((colour, mark))
+    assert len(looks) == 14 and all(len(look) == 1 for look in looks.values())
+    assert len({next(iter(look)) for look in looks.values()}) == 14
+    dashes = browser.evaluate("document.querySelector('#r0c0 [data-figure=clients]')._fullData.filter(t => t.showlegend).map(t => t.marker.color + t.line.dash)")
+    assert len(set(dashes)) == 14, "lines of one colour have dashes of their own"
+
+
+def test_a_long_advice_wraps_and_settings_are_words(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+    run = copy.deepcopy(example)
+    run["warnings"].append({"id": "W007", "what": "case: " + "; ".join(f"level_{n}: 10.7% between restarts, 2.1% assumed" for n in range(12)), "advice": "more --restarts narrow the intervals " * 4})
+    run["cases"][0]["rows"][1]["settings"]["compile"] = {"graph_breaks": [], "graphs": 1, "guards": 216}
+    browser.open(render(run), width=1280)
+    assert browser.evaluate("(s => s.scrollWidth <= s.clientWidth)(document.querySelector('#r0-run .scroll'))")
+    shown = browser.evaluate("document.querySelector('#r0c0-numbers').innerText")
+    assert "{" not in shown and "216" not in shown and "31 guards" in shown
+
+
 def test_shows_unknown_numbers_as_a_dash_and_never_as_null(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
     run = copy.deepcopy(example)
     for row in run["cases"][0]["rows"]:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -60,10 +61,24 @@ TEST(report_format, wraps_at_spaces_and_keeps_a_number_with_its_unit) {
   EXPECT_EQ(wrap("unbreakable", 3), (std::vector<std::string>{"unbreakable"}));
 }
 
-TEST(report_format, cuts_a_reason_to_eight_words) {
-  EXPECT_EQ(first_words("one two three four five six seven eight", 8), "one two three four five six seven eight");
-  EXPECT_EQ(first_words("one two three four five six seven eight nine", 8),
-            "one two three four five six seven eight ...");
+TEST(report_format, gives_the_first_sentence_of_a_reason_whole) {
+  const std::string operations = "no operation gru (gru, rnn.py:11), lstm (lstm, rnn.py:10)";
+  EXPECT_EQ(first_sentence(operations), operations);
+  EXPECT_EQ(first_sentence("torch.export: the branch at model.py:41 depends on data. Remove it.\nFrom here"),
+            "torch.export: the branch at model.py:41 depends on data");
+  EXPECT_EQ(first_sentence("one line\nand another"), "one line");
+  EXPECT_EQ(first_sentence(""), "");
+}
+
+TEST(report_format, says_so_where_no_screen_has_room_for_a_sentence) {
+  std::string clauses = "a first clause", words = "word";
+  for (int i = 0; i < 60; ++i) {
+    clauses += "; and one more";
+    words += " and words";
+  }
+  EXPECT_LE(first_sentence(clauses).size(), 320U);
+  EXPECT_TRUE(first_sentence(clauses).ends_with("and one more")) << "a clause is whole";
+  EXPECT_TRUE(first_sentence(words).ends_with(" ..."));
 }
 
 TEST(report_table, aligns_numbers_to_the_right_and_leaves_no_trailing_space) {
@@ -87,6 +102,20 @@ TEST(report_table, writes_json_that_reads_back_even_from_broken_utf8) {
 TEST(report_table, escapes_what_markdown_would_read_as_markup) {
   EXPECT_EQ(table({"n"}, {{"a|b <i> *c*"}}, Format::md), "| n |\n|---|\n| a\\|b &lt;i> \\*c\\* |\n");
   EXPECT_EQ(markdown_code("a`b"), "`` a`b ``");
+}
+
+TEST(report_table, aligns_text_to_the_left_in_markdown_also_where_it_begins_with_a_digit_or_is_missing) {
+  const Cells text{"run", "shape", "when", "why not", "proof", "clients", "version"};
+  const std::vector<Cells> rows{
+      {"20261124-095227-f53e", "3x224x224", "2026-11-24", "", "8 observed, 8 reported", "4 clients", "2.15.0"}};
+  EXPECT_THAT(table(text, rows, Format::md), testing::HasSubstr("|---|---|---|---|---|---|---|"));
+}
+
+TEST(report_table, aligns_numbers_of_every_kind_to_the_right_in_markdown) {
+  for (const char* number : {"36.9 ms", "1.42 (1.35–1.49)", "~1.03", "<0.01", "5.5%", "1,128 (900 to 1,400)",
+                             "4 of 10,000", "916 us *", "1.2e-02", "-8.30 ms (-9.00 to -7.60)", "25.6 million",
+                             "5.00 ms (+395 ms)", "8.20 G", "44.0 ms?", "102 MB", "256 "})
+    EXPECT_EQ(table({"n"}, {{number}, {"–"}, {""}}, Format::md).substr(6, 7), "|---:|\n") << number;
 }
 
 TEST(report_table, knows_its_formats_by_name) {

@@ -171,12 +171,66 @@ TEST(report_terminal, does_not_let_a_name_steer_the_terminal) {
   EXPECT_THAT(certificate_text(run), Not(HasSubstr("\x1b")));
 }
 
-TEST(report_terminal, gives_each_row_without_a_number_its_state_and_at_most_eight_words) {
+TEST(report_terminal, gives_each_row_without_a_number_its_state_and_its_reason) {
   const auto screen = first_screen(example(), example()["cases"][1], glyphs(true));
   ASSERT_EQ(screen.without.size(), 8U);
-  for (const auto& empty : screen.without)
-    EXPECT_LE(std::count(empty.reason.begin(), empty.reason.end(), ' '), 7) << empty.reason;
   EXPECT_EQ(screen.without[0].state, "out of memory");
+  EXPECT_FALSE(screen.without[0].not_run);
+  EXPECT_TRUE(screen.without[7].not_run) << "those that failed come first";
+}
+
+TEST(report_terminal, cuts_no_reason_and_names_the_levels_of_one_reason_together) {
+  auto run = one_case(1);
+  const std::string reason = "no operation gru (gru, rnn.py:11 and 2 more), lstm (lstm, rnn.py:10)";
+  for (auto& row : run["cases"][0]["rows"])
+    if (row["level"] == "libtorch" || row["level"] == "aoti" || row["level"] == "torchscript") {
+      row.update({{"state", "unsupported"}, {"reason", reason}, {"reason_short", ""}});
+      if (row["level"] == "torchscript") row["state"] = "failed";
+    }
+  EXPECT_THAT(terminal(run, {120, false, true}), HasSubstr("Not run  aoti, libtorch - unsupported: " + reason + "\n"));
+  EXPECT_THAT(terminal(run, {120, false, true}), HasSubstr("torchscript - failed: " + reason + "\n"));
+  EXPECT_THAT(markdown(run), HasSubstr("- aoti, libtorch: unsupported, " + reason + "\n"));
+}
+
+TEST(report_terminal, explains_the_star_of_a_size_that_compiled_again) {
+  auto run = example();
+  run["cases"] = Json::array({run["cases"][0]});
+  EXPECT_THAT(terminal(run, {100, false, true}), HasSubstr("* the first call of this size compiled again"));
+  for (auto& row : run["cases"][0]["rows"]) row["dynamic"] = nullptr;
+  EXPECT_THAT(terminal(run, {100, false, true}), Not(HasSubstr("compiled again")));
+}
+
+TEST(report_terminal, marks_no_ratio_that_is_missing) {
+  auto run = one_case(2);
+  for (auto& row : run["cases"][0]["rows"])
+    for (auto* ratio : {&row["ratio"], row["tuned"].is_object() ? &row["tuned"]["ratio"] : nullptr})
+      if (ratio && ratio->is_object() && (*ratio)["verdict"] != "reference")
+        ratio->update({{"value", nullptr}, {"low", nullptr}, {"high", nullptr}, {"verdict", "not_resolved"}});
+  for (const int width : {60, 80, 200})
+    EXPECT_THAT(terminal(run, {width, false, true}) + markdown(run),
+                Not(testing::AnyOf(HasSubstr("~–"), HasSubstr("~-"))));
+}
+
+TEST(report_tuning, every_output_shows_what_was_tried_with_times_states_and_reasons) {
+  const auto run = one_case(2);
+  const auto text = terminal(run, {100, false, true}), page = markdown(run);
+  for (const auto& shown : {text, page})
+    for (const char* part :
+         {"eager@fused (best)", "262 ms", "eager@channels_last", "unequal: a gradient differs", "compile: no variants"})
+      EXPECT_THAT(shown, HasSubstr(part));
+  EXPECT_THAT(page, HasSubstr("the optimiser's update in one kernel"));
+  EXPECT_THAT(page, HasSubstr("Each level had 8.00 s in 2 restarts"));
+  EXPECT_THAT(terminal(first_case_alone(), {100, false, true}), Not(HasSubstr("tried")));
+}
+
+TEST(report_accuracy, compares_no_time_of_a_mode_that_was_measured_beside_other_programs) {
+  auto run = example();
+  for (auto& point : run["accuracy"][0]["points"])
+    if (point["maths"] == "bf16") point.update({{"reliable", false}, {"ratio", nullptr}});
+  for (const auto& shown : {terminal(run, {200, false, true}), markdown(run)}) {
+    EXPECT_THAT(shown, HasSubstr("The times in bf16 are not reliable and not compared"));
+    EXPECT_THAT(shown, HasSubstr("eager in bf16: score"));
+  }
 }
 
 TEST(report_terminal, survives_results_in_which_everything_is_missing) {
@@ -228,6 +282,20 @@ TEST(report_ledger, attributes_nothing_to_peers_and_to_edges_that_differ_in_more
   }
 }
 
+TEST(report_ledger, puts_causes_below_the_rows_where_a_terminal_is_narrow) {
+  const auto run = first_case_alone();
+  for (const int width : {60, 80, 100}) {
+    const auto lines = lines_of(terminal_ledger(run, {width, false, true}));
+    for (const auto& line : lines) EXPECT_LE(width_of(line), static_cast<std::size_t>(width)) << line;
+  }
+  const auto lines = lines_of(terminal_ledger(run, {80, false, true}));
+  const auto compile = std::find_if(lines.begin(), lines.end(),
+                                    [](const auto& line) { return line.find("─ compile") != std::string::npos; });
+  ASSERT_LT(std::distance(lines.begin(), compile) + 1, std::ssize(lines));
+  EXPECT_THAT(*compile, HasSubstr("faster"));
+  EXPECT_THAT(*(compile + 1), testing::ContainsRegex("^│  │ .*ms \\(.*\\): generated fused code$"));
+}
+
 TEST(report_certificate, shows_every_line_of_one_level_or_says_that_there_is_none) {
   const auto shown = certificate_text(example(), "onnxruntime");
   EXPECT_THAT(shown, HasSubstr("weights read back"));
@@ -277,6 +345,21 @@ TEST(report_html, escapes_every_string_of_the_result_wherever_it_stands) {
   std::size_t scripts = 0;
   for (std::size_t at = 0; (at = page.find("</script>", at)) != std::string::npos; ++at) ++scripts;
   EXPECT_EQ(scripts, 3U) << "data, plotly, report: nothing else may end a script";
+}
+
+TEST(report_html, shows_settings_as_words_and_no_number_twice) {
+  const Scratch scratch;
+  auto run = first_case_alone();
+  auto& row = run["cases"][0]["rows"][1];
+  row["settings"] = {
+      {"threads", 2},
+      {"graphs", 1},
+      {"inference_mode", true},
+      {"compile", {{"graph_breaks", Json::array()}, {"graphs", 1}, {"guards", 216}, {"guard_us", 4911}}}};
+  row["facts"] = {{"graphs", 3}, {"guards", 648}, {"guard_us", 138}};
+  const auto page = html({run}, scratch.file("plotly.min.js", "var Plotly;")).value();
+  EXPECT_THAT(page, HasSubstr("inference mode yes, threads 2; 3 graphs; 648 guards, 138 us a call"));
+  EXPECT_THAT(page, HasSubstr("<table class=\"wraps\"><caption><span>Warnings of this run"));
 }
 
 TEST(report_html, refuses_without_a_run_or_without_plotly) {

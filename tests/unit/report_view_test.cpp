@@ -41,7 +41,7 @@ store::Run run_with(double taken, double begin = 0) {
   run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
   store::Case one;
   one.id = "m/infer";
-  one.canonical = {{"threads", 2}, {"mode", "infer"}, {"maths", "fp32"}, {"device", "cpu"}};
+  one.canonical = {{"threads", 2}, {"batch", 1}, {"mode", "infer"}, {"maths", "fp32"}, {"device", "cpu"}};
   one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
   one.limits = Json::object();
   measure::LoadFacts load;
@@ -178,6 +178,39 @@ TEST(report_view, work_that_is_not_counted_gives_no_limit) {
   const auto limits = limits_with(132e6, 1e9, {"lstm"});
   EXPECT_TRUE(limits["limit_ms"].is_null());
   EXPECT_TRUE(limits["kind"].is_null());
+}
+
+TEST(report_view, a_limit_of_time_is_judged_by_reliable_cases_only_and_says_which_are_not) {
+  auto run = run_with(0.01);
+  run.settings["slo"] = "p50=20ms";
+  EXPECT_EQ(case_of(run)["slo"]["levels"].size(), 2U);
+  EXPECT_EQ(case_of(run)["slo"]["note"], "");
+  auto busy = run_with(0.5, 1.0);
+  busy.settings["slo"] = "p50=20ms";
+  const auto slo = case_of(busy)["slo"];
+  EXPECT_TRUE(slo["levels"].empty());
+  EXPECT_EQ(slo["note"], "not reliable at batch 1: other programs had the cores while it was measured");
+}
+
+TEST(report_view, accuracy_has_no_ratio_to_or_from_a_case_that_is_not_reliable) {
+  auto run = run_with(0.01);
+  auto reduced = run_with(0.5, 1.0).cases[0];
+  reduced.canonical["maths"] = "bf16";
+  run.cases.push_back(reduced);
+  const auto points = view(run)["accuracy"][0]["points"];
+  ASSERT_EQ(points.size(), 4U);
+  EXPECT_TRUE(flag(points[1], "reliable") && number(points[1], "ratio.value").has_value());
+  EXPECT_TRUE(points[2]["reliable"] == false && points[2]["ratio"].is_null());
+  std::swap(run.cases[0].rows, run.cases[1].rows);
+  std::swap(run.cases[0].trust, run.cases[1].trust);
+  for (const auto& point : view(run)["accuracy"][0]["points"]) EXPECT_TRUE(point["ratio"].is_null()) << point;
+}
+
+TEST(report_view, has_each_warning_once) {
+  auto run = run_with(0.01);
+  run.warnings = {
+      {"W002", "m/infer: busy", "wait"}, {"W007", "m/infer: parts", "more"}, {"W002", "m/infer: busy", "wait"}};
+  EXPECT_EQ(view(run)["warnings"].size(), 2U);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
   // Parts of a stacked bar: calmer, at least 3:1 against the page and in an order that alternates in lightness.
   const PARTS = { light: ["#76838f", "#4f86c6", "#b9772a", "#3f9370", "#9269b3"], dark: ["#7f8b97", "#6b9fe0", "#d39a52", "#5fb58f", "#b28bd0"] };
   const MARKS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star", "pentagon", "hexagon"];
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const finite = (value) => typeof value === "number" && Number.isFinite(value);
   // Plotly reads a small HTML of its own in every label.
   const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -19,6 +20,20 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const part = (at) => PARTS[dark.matches ? "dark" : "light"][at];
   const hue = (at) => HUES[dark.matches ? "dark" : "light"][at % 10];
+  // The look of a participant, the same in every figure of the page: its place among all of the page's participants gives
+  // colour, mark and dash. Of those with one colour each has another mark and another dash.
+  const places = new Map();
+  for (const run of data.runs)
+    for (const row of [...(run.cases ?? []).flatMap((one) => sorted(one.rows ?? [])), ...(run.accuracy ?? []).flatMap((one) => one.points ?? [])])
+      if (!row.harness && !places.has(nameOf(row))) places.set(nameOf(row), places.size);
+  function look(row) {
+    const at = places.get(nameOf(row)) ?? 0, turn = Math.floor(at / 10);
+    return { hue: hue(at), mark: MARKS[(at + 3 * turn) % 10], dash: DASHES[turn % DASHES.length] };
+  }
+  // What stands in a legend: a trace without points, so that its mark is always the filled one of the participant.
+  function inLegend(name, trace) {
+    return { type: "scatter", x: [null], y: [null], name, legendgroup: name, showlegend: true, hoverinfo: "skip", ...trace };
+  }
 
   function three(value) {
     const size = Math.abs(value);
@@ -31,10 +46,11 @@
     return `${three(ms / 3.6e6)} h`;
   }
 
-  function rowsOf(oneCase) {
+  function sorted(rows) {
     const key = (row) => (row.harness ? 2000 : 0) + (row.peer ? 1000 : 0) + (finite(row.rank) ? row.rank : 99);
-    return [...(oneCase.rows ?? [])].sort((a, b) => key(a) - key(b)).filter((row) => row.state === "measured" && !row.harness);
+    return [...rows].sort((a, b) => key(a) - key(b));
   }
+  const rowsOf = (oneCase) => sorted(oneCase.rows ?? []).filter((row) => row.state === "measured" && !row.harness);
 
   // A unit for an axis, from its largest value in milliseconds.
   function timeUnit(largest) {
@@ -70,12 +86,12 @@
     const traces = [], annotations = [], extra = {}, strip = 1 / shown.length;
     shown.forEach((row, at) => {
       const { edges_ms: x, counts } = row.histogram;
-      const index = rows.indexOf(row), id = at ? at + 1 : "", most = Math.max(...counts);
+      const own = look(row), id = at ? at + 1 : "", most = Math.max(...counts);
       const top = 1 - at * strip;
       extra[`yaxis${id}`] = axis({ domain: [top - strip * 0.82, top], range: [0, most], showticklabels: false, showgrid: false, zeroline: true, fixedrange: true });
       traces.push({
-        type: "scatter", mode: "lines", x: x.map((edge) => edge / scale), y: [...counts, 0], yaxis: `y${id}`, line: { shape: "hv", width: 1.2, color: hue(index) },
-        fill: "tozeroy", fillcolor: `${hue(index)}55`, name: safe(nameOf(row)), hovertemplate: `%{x:.3~g} ${unit}, %{y} samples<extra>${safe(nameOf(row))}</extra>`,
+        type: "scatter", mode: "lines", x: x.map((edge) => edge / scale), y: [...counts, 0], yaxis: `y${id}`, line: { shape: "hv", width: 1.2, color: own.hue, dash: own.dash },
+        fill: "tozeroy", fillcolor: `${own.hue}55`, name: safe(nameOf(row)), hovertemplate: `%{x:.3~g} ${unit}, %{y} samples<extra>${safe(nameOf(row))}</extra>`,
       });
       annotations.push({
         text: `${safe(nameOf(row))}  <span style="color:${css("--soft")}">${duration(row.end_to_end_ms?.median)}</span>`, showarrow: false,
@@ -124,15 +140,15 @@
     const [scale, unit] = timeUnit(Math.max(...all));
     const log = Math.max(...all) / Math.min(...all) > 6;
     const time = restartStarts(rows);
-    const traces = rows.filter((row) => row.blocks?.length).map((row) => {
-      const index = rows.indexOf(row);
-      return {
-        type: "scatter", mode: "markers", name: safe(nameOf(row)), x: row.blocks.map((b) => (finite(b.time_s) ? time.at(b) : null)), y: row.blocks.map((b) => (finite(b.median_ms) ? b.median_ms / scale : null)),
+    const traces = rows.filter((row) => row.blocks?.length).flatMap((row) => {
+      const own = look(row), name = safe(nameOf(row));
+      return [inLegend(name, { mode: "markers", marker: { size: 8, color: own.hue, symbol: own.mark } }), {
+        type: "scatter", mode: "markers", name, legendgroup: name, showlegend: false, x: row.blocks.map((b) => (finite(b.time_s) ? time.at(b) : null)), y: row.blocks.map((b) => (finite(b.median_ms) ? b.median_ms / scale : null)),
         text: row.blocks.map((b) => safe(`${duration(b.median_ms)}, restart ${b.restart + 1}, round ${b.round + 1}${b.disturbed ? `; disturbed: ${b.why}` : ""}`)),
-        marker: { size: 6, color: hue(index), symbol: row.blocks.map((b) => MARKS[index % 10] + (b.disturbed ? "-open" : "")) }, hovertemplate: "%{text}<extra>%{fullData.name}</extra>",
-      };
+        marker: { size: 6, color: own.hue, symbol: row.blocks.map((b) => own.mark + (b.disturbed ? "-open" : "")) }, hovertemplate: "%{text}<extra>%{fullData.name}</extra>",
+      }];
     });
-    const legendRows = Math.ceil(traces.length / (narrow() ? 2 : 8));
+    const legendRows = Math.ceil(traces.length / 2 / (narrow() ? 2 : 6));
     return [traces, layout(narrow() ? 400 : 380, {
       showlegend: true, shapes: [...shades(rows, time), ...restarts(time)], margin: { l: 8, r: 8, t: 24 * legendRows + 10, b: 40 },
       xaxis: axis({ title: { text: "seconds of measuring, restart after restart", font: { size: 12 } }, showgrid: false, zeroline: false }),
@@ -179,24 +195,31 @@
     const all = rows.flatMap((row) => (row.clients?.points ?? []).filter((point) => point.state === "measured" && finite(point.latency_ms?.p99?.value)));
     if (!all.length) return null;
     const [scale, unit] = timeUnit(Math.max(...all.map((point) => point.latency_ms.p99.value)));
-    const traces = rows.flatMap((row, index) => ["threads", "processes"].map((as) => {
+    const lines = rows.flatMap((row) => ["threads", "processes"].map((as) => {
+      const own = look(row);
       const points = (row.clients?.points ?? []).filter((point) => all.includes(point) && point.as === as);
       const name = safe(nameOf(row)) + (as === "processes" ? ", processes" : "");
       return {
-        type: "scatter", mode: "lines+markers+text", name, x: points.map((point) => point.inputs_per_s?.value), y: points.map((point) => point.latency_ms.p99.value / scale),
+        type: "scatter", mode: "lines+markers+text", name, legendgroup: safe(nameOf(row)), showlegend: false, x: points.map((point) => point.inputs_per_s?.value), y: points.map((point) => point.latency_ms.p99.value / scale),
         text: points.map((point) => String(point.clients)), textposition: "top center", textfont: { size: 11 }, cliponaxis: false,
-        line: { width: 1.4, color: hue(index), dash: as === "processes" ? "dash" : "solid" }, marker: { size: 8, color: hue(index), symbol: MARKS[index % 10] + (as === "processes" ? "-open" : "") },
+        line: { width: as === "processes" ? 0.8 : 1.6, color: own.hue, dash: own.dash }, marker: { size: 8, color: own.hue, symbol: own.mark + (as === "processes" ? "-open" : "") },
         hovertemplate: `%{x:.4~g} inputs a second, p99 %{y:.3~g} ${unit}, %{text} in flight<extra>${name}</extra>`,
       };
     })).filter((trace) => trace.x.length);
-    const legendRows = Math.ceil(traces.length / (narrow() ? 2 : 6));
+    const named = rows.filter((row) => lines.some((line) => line.legendgroup === safe(nameOf(row)))).map((row) => {
+      const own = look(row);
+      return inLegend(safe(nameOf(row)), { mode: "lines+markers", line: { width: 1.6, color: own.hue, dash: own.dash }, marker: { size: 8, color: own.hue, symbol: own.mark } });
+    });
+    const traces = [...named, ...lines], legendRows = Math.ceil(named.length / (narrow() ? 2 : 6));
     return [traces, layout(400, {
       showlegend: true, margin: { l: 8, r: 16, t: 24 * legendRows + 14, b: 40 },
       xaxis: axis({ title: { text: "inputs a second", font: { size: 12 } }, rangemode: "tozero" }), yaxis: axis({ title: { text: `p99 of a request, ${unit}`, font: { size: 12 } }, rangemode: "tozero" }),
     })];
   }
 
-  // A mark a level and maths mode; the line joins those that no other beats in time and in score (or error) together.
+  // A mark a level and maths mode: the level's colour and mark, the mode by how it is filled. The line joins those that
+  // no other beats in time and in score (or error) together; times that others spoilt beat nothing.
+  const FILLS = { fp32: "", tf32: "-dot", bf16: "-open", "amp-bf16": "-open-dot" };
   function accuracy(points) {
     const scored = points.some((p) => finite(p.eval?.score));
     const value = (p) => (scored ? p.eval?.score : p.error);
@@ -205,19 +228,23 @@
     const [scale, unit] = timeUnit(Math.max(...shown.map((p) => p.time_ms)));
     const times = shown.map((p) => p.time_ms), log = Math.max(...times) / Math.min(...times) > 6;
     const better = (a, b) => (scored ? value(a) > value(b) : value(a) < value(b));
-    const front = [...shown].sort((a, b) => a.time_ms - b.time_ms).filter((p, at, all) => all.slice(0, at).every((q) => better(p, q)));
-    const modes = [...new Set(shown.map((p) => p.maths))], levels = [...new Set(shown.map(nameOf))];
-    const traces = modes.map((mode, at) => {
+    const front = shown.filter((p) => p.reliable !== false).sort((a, b) => a.time_ms - b.time_ms).filter((p, at, all) => all.slice(0, at).every((q) => better(p, q)));
+    const modes = [...new Set(shown.map((p) => p.maths))], fill = (mode) => FILLS[mode] ?? "";
+    const levels = shown.filter((p, at) => shown.findIndex((q) => nameOf(q) === nameOf(p)) === at);
+    const traces = modes.map((mode) => {
       const own = shown.filter((p) => p.maths === mode);
       return {
-        type: "scatter", mode: narrow() ? "markers" : "markers+text", name: safe(mode), x: own.map((p) => p.time_ms / scale), y: own.map(value), text: own.map((p) => safe(nameOf(p))), textposition: "top center",
-        textfont: { size: 11 }, cliponaxis: false, customdata: own.map((p) => duration(p.time_ms)), marker: { size: 10, symbol: MARKS[at % 10], color: own.map((p) => hue(levels.indexOf(nameOf(p)))) },
+        type: "scatter", mode: narrow() ? "markers" : "markers+text", name: safe(mode), showlegend: false, x: own.map((p) => p.time_ms / scale), y: own.map(value), text: own.map((p) => safe(nameOf(p))), textposition: "top center",
+        textfont: { size: 11 }, cliponaxis: false, customdata: own.map((p) => duration(p.time_ms)), marker: { size: 10, symbol: own.map((p) => look(p).mark + fill(mode)), color: own.map((p) => look(p).hue) },
         hovertemplate: `%{text}, %{customdata}, %{y:.4~g}<extra>${safe(mode)}</extra>`,
       };
     });
-    traces.unshift({ type: "scatter", mode: "lines", name: "frontier", x: front.map((p) => p.time_ms / scale), y: front.map(value), line: { shape: "hv", width: 1.2, dash: "dot", color: css("--soft") }, hoverinfo: "skip" });
+    for (const mode of modes) traces.push(inLegend(safe(mode), { mode: "markers", marker: { size: 10, color: css("--soft"), symbol: `circle${fill(mode)}` } }));
+    for (const level of levels) traces.push(inLegend(safe(nameOf(level)), { mode: "markers", marker: { size: 10, color: look(level).hue, symbol: look(level).mark } }));
+    const legendRows = Math.ceil((modes.length + levels.length + 1) / (narrow() ? 2 : 6));
+    traces.unshift({ type: "scatter", mode: "lines", name: "frontier", showlegend: true, x: front.map((p) => p.time_ms / scale), y: front.map(value), line: { shape: "hv", width: 1.2, dash: "dot", color: css("--soft") }, hoverinfo: "skip" });
     return [traces, layout(380, {
-      showlegend: true, margin: { l: 8, r: narrow() ? 8 : 24, t: 40, b: 40 },
+      showlegend: true, margin: { l: 8, r: narrow() ? 8 : 24, t: 24 * legendRows + 20, b: 40 },
       xaxis: axis({ title: { text: `time of one iteration, ${unit}${log ? " (logarithmic)" : ""}`, font: { size: 12 } }, type: log ? "log" : "linear", zeroline: false, ...(log ? { dtick: "D2" } : {}) }),
       yaxis: axis({ title: { text: scored ? "score" : "error against float64 (logarithmic)", font: { size: 12 } }, type: scored ? "linear" : "log", zeroline: false, ...(scored ? {} : { exponentformat: "power", dtick: 1 }) }),
     })];
