@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from capture import reference as ref
+from capture.calls import count_work, write_calls
 from capture.case import Input, case_id, check_spec, resolve_inputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import find_effects
-from capture.export import constants_digest, count_work, export
+from capture.export import constants_digest, export
 from capture.graph import write_graph
 from capture.identity import network_of, state_of_capture, write_manifest
 from capture.inputs import make_ring
@@ -108,6 +109,7 @@ class _Capture:
         self.started = time.monotonic()
         self.notes: list[str] = []
         self.e0 = 0.0
+        self.work = 0  # FLOPs of one call, as far as PyTorch's counter knows them
 
     def say(self, text: str) -> None:
         self.progress(f"{text} ({time.monotonic() - self.started:.1f} s)")
@@ -131,11 +133,13 @@ class _Capture:
         self.write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
         self._timed(module)
         self.say("counting operations")
-        self.info["flops"], self.info["activation_bytes"] = count_work(module, self.ring[0], self.info)
+        self.work, self.info["activation_bytes"], calls = count_work(module, self.ring[0], self.info)
         if spec["mode"] == "train":
             self._training(module, trained)
         else:
             self._sets(module)
+        if not self.info["graph"]["ok"]:
+            write_calls(calls, self.folder)
         if spec["dynamic"]:
             load_weights(module, self.timed, "timed")
             DynamicCapture(spec, self.info, self.folder, self.runner, self.write_at, self.say).run(module, inputs)
@@ -153,7 +157,7 @@ class _Capture:
                 "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
                 "parameters": count_parameters(built.module), "weight_bytes": 0,
                 "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
-                "flops": 0, "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
+                "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
 
     def _first_run(self, module: nn.Module) -> None:
         """Runs the network once, so that a wrong input shape is told before anything is written."""
@@ -193,7 +197,7 @@ class _Capture:
         """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
         self._check_space(state_of(module))
         self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
-        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say).run(module, trained)
+        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say, self.work).run(module, trained)
         self.say("exporting the training graph")
         self.info["graph"] = self._training_graph(module, trained)
 
@@ -289,7 +293,7 @@ class _Capture:
         wide = self.info["reference"] == "float64"
 
         whole = copy.deepcopy(module).to(self.spec["device"])
-        results, said = ref.faulty_references(self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.info["flops"], wide)
+        results, said = ref.faulty_references(self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.work, wide)
         self.info["faults"], self.info["fault_sentences"] = list(results), said
         self.write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
 

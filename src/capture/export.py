@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports the network with torch.export and says where it fails; counts FLOPs and activation bytes."""
+"""Exports the network with torch.export and says where it fails."""
 from __future__ import annotations
 
 import hashlib
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from strata_sdk.models import call, graph_module, source_files
+from strata_sdk.models import graph_module, source_files
 
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -64,27 +64,3 @@ def constants_digest(program: torch.export.ExportedProgram) -> str:
         if isinstance(value, Tensor):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode() + value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[int, int]:
-    """FLOPs of one batch (a multiply-add counts two) and the bytes of all leaf modules' outputs."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    total = [0]
-
-    def add(_module, _args, output) -> None:
-        for part in output if isinstance(output, (tuple, list)) else [output]:
-            if isinstance(part, Tensor):
-                total[0] += part.numel() * part.element_size()
-
-    handles = [m.register_forward_hook(add) for m in module.modules() if not any(True for _ in m.children()) and not isinstance(m, torch.jit.ScriptModule)]
-    fast_path = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # the fused attention kernel is one operator without a formula
-    try:
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            call(module, entry, bundle)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast_path)
-        for handle in handles:
-            handle.remove()
-    return int(counter.get_total_flops()), total[0]

@@ -223,7 +223,7 @@ class _Walk:
             if written:
                 raise NotFunctional(f"{node.target} changes its arguments and returns nothing", node)
             return  # an assertion
-        given = _by_name(node)
+        given = by_name(node)
         args = {name: self._now(arg) for name, arg in given.items()}
         if self._computes_nothing(node, args):
             self._same_values(node, given)
@@ -407,8 +407,8 @@ class _Walk:
                 raise NotFunctional(f"the network changes its {spec.kind.name} '{spec.target}'", node)
 
 
-def _by_name(node: Node) -> dict[str, Any]:
-    """Every argument by the schema's name, defaults filled in, one number for a list of known length repeated."""
+def by_name(node: Any) -> dict[str, Any]:
+    """Of a call with `target`, `args` and `kwargs`: every argument by the schema's name, defaults filled in, one number for a list of known length repeated."""
     schema = node.target._schema
     found: dict[str, Any] = {}
     for position, argument in enumerate(schema.arguments):

@@ -86,7 +86,7 @@ def _described(found: Functional, module: nn.Module, mode: str, names: list[str]
     root = type(module).__name__
     nodes = []
     for operation in found.operations:
-        args = {name: _encoded(arg, number) for name, arg in operation.args.items()}
+        args = {name: encoded(arg, number) for name, arg in operation.args.items()}
         path, kind = _module_of(operation.node, root)
         nodes.append({"op": str(operation.target), "name": operation.name, "args": args, "outputs": [number(v) for v in operation.outputs],
                       "module": path, "module_type": kind, "source": source_of(operation.node)})
@@ -102,14 +102,14 @@ def _mark_frozen(described: dict, trained: list[str] | None) -> None:
             parameter["frozen"] = True
 
 
-def _encoded(arg: Any, number: Callable[[Value], int]) -> Any:
+def encoded(arg: Any, number: Callable[[Value], int]) -> Any:
     """{"value":n}, {"values":[...]} (null for a tensor left out), or plain JSON; infinities and NaN as strings, which JSON has no numbers for."""
     if isinstance(arg, Value):
         return {"value": number(arg)}
     if isinstance(arg, (list, tuple)):
         if any(True for _ in tensors_in(arg)):
             return {"values": [None if part is None else number(part) for part in arg]}
-        return [_encoded(part, number) for part in arg]
+        return [encoded(part, number) for part in arg]
     if arg is None or isinstance(arg, (bool, int, str)):
         return arg
     if isinstance(arg, float):

@@ -193,10 +193,13 @@ def by_kind(values: dict[str, float], even: bool) -> dict:
 
 
 class TrainCapture:
-    """Writes weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file."""
+    """Writes weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one
+    call, roughly."""
 
-    def __init__(self, spec: dict, info: dict, ring: list[Named], folder: Path, write: Callable[[str, Named], None], say: Callable[[str], None]) -> None:
+    def __init__(self, spec: dict, info: dict, ring: list[Named], folder: Path, write: Callable[[str, Named], None], say: Callable[[str], None],
+                 work: int) -> None:
         self.spec, self.info, self.ring, self.folder, self.write, self.say = spec, info, ring, folder, write, say
+        self.work = work
         self.labels = make_labels(info, spec["seed"])
         self.stepper = Stepper(info, spec["device"], spec["threads"], self.labels[0])
         self.sets: dict[str, dict] = {}
@@ -275,7 +278,7 @@ class TrainCapture:
     def faults(self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]) -> dict[str, dict]:
         """Planted in the float64 step of probe1; by how many bounds each shows where it shows most."""
         self.say("planting faults")
-        most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.info["flops"], 1.0)))
+        most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.work, 1.0)))
         found: dict[str, dict] = {}
         for name in list(TRAIN_FAULTS)[:most]:
             in_double = name not in IN_FLOAT32

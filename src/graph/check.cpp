@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "graph/flops.hpp"
+
 namespace strata::graph {
 namespace {
 
@@ -48,7 +50,9 @@ Work work_of(const Graph& graph, const Node& node, const Operation* operation) {
   Work work;
   work.known = operation != nullptr;
   work.aliasing = operation == nullptr ? Aliasing::none : operation->aliasing;
-  if (operation != nullptr && operation->flops != nullptr) work.flops = operation->flops(call);
+  const auto flops = flops_of(call);
+  work.counted = flops.has_value();
+  work.flops = flops.value_or(0);
   if (work.aliasing != Aliasing::none) return work;
   work.bytes_read = operation != nullptr && operation->bytes_read != nullptr ? operation->bytes_read(call)
                                                                              : bytes_of_arguments(graph, node);
@@ -60,7 +64,7 @@ Work work_of(const Graph& graph, const Node& node, const Operation* operation) {
 
 Result<Checked> check(const Graph& graph) {
   Checked checked;
-  checked.total.known = true;
+  checked.total.known = checked.total.counted = true;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& node = graph.nodes[n];
     const auto* operation = find_operation(node.operation());
@@ -68,6 +72,8 @@ Result<Checked> check(const Graph& graph) {
       if (operation != nullptr) check_outputs(*operation, Call(graph, node));
       const auto& work = checked.nodes.emplace_back(work_of(graph, node, operation));
       auto& total = checked.total;
+      if (!work.counted) ++checked.uncounted[node.operation()];
+      total.counted = checked.uncounted.empty();
       total.flops = plus(total.flops, work.flops);
       total.bytes_read = plus(total.bytes_read, work.bytes_read);
       total.bytes_written = plus(total.bytes_written, work.bytes_written);

@@ -13,8 +13,8 @@ const std::map<std::string_view, Operation>& table() {
     std::map<std::string_view, Operation> found;
     for (const auto family :
          {convolution_operations(), normalisation_operations(), activation_operations(), pooling_operations(),
-          linear_operations(), attention_operations(), arithmetic_operations(), reduction_operations(),
-          view_operations(), shape_operations(), loss_operations(), backward_operations()})
+          linear_operations(), einsum_operations(), attention_operations(), arithmetic_operations(),
+          reduction_operations(), view_operations(), shape_operations(), loss_operations(), backward_operations()})
       for (const auto& operation : family) found.emplace(operation.name, operation);
     return found;
   }();

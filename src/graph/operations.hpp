@@ -52,7 +52,7 @@ using Count = std::int64_t (*)(const Call&);                 // saturates at the
 struct Operation {
   std::string_view name;  // "conv2d", as Node::operation()
   OutputRule outputs = nullptr;
-  Count flops = nullptr;  // nullptr: none. As PyTorch counts: products of matrices alone, a multiply-add is two
+  Count flops = nullptr;  // nullptr: none; what is counted, flops.hpp says
   Aliasing aliasing = Aliasing::none;
   Count bytes_read = nullptr;  // nullptr: every tensor argument once
 };

@@ -162,6 +162,8 @@ std::optional<Failure> CaseRun::prepare_one(Player& player) {
 // The certificate as far as it goes now; a level that is not equal loses its numbers.
 void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
+  player.evidence.flops = flops_of(bundle_.info);
+  player.evidence.uncounted = uncounted_of(bundle_.info);
   const auto certificate = references_.certificate(player);
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty())
@@ -450,7 +452,7 @@ Result<Outcome> CaseRun::finish() {
       for (const auto& block : player.row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
       player.evidence.iteration_ms = stats::median(walls) * 1e-6;
       if (no_limit.empty())
-        player.evidence.limit_ms = bundle_.info.value("flops", 0.0) / case_.limits.value("gflops", 1.0) * 1e-6;
+        player.evidence.limit_ms = *flops_of(bundle_.info) / case_.limits.value("gflops", 1.0) * 1e-6;
       player.evidence.limit_note = no_limit;
       player.row.state = "measured";
       player.row.reason.clear();

@@ -46,6 +46,12 @@ Result<Json> limits_of(const Json& canonical, const Json& machine, double budget
   return limits;
 }
 
+std::optional<double> flops_of(const Json& bundle) {
+  const auto found = bundle.find("flops");
+  if (found == bundle.end() || !found->is_number() || found->get<double>() <= 0) return std::nullopt;
+  return found->get<double>();
+}
+
 std::vector<std::string> uncounted_of(const Json& bundle) {
   std::vector<std::string> names;
   const auto found = bundle.find("flops_uncounted");
@@ -58,9 +64,7 @@ std::vector<std::string> uncounted_of(const Json& bundle) {
 std::string why_no_limit(const Json& bundle, const Json& limits) {
   if (const auto names = uncounted_of(bundle); !names.empty())
     return fmt::format("the work of {} is not counted", fmt::join(names, ", "));
-  const auto flops = bundle.find("flops");
-  if (flops == bundle.end() || !flops->is_number() || flops->get<double>() <= 0)
-    return "the network's work is not counted";
+  if (!flops_of(bundle)) return "the network's work is not counted";
   if (limits.value("gflops", 0.0) <= 0) return "the machine's peak was not measured in this mode";
   if (!limits.value("quiet", false))
     return "the machine's peak was only measured while others used its cores, so it may be too low";

@@ -14,6 +14,9 @@ using store::Json;
 // Rates of 0 for what is not measured: other modes than fp32, GPUs. Error: the store's.
 Result<Json> limits_of(const Json& canonical, const Json& machine, double budget_s, store::Store& store);
 
+// The bundle's `flops`; nullopt: none are known.
+std::optional<double> flops_of(const Json& bundle);
+
 // The operations whose work the bundle's `flops` leave out.
 std::vector<std::string> uncounted_of(const Json& bundle);
 

@@ -10,6 +10,7 @@
 
 #include "common/bundle_info.hpp"
 #include "common/hash.hpp"
+#include "graph/flops.hpp"
 #include "plan/capture.hpp"
 #include "plan/manifest.hpp"
 #include "plan/read_files.hpp"
@@ -84,6 +85,16 @@ Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) 
 
 Result<nlohmann::json> read_info(const fs::path& folder) {
   return read_bundle_info(folder, true);
+}
+
+// What the network computes is counted here and not by the capture, so that there is one count. `flops` is null where
+// nothing of it is known. A bundle that has its own number and nothing to count keeps it.
+void count_flops(const fs::path& folder, nlohmann::json& info) {
+  const auto found = graph::flops_in(folder);
+  const bool known = found && *found;
+  if (!known && info.contains("flops")) return;
+  info["flops"] = known ? nlohmann::json((*found)->total) : nlohmann::json();
+  info["flops_uncounted"] = known ? graph::names_of((*found)->uncounted) : std::vector<std::string>{};
 }
 
 // The cached captures of a case: one of strata's own networks has one place, a user's one for each state of its files.
@@ -186,6 +197,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   auto info = read_info(bundle.folder);
   if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
   bundle.info = std::move(*info);
+  count_flops(bundle.folder, bundle.info);
   bundle.key = key_with(*key, bundle.info, is_users(spec));
   bundle.structure = structure_of(bundle, code);
   if (range.is_object()) {
@@ -193,6 +205,8 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
     auto about = read_info(open.folder);
     if (!about) return fail(fmt::format("{}: {}", open.folder.string(), about.error().what), "run it again");
     open.info = std::move(*about);
+    for (const char* count : {"flops", "flops_uncounted"})
+      if (bundle.info.contains(count)) open.info[count] = bundle.info[count];
     open.info["read"] = bundle.info.value("read", nlohmann::json::array());
     open.structure = structure_of(open, code);
     bundle.dynamic = std::make_shared<const Bundle>(std::move(open));

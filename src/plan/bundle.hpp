@@ -17,7 +17,7 @@ struct Bundle {
   std::filesystem::path folder;
   std::string key;        // content hash: two bundles with one key are the same
   std::string structure;  // the same without weights and inputs: artefacts that hold no weights may be shared
-  nlohmann::json info;    // bundle.json
+  nlohmann::json info;    // bundle.json, with `flops` and `flops_uncounted` as graph/flops.hpp counts them
   bool cached = false;
   std::shared_ptr<const Bundle> dynamic;  // the same network with an open batch, if the spec asked for it
   std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -245,12 +246,12 @@ void add_settings(Lines& lines, const json& bundle, const Evidence& evidence) {
   }
 }
 
-void add_work(Lines& lines, const json& bundle, const Evidence& evidence) {
-  const double flops = bundle.value("flops", 0.0);
-  if (flops > 0)
+void add_work(Lines& lines, const Evidence& evidence) {
+  if (evidence.flops || !evidence.uncounted.empty())
     lines.add({"floating-point operations", "assumed", "not_checked",
-               fmt::format("{:.3g} of the captured graph", flops), "",
-               "not counted in the level; what its kernels do is not seen"});
+               fmt::format("{:.3g} of the captured network{}{}", evidence.flops.value_or(0),
+                           evidence.uncounted.empty() ? "" : ", without ", fmt::join(evidence.uncounted, ", ")),
+               "", "not counted in the level; what its kernels do is not seen"});
   Line line{"time is plausible", "observed", "not_checked", "", "", ""};
   if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
     line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
@@ -314,7 +315,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_read_back(lines, reference.folder(), reference.bundle(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
   add_settings(lines, (in_mode ? *in_mode : reference).bundle(), evidence);
-  add_work(lines, reference.bundle(), evidence);
+  add_work(lines, evidence);
   add_clock(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;

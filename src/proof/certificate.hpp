@@ -25,6 +25,8 @@ struct Evidence {
   std::optional<double> iteration_ms;  // measured median, and the least time that the machine's limits allow:
   std::optional<double> limit_ms;      // an iteration far below it did not do the work
   std::string limit_note;              // why there is no limit_ms
+  std::optional<double> flops;         // of the network, and the operations that are not in them
+  std::vector<std::string> uncounted;
 
   ClockEvidence clock;  // of the restart whose told times are explained worst
 

@@ -2,6 +2,7 @@
 #include "report/first_screen.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -67,8 +68,24 @@ void add_empty(std::vector<EmptyLine>& lines, const Json& row) {
     alike->names += ", " + level_name(row);
 }
 
+// "3.28 MFLOP", and what is not in it.
+std::string operations_of(const Json& one_case) {
+  if (!one_case.contains("flops")) return "";
+  const auto flops = number(one_case, "flops");
+  std::vector<std::string> uncounted;
+  for (const auto& name : list(one_case, "flops_uncounted"))
+    if (name.is_string()) uncounted.push_back(name.get<std::string>());
+  if (!flops || (*flops <= 0 && !uncounted.empty())) return "operations not counted";
+  const auto counted = *flops > 0 ? scaled(*flops) + "FLOP" : "0 FLOP";
+  constexpr std::size_t most = 3;
+  if (uncounted.empty()) return counted;
+  const auto more = uncounted.size() > most ? fmt::format(" and {} more", uncounted.size() - most) : "";
+  uncounted.resize(std::min(uncounted.size(), most));
+  return fmt::format("{} without {}{}", counted, fmt::join(uncounted, ", "), more);
+}
+
 std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& glyphs) {
-  const auto parameters = number(one_case, "parameters"), flops = number(one_case, "flops");
+  const auto parameters = number(one_case, "parameters");
   const auto input = text(one_case, "input_source"), weights = text(one_case, "weight_source");
   const auto cpu = text(run, "machine.cpu"), gpu = text(run, "machine.gpu"), cores = text(run, "machine.cores");
   std::string torch;
@@ -76,7 +93,7 @@ std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& gl
     const auto version = text(environment, "torch");
     if (!version.empty()) torch = torch.empty() ? "PyTorch " + version : torch + ", " + version;
   }
-  return join({join({parameters ? count(*parameters) + " parameters" : "", flops ? scaled(*flops) + "FLOP" : ""}, ", "),
+  return join({join({parameters ? count(*parameters) + " parameters" : "", operations_of(one_case)}, ", "),
                input.empty() ? "" : "input: " + input, weights.empty() ? "" : "weights: " + weights,
                text(one_case, "model.note"), cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"),
                gpu, torch},

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "graph/flops.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
 
@@ -42,8 +43,9 @@ std::string bytes_of(const Work& work) {
              : "view";
 }
 
-std::string flops_of(const Work& work) {
-  return work.flops == 0 ? "-" : scaled(static_cast<double>(work.flops));
+std::string flops_text(bool counted, double flops) {
+  if (!counted) return "-";
+  return flops == 0 ? "0 " : scaled(flops);
 }
 
 // Not report::table, which would take a module called 3.conv1 for a number.
@@ -53,7 +55,8 @@ std::string node_table(const Graph& graph, const Checked& checked, std::size_t w
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& node = graph.nodes[n];
     rows.push_back({printable(node.name), node.module.empty() ? "-" : printable(node.module),
-                    shortened(output_of(graph, node), 20, false), flops_of(checked.nodes[n]),
+                    shortened(output_of(graph, node), 20, false),
+                    flops_text(checked.nodes[n].counted, static_cast<double>(checked.nodes[n].flops)),
                     bytes_of(checked.nodes[n])});
     output = std::max(output, rows.back()[2].size());
     name = std::max(name, node.name.size());
@@ -77,6 +80,7 @@ std::string node_table(const Graph& graph, const Checked& checked, std::size_t w
 std::string totals(const Graph& graph, const Checked& checked, std::size_t width) {
   struct Sum {
     int nodes = 0;
+    bool counted = false;  // any of them
     double flops = 0, bytes = 0;
   };
   std::map<std::string, Sum> by_operation;
@@ -85,6 +89,7 @@ std::string totals(const Graph& graph, const Checked& checked, std::size_t width
     const auto& work = checked.nodes[n];
     auto& sum = by_operation[graph.nodes[n].operation()];
     ++sum.nodes;
+    sum.counted = sum.counted || work.counted;
     sum.flops += static_cast<double>(work.flops);
     sum.bytes += static_cast<double>(work.bytes_read) + static_cast<double>(work.bytes_written);
   }
@@ -95,12 +100,16 @@ std::string totals(const Graph& graph, const Checked& checked, std::size_t width
   std::vector<Cells> rows;
   for (const auto& [name, sum] : sorted) {
     rows.push_back({shortened(name, width > 50 ? width - 40 : 10, false), std::to_string(sum.nodes),
-                    sum.flops > 0 ? scaled(sum.flops) : "-", size(sum.bytes)});
+                    flops_text(sum.counted, sum.flops), size(sum.bytes)});
     bytes += sum.bytes;
   }
-  rows.push_back(
-      {"all", std::to_string(graph.nodes.size()), scaled(static_cast<double>(checked.total.flops)), size(bytes)});
+  rows.push_back({"all", std::to_string(graph.nodes.size()), flops_text(true, static_cast<double>(checked.total.flops)),
+                  size(bytes)});
   return table({"operation", "nodes", "FLOPs", "bytes"}, rows, Format::text);
+}
+
+std::string uncounted_names(const Checked& checked) {
+  return fmt::format("{}", fmt::join(graph::names_of(checked.uncounted), ", "));
 }
 
 std::string unknown(const Graph& graph, const Checked& checked) {
@@ -135,7 +144,7 @@ Json node_json(const Graph& graph, const Node& node, const Work& work) {
           {"outputs", outputs},
           {"known", work.known},
           {"view", views[static_cast<std::size_t>(work.aliasing)]},
-          {"flops", work.flops},
+          {"flops", work.counted ? Json(work.flops) : Json()},
           {"bytes_read", work.bytes_read},
           {"bytes_written", work.bytes_written}};
 }
@@ -174,12 +183,15 @@ std::int64_t parameters_of(const Graph& graph) {
 }  // namespace
 
 std::string graph_text(const Graph& graph, const Checked& checked, const std::string& title, std::size_t width) {
-  std::string text =
-      fmt::format("{}\n{} nodes, {} parameters, {} FLOPs\n\n", printable(title), graph.nodes.size(),
-                  count(static_cast<double>(parameters_of(graph))), scaled(static_cast<double>(checked.total.flops)));
+  std::string text = fmt::format("{}\n{} nodes, {} parameters, {}FLOPs{}\n\n", printable(title), graph.nodes.size(),
+                                 count(static_cast<double>(parameters_of(graph))),
+                                 flops_text(true, static_cast<double>(checked.total.flops)),
+                                 checked.uncounted.empty() ? "" : " and what is not counted");
   text += node_table(graph, checked, width);
   text += "\n" + totals(graph, checked, width);
   text += "\nFLOPs: products of matrices, a multiply-add is two. Bytes: each tensor once,\nviews none.\n";
+  if (!checked.uncounted.empty())
+    text += fmt::format("not counted, and in no sum (-): {}\n", printable(uncounted_names(checked)));
   return text + unknown(graph, checked);
 }
 
@@ -202,6 +214,7 @@ Json graph_json(const Graph& graph, const Checked& checked, const std::string& t
            {{"flops", checked.total.flops},
             {"bytes_read", checked.total.bytes_read},
             {"bytes_written", checked.total.bytes_written}}},
+          {"flops_uncounted", graph::names_of(checked.uncounted)},
           {"unknown", unknown},
           {"nodes", nodes}};
 }

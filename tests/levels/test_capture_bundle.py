@@ -51,7 +51,7 @@ def test_bundle_json_describes_what_the_folder_holds(folder):
         assert set(weights) == set(module.state_dict())
         assert bundle["weight_bytes"] == sum(t.nbytes for t in weights.values())
     assert bundle["parameters"] == sum(p.numel() for p in module.parameters())
-    assert bundle["flops"] > 0 and bundle["activation_bytes"] > 0 and bundle["reference"] == "float64"
+    assert bundle["activation_bytes"] > 0 and bundle["reference"] == "float64"
 
 
 def test_every_input_of_the_ring_differs(folder):

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "graph/check.hpp"
-#include "graph/load.hpp"
+#include "unit/graph_one_node.hpp"
 
 namespace strata::graph {
 namespace {
@@ -15,43 +15,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-struct Tensor {
-  Shape shape;
-  const char* type = "float32";
-};
-
-// A graph of one node; tensors are given in order, `args` refer to them by {"value":n}, and outputs follow them.
-Result<Graph> one_node(const std::string& op, const std::vector<Tensor>& tensors, const json& args,
-                       const std::vector<Tensor>& outputs) {
-  json all = json::parse(
-      R"({"graph":1,"mode":"infer","inputs":[],"parameters":[],"buffers":[],"constants":[],"outputs":[],"updates":[]})");
-  json node = {{"op", op},
-               {"name", "it"},
-               {"args", args},
-               {"module", "net.layer"},
-               {"module_type", "Layer"},
-               {"source", "net.py:3"}};
-  for (const auto& tensor : tensors) {
-    const auto name = "t" + std::to_string(all["inputs"].size());
-    all["inputs"].push_back({{"name", name}, {"value", all["values"].size()}});
-    all["values"].push_back({{"name", name}, {"dtype", tensor.type}, {"shape", tensor.shape}});
-  }
-  for (const auto& tensor : outputs) {
-    node["outputs"].push_back(all["values"].size());
-    all["outputs"].push_back({{"name", "o" + std::to_string(all["outputs"].size())}, {"value", all["values"].size()}});
-    all["values"].push_back({{"name", "o"}, {"dtype", tensor.type}, {"shape", tensor.shape}});
-  }
-  all["nodes"] = {node};
-  return parse(all.dump(), "graph.json");
-}
-
-json value(int index) {
-  return {{"value", index}};
-}
-json values(const std::vector<int>& indices) {
-  return {{"values", indices}};
-}
 
 // The FLOPs of a node that must be right; an error's text otherwise.
 std::string checked(const std::string& op, const std::vector<Tensor>& tensors, const json& args,
@@ -146,7 +109,7 @@ TEST(GraphOperations, pooling_counts_windows_as_pytorch_does) {
   json padded = {{"self", value(0)},  {"kernel_size", {2, 2}}, {"stride", {2, 2}},
                  {"padding", {1, 1}}, {"dilation", {1, 1}},    {"ceil_mode", true}};
   EXPECT_EQ(checked("aten.max_pool2d.default", {{{1, 1, 5, 5}}}, padded, {{{1, 1, 3, 3}}}),
-            "0");  // a fourth window would begin in the padding
+            "0");                     // a fourth window would begin in the padding
   auto over_the_end = pooling(true);  // its only window
   over_the_end.update({{"kernel_size", {3, 3}}, {"stride", {3, 3}}, {"dilation", {2, 2}}});
   EXPECT_EQ(checked("aten.max_pool2d.default", {{{1, 1, 4, 4}}}, over_the_end, {{{1, 1, 1, 1}}}), "0");

@@ -37,6 +37,7 @@ class Certified : public ::testing::Test {
     for (const char* set : {"generic1", "generic2", "timed"}) evidence.sets[set] = check(set);
     for (int i = 0; i < 40; ++i)
       evidence.add_block(check_outputs(*reference, "timed", bundle->level("timed", {i % 4}), std::vector<int>{i % 4}));
+    evidence.flops = 2e6;
     evidence.load = {
         {"parameters", 100},
         {"settings", {{"threads", 2}, {"maths", "fp32"}, {"layout", "contiguous"}, {"inference_mode", true}}}};
@@ -217,6 +218,17 @@ TEST_F(Certified, without_a_peak_that_can_be_trusted_no_time_is_implausible_and_
   EXPECT_EQ(certify().kind, Kind::equal);
   EXPECT_EQ(line(certify(), "time is plausible")["result"], "not_checked");
   EXPECT_EQ(line(certify(), "time is plausible")["detail"], evidence.limit_note);
+}
+
+TEST_F(Certified, what_is_not_in_the_count_of_operations_is_named) {
+  make();
+  EXPECT_EQ(line(certify(), "floating-point operations")["value"], "2e+06 of the captured network");
+  evidence.uncounted = {"cdist (2 calls)", "linalg_svd"};
+  EXPECT_EQ(line(certify(), "floating-point operations")["value"],
+            "2e+06 of the captured network, without cdist (2 calls), linalg_svd");
+  evidence.flops.reset();
+  evidence.uncounted.clear();
+  EXPECT_EQ(certify().proof["assumed"], 0) << "nothing is said of what nobody counted";
 }
 
 TEST_F(Certified, short_reasons_have_at_most_8_words) {

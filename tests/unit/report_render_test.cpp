@@ -115,6 +115,23 @@ TEST(report_terminal, calls_a_limit_what_it_is_and_prints_none_where_nothing_is_
   }
 }
 
+TEST(report_terminal, says_which_operations_are_not_counted) {
+  auto run = first_case_alone();
+  auto& one = run["cases"][0];
+  const auto expect = [&](const Json& flops, const Json& uncounted, const std::string& part) {
+    one["flops"] = flops;
+    one["flops_uncounted"] = uncounted;
+    for (const auto& shown : {terminal(run, {200, false, true}), markdown(run)}) EXPECT_THAT(shown, HasSubstr(part));
+  };
+  const auto no_names = Json::array();
+  expect(3277312.0, no_names, " parameters, 3.28 MFLOP");
+  expect(3277312.0, {"cdist", "nms (3 calls)"}, "3.28 MFLOP without cdist, nms (3 calls)");
+  expect(512.0, {"a", "b", "c", "d", "e"}, "512 FLOP without a, b, c and 2 more");
+  expect(nullptr, no_names, " parameters, operations not counted");
+  expect(0.0, {"cdist"}, " parameters, operations not counted");
+  expect(0.0, no_names, " parameters, 0 FLOP");
+}
+
 TEST(report_terminal, recommends_nothing_in_any_form_where_the_case_is_not_reliable) {
   auto run = first_case_alone();
   auto& one = run["cases"][0];

@@ -27,20 +27,22 @@ std::vector<Described> attention(const Call& call) {
   return {{call.in("query").type, shape}};
 }
 
-// two products of matrices for each head
-std::int64_t flops(const Call& call) {
+}  // namespace
+
+// Two products of matrices for each head.
+std::int64_t attention_flops(const Call& call) {
   const auto& query = call.in("query").shape;
   const auto& value = call.in("value").shape;
   const auto& out = call.out();
+  need(value.size() >= 2 && !query.empty() && !out.shape.empty(), "query {} and value {}", to_string(query),
+       to_string(value));
   return out.shape.back() == 0
              ? 0
              : product({2, out.elements() / out.shape.back(), value[value.size() - 2], query.back() + value.back()});
 }
 
-}  // namespace
-
 std::span<const Operation> attention_operations() {
-  static constexpr Operation all[] = {{"scaled_dot_product_attention", attention, flops}};
+  static constexpr Operation all[] = {{"scaled_dot_product_attention", attention, attention_flops}};
   return all;
 }
 

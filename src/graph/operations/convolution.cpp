@@ -66,13 +66,6 @@ std::vector<Described> convolution(const Call& call) {
   return {{input.type, shape}};
 }
 
-// every output element takes one multiply-add for each weight of its channel
-std::int64_t flops(const Call& call) {
-  const auto& weight = call.in("weight");
-  const auto channels = weight.shape.at(0);
-  return channels == 0 ? 0 : product({2, call.out().elements(), weight.elements() / channels});
-}
-
 // Of input, weight and bias those that output_mask wants.
 std::vector<Described> convolution_backward(const Call& call) {
   const auto &input = call.in("input"), &weight = call.in("weight"), &gradient = call.in("grad_output");
@@ -95,10 +88,29 @@ std::int64_t backward_flops(const Call& call) {
 
 }  // namespace
 
+// Every output element takes one multiply-add for each weight of its channel.
+std::int64_t convolution_flops(const Call& call) {
+  if (call.node().find("transposed") != nullptr && call.node().flag("transposed"))
+    return transposed_convolution_flops(call);
+  const auto& weight = call.in("weight");
+  need(weight.shape.size() >= 3, "the weight is {}", to_string(weight.shape));
+  const auto channels = weight.shape.front();
+  return channels == 0 ? 0 : product({2, call.out().elements(), weight.elements() / channels});
+}
+
+// weight [C, K / groups, ...]: every input element goes into as many products as its channel has weights, whatever
+// stride, padding and dilation make of the output.
+std::int64_t transposed_convolution_flops(const Call& call) {
+  const auto& weight = call.in("weight");
+  need(weight.shape.size() >= 3, "the weight is {}", to_string(weight.shape));
+  const auto channels = weight.shape.front();
+  return channels == 0 ? 0 : product({2, call.in("input").elements(), weight.elements() / channels});
+}
+
 std::span<const Operation> convolution_operations() {
-  static constexpr Operation all[] = {{"conv1d", convolution, flops},
-                                      {"conv2d", convolution, flops},
-                                      {"conv3d", convolution, flops},
+  static constexpr Operation all[] = {{"conv1d", convolution, convolution_flops},
+                                      {"conv2d", convolution, convolution_flops},
+                                      {"conv3d", convolution, convolution_flops},
                                       {"convolution_backward", convolution_backward, backward_flops}};
   return all;
 }

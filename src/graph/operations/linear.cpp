@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices.
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {
@@ -49,10 +45,6 @@ std::vector<Described> matmul(const Call& call) {
   return {{a.type, multiplied(a.shape, b.shape)}};
 }
 
-std::int64_t matmul_flops(const Call& call) {
-  return product({2, call.out().elements(), call.self().shape.back()});
-}
-
 std::vector<Described> addmm(const Call& call) {
   const auto shape = multiplied(call.in("mat1").shape, call.in("mat2").shape);
   need(broadcast(call.self().shape, shape) == shape, "{} cannot be added to {}", to_string(call.self().shape),
@@ -60,84 +52,24 @@ std::vector<Described> addmm(const Call& call) {
   return {{call.in("mat1").type, shape}};
 }
 
+}  // namespace
+
+std::int64_t matmul_flops(const Call& call) {
+  need(!call.self().shape.empty(), "a scalar cannot be multiplied as a matrix");
+  return product({2, call.out().elements(), call.self().shape.back()});
+}
+
 std::int64_t addmm_flops(const Call& call) {
+  need(!call.in("mat1").shape.empty(), "a scalar cannot be multiplied as a matrix");
   return product({2, call.out().elements(), call.in("mat1").shape.back()});
 }
 
-struct Equation {
-  std::vector<std::string> operands;  // one letter an axis
-  std::string output;
-  std::map<char, std::int64_t> extents;
-};
-
-Equation equation_of(const Call& call) {
-  auto text = call.node().text("equation");
-  std::erase(text, ' ');
-  const auto arrow = text.find("->");
-  need(arrow != std::string::npos && text.find('.') == std::string::npos,
-       "the equation '{}' has no '->', or an ellipsis: that form is not known", text);
-  Equation found;
-  found.output = text.substr(arrow + 2);
-  std::string left = text.substr(0, arrow) + ',';
-  for (std::size_t begin = 0; begin < left.size();) {
-    const auto end = left.find(',', begin);
-    found.operands.push_back(left.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  const auto tensors = call.all("tensors");
-  need(tensors.size() == found.operands.size(), "the equation '{}' has {} operands, {} are given", text,
-       found.operands.size(), tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    need(tensors[i] != nullptr && tensors[i]->shape.size() == found.operands[i].size(),
-         "operand {} of '{}' has another rank", i, text);
-    for (std::size_t axis = 0; axis < found.operands[i].size(); ++axis) {
-      const auto extent = tensors[i]->shape[axis];
-      auto& known = found.extents.emplace(found.operands[i][axis], extent).first->second;
-      need(known == extent || known == 1 || extent == 1, "axis {} of '{}' is {} and {}", found.operands[i][axis], text,
-           known, extent);
-      known = std::max(known, extent);
-    }
-  }
-  for (const char axis : found.output)
-    need(found.extents.contains(axis), "axis {} of the output of '{}' is in no operand", axis, text);
-  return found;
-}
-
-std::vector<Described> einsum(const Call& call) {
-  const auto equation = equation_of(call);
-  Shape shape;
-  for (const char axis : equation.output) shape.push_back(equation.extents.at(axis));
-  return {{call.all("tensors").front()->type, shape}};
-}
-
-// Operands are contracted from left to right, two at a time; an axis is summed as soon as nothing later needs it.
-std::int64_t einsum_flops(const Call& call) {
-  const auto equation = equation_of(call);
-  auto held = equation.operands.front();
-  std::int64_t total = 0;
-  for (std::size_t i = 1; i < equation.operands.size(); ++i) {
-    std::string joined = held;
-    for (const char axis : equation.operands[i])
-      if (joined.find(axis) == std::string::npos) joined += axis;
-    std::int64_t work = 2;
-    for (const char axis : joined) work = product({work, equation.extents.at(axis)});
-    total = total > std::numeric_limits<std::int64_t>::max() - work ? std::numeric_limits<std::int64_t>::max()
-                                                                    : total + work;
-    std::string later = equation.output;
-    for (std::size_t k = i + 1; k < equation.operands.size(); ++k) later += equation.operands[k];
-    held.clear();
-    for (const char axis : joined)
-      if (later.find(axis) != std::string::npos) held += axis;
-  }
-  return total;
-}
-
-}  // namespace
-
 std::span<const Operation> linear_operations() {
-  static constexpr Operation all[] = {{"addmm", addmm, addmm_flops},    {"bmm", matmul, matmul_flops},
-                                      {"einsum", einsum, einsum_flops}, {"linear", linear, linear_flops},
-                                      {"matmul", matmul, matmul_flops}, {"mm", matmul, matmul_flops}};
+  static constexpr Operation all[] = {{"addmm", addmm, addmm_flops},
+                                      {"bmm", matmul, matmul_flops},
+                                      {"linear", linear, linear_flops},
+                                      {"matmul", matmul, matmul_flops},
+                                      {"mm", matmul, matmul_flops}};
   return all;
 }
 

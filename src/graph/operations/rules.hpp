@@ -39,6 +39,13 @@ std::int64_t elements(const Shape& shape);
 // Of all that a backward operation can give, those whose flag in `output_mask` is set: the others are no outputs.
 std::vector<Described> masked(const Call& call, const std::vector<Described>& all);
 
+// Counts that operations share; each saturates. Of a convolution `transposed` is asked where the call has it.
+std::int64_t convolution_flops(const Call& call);
+std::int64_t transposed_convolution_flops(const Call& call);
+std::int64_t matmul_flops(const Call& call);
+std::int64_t addmm_flops(const Call& call);
+std::int64_t attention_flops(const Call& call);
+
 // Rules of many.
 std::vector<Described> same_as_self(const Call& call);
 std::vector<Described> float_like_self(const Call& call);
@@ -48,6 +55,7 @@ std::span<const Operation> normalisation_operations();
 std::span<const Operation> activation_operations();
 std::span<const Operation> pooling_operations();
 std::span<const Operation> linear_operations();
+std::span<const Operation> einsum_operations();
 std::span<const Operation> attention_operations();
 std::span<const Operation> arithmetic_operations();
 std::span<const Operation> reduction_operations();
