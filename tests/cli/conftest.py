@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,10 @@ class Strata:
         done = self.run(*self.arguments(*levels, **keywords), "--format", "json", *more)
         assert done.stdout, done.stderr
         return done, json.loads(done.stdout)
+
+
+# Started by nohup, this process ignores SIGHUP, and so would all that it starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
