@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/outside.hpp"
 #include "measure/turns.hpp"
 
 namespace strata::measure {
@@ -16,12 +17,12 @@ double median_ns(const std::vector<std::int64_t>& values) {
 }  // namespace
 
 stats::Room room_of(const Json& canonical, const Json& machine) {
-  stats::Room room{canonical.value("threads", 1), 0, 0};
-  if (canonical.value("device", "cpu") != "cpu" || !machine.is_object()) return room;  // the GPU does the work
-  const auto number = [&](const char* name) {
-    const auto found = machine.find(name);
-    return found != machine.end() && found->is_number() ? found->get<int>() : 0;
+  const auto number_of = [](const Json& from, const char* name, std::int64_t otherwise) {
+    return static_cast<int>(std::clamp<std::int64_t>(outside::integer_or(from, name, otherwise), otherwise, 1'000'000));
   };
+  stats::Room room{number_of(canonical, "threads", 1), 0, 0};
+  if (outside::text_or(canonical, "device", "cpu") != "cpu") return room;  // the GPU does the work
+  const auto number = [&](const char* name) { return number_of(machine, name, 0); };
   room.cores = number("physical_cores") > 0 ? number("physical_cores") : number("cores");
   room.processors = std::max(room.cores, number("logical_processors"));
   return room;

@@ -9,7 +9,7 @@
 namespace strata::measure {
 namespace {
 
-std::optional<double> share(const store::Json& facts, const char* name) {
+std::optional<double> share_of(const store::Json& facts, const char* name) {
   const auto found = facts.find(name);
   if (found == facts.end() || !found->is_number()) return std::nullopt;
   return std::clamp(found->get<double>(), 0.0, 1.0);
@@ -54,9 +54,9 @@ LoadFacts load_of(const store::Case& one) {
   LoadFacts facts;
   const auto found = one.trust.is_object() ? one.trust.find("load") : one.trust.end();
   if (!one.trust.is_object() || found == one.trust.end() || !found->is_object()) return facts;
-  facts.begin = share(*found, "begin");
-  if (const auto others = share(*found, "others"))
-    facts.during = probe::Load{*others, share(*found, "steal").value_or(0), 0};
+  facts.begin = share_of(*found, "begin");
+  if (const auto others = share_of(*found, "others"))
+    facts.during = probe::Load{*others, share_of(*found, "steal").value_or(0), 0};
   if (const auto restarts = found->find("restarts"); restarts != found->end() && restarts->is_array())
     for (const auto& one_share : *restarts)
       if (one_share.is_number()) facts.restarts.push_back(one_share.get<double>());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/outside.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/turns.hpp"
 #include "probe/limits.hpp"
@@ -54,9 +55,7 @@ std::optional<double> flops_of(const Json& bundle) {
 
 std::vector<std::string> uncounted_of(const Json& bundle) {
   std::vector<std::string> names;
-  const auto found = bundle.find("flops_uncounted");
-  if (found == bundle.end() || !found->is_array()) return names;
-  for (const auto& name : *found)
+  for (const auto& name : outside::field(bundle, "flops_uncounted"))
     if (name.is_string()) names.push_back(name.get<std::string>());
   return names;
 }
@@ -65,8 +64,8 @@ std::string why_no_limit(const Json& bundle, const Json& limits) {
   if (const auto names = uncounted_of(bundle); !names.empty())
     return fmt::format("the work of {} is not counted", fmt::join(names, ", "));
   if (!flops_of(bundle)) return "the network's work is not counted";
-  if (limits.value("gflops", 0.0) <= 0) return "the machine's peak was not measured in this mode";
-  if (!limits.value("quiet", false))
+  if (outside::number_or(limits, "gflops") <= 0) return "the machine's peak was not measured in this mode";
+  if (!outside::flag_or(limits, "quiet", false))
     return "the machine's peak was only measured while others used its cores, so it may be too low";
   return "";
 }

@@ -9,17 +9,21 @@
 #include <vector>
 
 #include "common/escape.hpp"
+#include "common/outside.hpp"
 #include "plan/optimiser_spec.hpp"
 
 namespace strata::plan {
 namespace {
 
 std::string input_words(const nlohmann::json& input) {
-  const auto name = input.value("name", "");
-  std::string text = (name.empty() ? "" : name + "=") + input.value("dtype", "float32") + ":" +
-                     fmt::format("{}", fmt::join(input.value("shape", std::vector<std::int64_t>{}), "x"));
-  if (input.contains("low") && input["low"].is_number())
-    text += fmt::format(":{}..{}", input["low"].get<std::int64_t>(), input.value("high", std::int64_t{0}));
+  const auto name = outside::text_or(input, "name");
+  std::vector<std::int64_t> shape;
+  for (const auto& extent : outside::field(input, "shape"))
+    if (const auto size = outside::as_integer(extent)) shape.push_back(*size);
+  std::string text = (name.empty() ? "" : name + "=") + outside::text_or(input, "dtype", "float32") + ":" +
+                     fmt::format("{}", fmt::join(shape, "x"));
+  if (const auto low = outside::as_integer(outside::field(input, "low")))
+    text += fmt::format(":{}..{}", *low, outside::integer_or(input, "high"));
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 #include "common/text.hpp"
 
 namespace strata::plan {
@@ -83,11 +84,12 @@ std::string optimiser_words(const json& optimiser) {
   const auto wanted = defaults();
   for (const auto& [field, value] : optimiser.items()) {
     if (wanted.value(field, json()) == value) continue;
-    const auto text = field == "schedule" && value.value("name", "") == "step"
-                          ? fmt::format("step/{}/{}", value["every"].get<int>(), value["gamma"].get<double>())
-                      : field == "schedule" ? fmt::format("cosine/{}", value["steps"].get<int>())
-                      : value.is_number()   ? fmt::format("{}", value.get<double>())
-                                            : value.dump();
+    const auto text =
+        field == "schedule" && outside::text_or(value, "name") == "step"
+            ? fmt::format("step/{}/{}", outside::integer_or(value, "every"), outside::number_or(value, "gamma"))
+        : field == "schedule" ? fmt::format("cosine/{}", outside::integer_or(value, "steps"))
+        : value.is_number()   ? fmt::format("{}", value.get<double>())
+                              : value.dump();
     words += (words.empty() ? "sgd:" : ",") + field + "=" + text;
   }
   return words;

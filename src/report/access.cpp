@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/outside.hpp"
+
 namespace strata::report {
 namespace {
 const Json kNull;
@@ -29,6 +31,11 @@ std::optional<double> number(const Json& node, std::string_view path) {
   if (!value.is_number()) return std::nullopt;
   const double result = value.get<double>();
   return std::isfinite(result) ? std::optional(result) : std::nullopt;
+}
+
+int whole(const Json& node, std::string_view path, int otherwise, int low, int high) {
+  const auto value = outside::as_integer(at(node, path));
+  return value && *value >= low && *value <= high ? static_cast<int>(*value) : otherwise;
 }
 
 std::string text(const Json& node, std::string_view path) {

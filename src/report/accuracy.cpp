@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "common/outside.hpp"
 #include "measure/turns.hpp"
 #include "report/access.hpp"
 #include "report/case_statistics.hpp"
@@ -49,7 +50,7 @@ class GroupView {
     for (const auto index : group_.cases)
       for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
         const auto& row = run_.cases[index].rows[i];
-        if (row.state == "measured" && !row.info.value("harness", false))
+        if (row.state == "measured" && !flag(row.info, "harness"))
           points.push_back(point(index, row, cases_[index]["rows"][i]));
       }
     const auto& first = run_.cases[group_.cases.front()];
@@ -59,7 +60,7 @@ class GroupView {
     const auto apart = group_.cases.size() > 1;
     return {{"id", without_maths(first)},
             {"reference", reference},
-            {"score", run_.settings.value("eval", Json())},
+            {"score", at(run_.settings, "eval")},
             {"measured_apart", apart},
             {"points", points}};
   }
@@ -67,7 +68,7 @@ class GroupView {
  private:
   // The id with * for the mode.
   static std::string without_maths(const store::Case& one) {
-    const auto maths = "/" + one.canonical.value("maths", "fp32") + "/";
+    const auto maths = "/" + outside::text_or(one.canonical, "maths", "fp32") + "/";
     auto id = one.id;
     if (const auto at = id.rfind(maths); at != std::string::npos) id.replace(at, maths.size(), "/*/");
     return id;
@@ -75,12 +76,11 @@ class GroupView {
 
   Json point(std::size_t index, const store::Row& row, const Json& view) const {
     const auto& one = run_.cases[index];
-    const auto seen = row.info.value("accuracy", Json());
-    const auto field = [&](const char* name) { return seen.is_object() ? seen.value(name, Json()) : Json(); };
+    const auto field = [&](const char* name) { return at(row.info, std::string("accuracy.") + name); };
     return {{"case", one.id},
             {"level", row.level},
             {"variant", row.variant},
-            {"maths", one.canonical.value("maths", "fp32")},
+            {"maths", outside::text_or(one.canonical, "maths", "fp32")},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},
             {"reliable", is_reliable(index)},
@@ -109,8 +109,7 @@ class GroupView {
               {"together", true}};
     }
     const auto& strict = run_.cases[*group_.strict];
-    const int threads = strict.canonical.value("threads", 1);
-    const double sigma = strict.trust.value("process_sigma", stats::assumed_process_sigma(threads));
+    const double sigma = process_sigma(strict.trust, whole(strict.canonical, "threads", 1, 1));
     const auto room = measure::room_of(strict.canonical, run_.machine);
     auto apart = stats::compare_unpaired(log_times(*reference_, room), log_times(row, room), sigma);
     // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
@@ -126,26 +125,30 @@ class GroupView {
   }
 
   Json eval(const store::Row& row) const {
-    const auto own = row.info.value("eval", Json());
+    const Json& own = at(row.info, "eval");
     if (!own.is_object()) return {};
-    Json out{{"state", own.value("state", "failed")},
-             {"reason", own.value("reason", "")},
-             {"hint", own.value("hint", "")},
-             {"count", own.value("count", Json())},
-             {"score", own.value("score", Json())},
+    Json out{{"state", outside::text_or(own, "state", "failed")},
+             {"reason", text(own, "reason")},
+             {"hint", text(own, "hint")},
+             {"count", at(own, "count")},
+             {"score", at(own, "score")},
              {"difference", nullptr},
              {"differ", nullptr}};
-    const auto theirs = reference_ ? reference_->info.value("eval", Json()) : Json();
-    if (!theirs.is_object() || own.value("state", "") != "scored" || theirs.value("state", "") != "scored") return out;
+    const auto theirs = reference_ ? at(reference_->info, "eval") : Json();
+    if (text(own, "state") != "scored" || text(theirs, "state") != "scored") return out;
     const auto of = [](const Json& from, const char* name) {
-      return from.value(name, Json()).is_array() ? from[name].get<std::vector<double>>() : std::vector<double>();
+      std::vector<double> values;
+      for (const auto& value : list(from, name))
+        if (value.is_number()) values.push_back(value.get<double>());
+      return values;
     };
     const auto scores = of(own, "per_example"), reference_scores = of(theirs, "per_example");
     if (!scores.empty() && scores.size() == reference_scores.size())
       out["difference"] = paired_difference(scores, reference_scores);
     else
-      out["difference"] = {
-          {"value", own.value("score", 0.0) - theirs.value("score", 0.0)}, {"low", nullptr}, {"high", nullptr}};
+      out["difference"] = {{"value", number(own, "score").value_or(0) - number(theirs, "score").value_or(0)},
+                           {"low", nullptr},
+                           {"high", nullptr}};
     const auto answers = of(own, "answers"), reference_answers = of(theirs, "answers");
     if (!answers.empty() && answers.size() == reference_answers.size()) {
       std::int64_t differ = 0;
@@ -180,8 +183,8 @@ Json accuracy(const store::Run& run, const Json& cases) {
   std::map<std::string, Group> groups;
   for (std::size_t i = 0; i < run.cases.size(); ++i) {
     auto same = run.cases[i].canonical;
-    if (same.value("mode", "infer") != "infer") continue;
-    const bool strict = same.value("maths", "fp32") == "fp32";
+    if (!same.is_object() || outside::text_or(same, "mode", "infer") != "infer") continue;
+    const bool strict = outside::text_or(same, "maths", "fp32") == "fp32";
     same.erase("maths");
     const auto key = same.dump();
     if (!groups.contains(key)) order.push_back(key);

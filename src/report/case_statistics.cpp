@@ -5,19 +5,26 @@
 
 #include <cmath>
 
+#include "common/outside.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/turns.hpp"
+#include "report/access.hpp"
 #include "report/estimate.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
 
+double process_sigma(const Json& trust, int threads) {
+  const auto stored = number(trust, "process_sigma");
+  return stored && *stored > 0 && *stored < 100 ? *stored : stats::assumed_process_sigma(threads);
+}
+
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
     : run_(run),
       room_(measure::room_of(one.canonical, run.machine)),
-      sigma_(one.trust.value("process_sigma", stats::assumed_process_sigma(room_.threads))),
-      minimum_(one.trust.value("minimum_effect", 0.01)),
-      together_(one.trust.value("together", true)) {
+      sigma_(process_sigma(one.trust, room_.threads)),
+      minimum_(number(one.trust, "minimum_effect").value_or(0.01)),
+      together_(outside::flag_or(one.trust, "together", true)) {
   for (const auto& row : one.rows)
     if (row.state == "measured") {
       if (row.name() == one.reference_level) reference_ = measured_.size();
@@ -26,7 +33,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
   if (stats::crowded(room_, measure::load_of(one).taken())) reliable_ = !most_blocks_disturbed();
   blocks_ = measure::medians(measured_, room_, 0);
   settle_times();
-  if (run.settings.value("tuned", false)) find_tuned();
+  if (flag(run.settings, "tuned")) find_tuned();
 }
 
 bool CaseStatistics::most_blocks_disturbed() const {
@@ -71,11 +78,11 @@ int CaseStatistics::restarts_begun() const {
 void CaseStatistics::find_tuned() {
   for (std::size_t i = 0; i < measured_.size(); ++i) {
     const auto* row = measured_[i];
-    const bool chosen = row->info.value("tuned", false);
+    const bool chosen = flag(row->info, "tuned");
     const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) {
-      return other->level == row->level && other->info.value("tuned", false);
+      return other->level == row->level && flag(other->info, "tuned");
     });
-    if (row->info.value("harness", false) || !(chosen || (!other_chosen && row->variant == "default"))) continue;
+    if (flag(row->info, "harness") || !(chosen || (!other_chosen && row->variant == "default"))) continue;
     tuned_.push_back(i);
     if (reference_ && row->level == measured_[*reference_]->level) tuned_reference_ = i;
   }
@@ -113,7 +120,7 @@ double CaseStatistics::smallest_visible(const stats::Comparison& comparison) con
 stats::Interval CaseStatistics::start_range(const store::Row& row) const {
   std::vector<double> values;
   for (const auto& start : row.start_up)
-    if (!start.value("cold", false)) values.push_back(start.value("again_ms", 0.0));
+    if (!flag(start, "cold")) values.push_back(number(start, "again_ms").value_or(0));
   return stats::range_of(values);
 }
 
@@ -121,8 +128,8 @@ stats::Interval CaseStatistics::start_range(const store::Row& row) const {
 Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
   if (!restarts || *restarts > 60) return {};
-  const double budget = run_.settings.value("budget_s", 60.0),
-               per_restart = budget / std::max(1, run_.settings.value("restarts", 4));
+  const double budget = number(run_.settings, "budget_s").value_or(60),
+               per_restart = budget / whole(run_.settings, "restarts", 4, 1);
   double starts_s = 0;
   for (const auto* row : measured_) starts_s += start_range(*row).value / 1000 + 1;
   const double minutes = *restarts * (per_restart + starts_s) / 60;
@@ -167,12 +174,11 @@ Json CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_
 // What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is
 // that of the starts from caches.
 std::optional<stats::Interval> CaseStatistics::built_ms(const store::Row& row) const {
-  const auto first = row.info.value("first_ever", Json());
+  const auto ever = number(row.info, "first_ever.first_ever_ms");
   const auto again = start_range(row);
-  if (!first.is_object() || !first.value("first_ever_ms", Json()).is_number()) return std::nullopt;
-  const double ever = first["first_ever_ms"].get<double>();
-  return stats::Interval{std::max(0.0, ever - again.value), std::max(0.0, ever - again.high),
-                         std::max(0.0, ever - again.low)};
+  if (!ever) return std::nullopt;
+  return stats::Interval{std::max(0.0, *ever - again.value), std::max(0.0, *ever - again.high),
+                         std::max(0.0, *ever - again.low)};
 }
 
 Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {

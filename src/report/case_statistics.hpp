@@ -15,6 +15,9 @@
 
 namespace strata::report {
 
+// The variation between processes that a case was measured with (its stored `trust`); assumed where it has none.
+double process_sigma(const nlohmann::json& trust, int threads);
+
 // Numbers of rows are places in `measured()`. Objects are those of docs/results_schema.md, null where nothing is known.
 class CaseStatistics {
  public:

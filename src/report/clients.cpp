@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "common/outside.hpp"
 #include "report/estimate.hpp"
 #include "stats/clients.hpp"
 
@@ -15,12 +16,12 @@ namespace {
 
 // One stored point with its statistics.
 Json point_json(const Json& stored, double batch, double process_sigma) {
-  Json out{{"clients", stored.value("clients", 1)},
-           {"as", stored.value("as", "threads")},
-           {"threads_each", stored.value("threads_each", 1)},
-           {"state", stored.value("state", "failed")},
-           {"reason", stored.value("reason", "")},
-           {"hint", stored.value("hint", "")},
+  Json out{{"clients", whole(stored, "clients", 1)},
+           {"as", outside::text_or(stored, "as", "threads")},
+           {"threads_each", whole(stored, "threads_each", 1)},
+           {"state", outside::text_or(stored, "state", "failed")},
+           {"reason", text(stored, "reason")},
+           {"hint", text(stored, "hint")},
            {"repetitions", list(stored, "repetitions").size()}};
   for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"})
     out[numbers] = nullptr;
@@ -30,14 +31,15 @@ Json point_json(const Json& stored, double batch, double process_sigma) {
   std::size_t samples = 0;
   double requests = 0, cpu_ns = 0, private_bytes = 0, pss_bytes = 0;
   for (const auto& one : list(stored, "repetitions")) {
-    rates.push_back(one.value("requests_per_s", 0.0));
+    rates.push_back(number(one, "requests_per_s").value_or(0));
     ms.emplace_back();
-    for (const auto& ns : one["latency_ns"]) ms.back().push_back(ns.get<double>() * 1e-6);
+    for (const auto& ns : list(one, "latency_ns"))
+      if (ns.is_number()) ms.back().push_back(ns.get<double>() * 1e-6);
     samples += ms.back().size();
-    requests += one.value("requests", 0.0);
-    cpu_ns += one["cpu_ns"].is_number() ? one["cpu_ns"].get<double>() : std::nan("");
-    private_bytes = std::max(private_bytes, one.value("private_bytes", 0.0));
-    pss_bytes = std::max(pss_bytes, one.value("pss_bytes", 0.0));
+    requests += number(one, "requests").value_or(0);
+    cpu_ns += number(one, "cpu_ns").value_or(std::nan(""));
+    private_bytes = std::max(private_bytes, number(one, "private_bytes").value_or(0));
+    pss_bytes = std::max(pss_bytes, number(one, "pss_bytes").value_or(0));
   }
   const auto rate = stats::over_repetitions(rates, process_sigma);
   const auto quantile = [&](double q) { return interval(stats::quantile_over_repetitions(ms, q, process_sigma)); };
@@ -86,9 +88,7 @@ Json clients_json(const Json& stored, double batch, double process_sigma) {
   if (!stored.is_object()) return {};
   Json points = Json::array();
   for (const auto& point : list(stored, "points")) points.push_back(point_json(point, batch, process_sigma));
-  return {{"seconds", stored.value("seconds", Json())},
-          {"cores", stored.value("cores", Json())},
-          {"points", std::move(points)}};
+  return {{"seconds", at(stored, "seconds")}, {"cores", at(stored, "cores")}, {"points", std::move(points)}};
 }
 
 std::string clients_name(double clients, const std::string& as) {

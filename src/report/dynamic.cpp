@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "common/outside.hpp"
 #include "measure/turns.hpp"
 #include "report/estimate.hpp"
 #include "report/first_screen.hpp"
@@ -20,6 +21,9 @@ namespace {
 // (docs/method.md).
 constexpr double kLeastMs = 20, kLeastFactor = 2;
 
+// Of a comparison of one level with itself; the statistics hold a place for each.
+constexpr int kMostRestarts = 1000, kMostRounds = 100'000;
+
 struct Size {
   std::vector<double> settled_ms;
   double first_ms = 0, again_ms = 0, worst_ratio = 0;
@@ -28,10 +32,11 @@ struct Size {
 std::map<int, Size> sizes_of(const Json& found) {
   std::map<int, Size> sizes;
   for (const auto& visit : list(found, "visits")) {
-    auto& size = sizes[visit.value("size", 0)];
-    (visit.value("lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
+    auto& size = sizes[whole(visit, "size", 0)];
+    (whole(visit, "lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
     size.worst_ratio = std::max(size.worst_ratio, number(visit, "worst_ratio").value_or(0));
-    for (const auto& ns : list(visit, "wall_ns")) size.settled_ms.push_back(ns.get<double>() * 1e-6);
+    for (const auto& ns : list(visit, "wall_ns"))
+      if (ns.is_number()) size.settled_ms.push_back(ns.get<double>() * 1e-6);
   }
   return sizes;
 }
@@ -40,9 +45,10 @@ store::Row row_of(const Json& blocks) {
   store::Row row;
   for (const auto& one : blocks) {
     store::Block block;
-    block.restart = one.value("restart", 0);
-    block.round = one.value("round", 0);
-    block.wall_ns = one.value("wall_ns", std::vector<std::int64_t>{});
+    block.restart = whole(one, "restart", 0, 0, kMostRestarts);
+    block.round = whole(one, "round", 0, 0, kMostRounds);
+    for (const auto& ns : list(one, "wall_ns"))
+      if (const auto wall = outside::as_integer(ns); wall && *wall >= 0) block.wall_ns.push_back(*wall);
     block.taken = number(one, "taken");
     if (const auto wait = number(one, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
     row.blocks.push_back(std::move(block));
@@ -52,7 +58,7 @@ store::Row row_of(const Json& blocks) {
 
 Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum, bool reliable) {
   if (!at(found, "turns").is_object()) return {};
-  const auto fixed = row_of(at(found, "turns.fixed")), open = row_of(at(found, "turns.open"));
+  const auto fixed = row_of(list(found, "turns.fixed")), open = row_of(list(found, "turns.open"));
   const auto comparison =
       stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
@@ -71,7 +77,8 @@ Json reported(const Json& found) {
   if (!before || !after) return {};
   Json reasons = Json::array();
   const auto& all = list(found, "reported.after.recompile_reasons");
-  for (std::size_t i = static_cast<std::size_t>(*before); i < all.size(); ++i) reasons.push_back(all[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (static_cast<double>(i) >= *before) reasons.push_back(all[i]);
   return {{"recompiles", *after - *before}, {"reasons", std::move(reasons)}};
 }
 
@@ -85,15 +92,15 @@ std::vector<const Json*> rows_with(const Json& one_case) {
 }  // namespace
 
 Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  const auto found = row.info.value("dynamic", Json());
+  const Json& found = at(row.info, "dynamic");
   if (!found.is_object()) return {};
   Json out{{"low", at(found, "low")},
            {"high", at(found, "high")},
            {"own", at(found, "own")},
-           {"state", found.value("state", "")},
-           {"reason", found.value("reason", "")},
-           {"hint", found.value("hint", "")},
-           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? found["prepare_ms"] : Json()},
+           {"state", text(found, "state")},
+           {"reason", text(found, "reason")},
+           {"hint", text(found, "hint")},
+           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? at(found, "prepare_ms") : Json()},
            {"sizes", Json::array()},
            {"unseen", nullptr},
            {"recompiled", nullptr},
@@ -106,7 +113,7 @@ Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, 
   double total = 0;
   for (const auto& [batch, size] : sizes_of(found)) {
     const double settled = stats::median(size.settled_ms), extra = size.first_ms - settled;
-    const bool seen = found.value("own", 0) == batch;  // the artefact was warmed up with it
+    const bool seen = whole(found, "own", 0) == batch;  // the artefact was warmed up with it
     const bool again = !seen && extra >= kLeastMs && size.first_ms >= kLeastFactor * std::max(settled, size.again_ms);
     unseen += !seen;
     recompiled += again;
@@ -168,7 +175,7 @@ DynamicTable dynamic_sizes(const Json& one_case, const Glyphs& glyphs, bool brie
     if (text(*row, "dynamic.state") != "measured") continue;
     auto& [name, of] = times.emplace_back(level_name(*row), std::map<int, std::string>{});
     for (const auto& size : list(*row, "dynamic.sizes")) {
-      const int batch = static_cast<int>(number(size, "batch").value_or(0));
+      const int batch = whole(size, "batch", 0);
       batches.insert(batch);
       of[batch] = number(size, "settled_ms") ? duration(*number(size, "settled_ms")) : glyphs.missing;
       if (flag(size, "recompiled"))

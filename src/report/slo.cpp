@@ -7,6 +7,7 @@
 #include <map>
 
 #include "plan/clients.hpp"
+#include "report/case_statistics.hpp"
 #include "report/clients.hpp"
 #include "report/estimate.hpp"
 #include "report/format.hpp"
@@ -123,6 +124,7 @@ std::string left_out(const std::vector<double>& batches) {
 
 // What cases have in common that differ in their batch only.
 std::string network_of(Json canonical) {
+  if (!canonical.is_object()) return {};
   canonical.erase("batch");
   canonical.erase("inputs");
   return canonical.dump();
@@ -132,22 +134,20 @@ std::string network_of(Json canonical) {
 
 void add_slo(const store::Run& run, Json& cases) {
   for (auto& one : cases) one["slo"] = nullptr;
-  const auto asked = run.settings.value("slo", Json());
-  const auto slo = asked.is_string() ? plan::parse_slo(asked) : Result<plan::Slo>(fail("none"));
+  const Json& asked = at(run.settings, "slo");
+  const auto slo = asked.is_string() ? plan::parse_slo(text(run.settings, "slo")) : Result<plan::Slo>(fail("none"));
   if (!slo) return;
   std::map<std::string, std::size_t> first;  // of each network
   std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;
   std::map<std::size_t, std::vector<double>> unreliable;  // batches of each network
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
-    const double batch =
-        run.cases[c].canonical["batch"].is_number() ? run.cases[c].canonical["batch"].get<double>() : 1;
+    const double batch = whole(run.cases[c].canonical, "batch", 1, 1);
     if (!is_judged(cases[c])) {
       unreliable[owner].push_back(batch);
       continue;
     }
-    const double sigma = run.cases[c].trust.value(
-        "process_sigma", stats::assumed_process_sigma(run.cases[c].canonical.value("threads", 1)));
+    const double sigma = process_sigma(run.cases[c].trust, whole(run.cases[c].canonical, "threads", 1, 1));
     for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
       const auto& row = cases[c]["rows"][r];
       if (is_measured(row) && !flag(row, "harness"))
