@@ -26,8 +26,10 @@
 #include "probe/machine.hpp"
 #include "report/html.hpp"
 #include "report/render_file.hpp"
+#include "report/sentence.hpp"
 #include "report/view.hpp"
 #include "stats/compare.hpp"
+#include "store/run_state.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -170,6 +172,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
   run.environments = Json::array({s.environment.to_json()});
+  run.process = store::this_process();
   run.settings = {{"preset", s.effort.preset},
                   {"restarts", s.effort.restarts},
                   {"budget_s", s.effort.budget_s},
@@ -184,16 +187,28 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   return run;
 }
 
+// What a list of runs says of each case.
+void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
+  for (const auto& one : result["cases"])
+    if (const auto kept = store.set_verdict(run_id, report::text(one, "hash"), report::brief_verdict(one)); !kept)
+      return;  // a list without it is no reason to end in an error
+}
+
 // The result in the wanted form on standard output; for a person also the report's place.
-int show_result(const CompareArguments& a, const store::Store& store, const measure::Setting& setting) {
+int show_result(const CompareArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return complain(run.error());
   const Json result = report::view(*run);
+  keep_verdicts(result, store, setting.run_id);
   if (const int code = print_result(result, a.format); code != 0) return code;
   const auto script = plotly_js(setting.place);
   const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
-  const fs::path path =
-      a.output.empty() ? store.path().parent_path() / "reports" / (setting.run_id + ".html") : fs::path(a.output);
+  fs::path path = a.output;
+  if (a.output.empty()) {
+    path = store.path().parent_path() / "reports" / (setting.run_id + ".html");
+    std::error_code ignored;  // writing says it
+    fs::create_directories(path.parent_path(), ignored);
+  }
   const auto written = page ? report::write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
   if (!written) return complain(written.error());
   tell(fmt::format("report: {}\n", path.string()));
@@ -217,7 +232,45 @@ Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, 
   return std::optional<measure::Evaluation>(std::move(*begun));
 }
 
-Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, ProgressLine& line) {
+// The run as the store has it, from the first case on that can be measured: what cannot begin leaves no trace.
+class StoredRun {
+ public:
+  StoredRun(store::Run run, store::Store& store, const std::vector<level::Problem>& problems)
+      : run_(std::move(run)), store_(store), problems_(problems) {}
+
+  Result<void> begin() {
+    if (begun_) return {};
+    if (auto written = store_.begin_run(run_); !written) return written;
+    begun_ = true;
+    for (const auto& problem : problems_)
+      if (auto warned = store_.add_warning(run_.run_id, measure::warnings::broken_level(problem.error.what)); !warned)
+        return warned;
+    return {};
+  }
+
+  // Whether there is a case to show. `failed` is kept where nothing worse was seen before.
+  bool end(double wall_s, std::optional<Error>& failed) {
+    if (!begun_) return false;
+    if (interrupted()) (void)store_.add_warning(run_.run_id, measure::warnings::interrupted_run());
+    run_.finished = utc_now();
+    run_.interrupted = interrupted();
+    run_.settings["wall_s"] = wall_s;
+    auto ended = store_.finish_run(run_);
+    if (ended) ended = store_.drop_empty_run(run_.run_id);
+    if (!ended && !failed) failed = ended.error();
+    const auto cases = store_.run_cases(run_.run_id);
+    return cases && !cases->empty();
+  }
+
+ private:
+  store::Run run_;
+  store::Store& store_;
+  const std::vector<level::Problem>& problems_;
+  bool begun_ = false;
+};
+
+Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, StoredRun& stored,
+                                  ProgressLine& line) {
   const auto& s = ready.setting;
   const auto capture = [&](const Json& one, const plan::Bundle* shared) {
     return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
@@ -243,16 +296,17 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store
   if (!evaluation) return tl::unexpected(evaluation.error());
   const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr,
                                  *evaluation ? &**evaluation : nullptr};
+  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
   return measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
 }
 
 // A case that cannot be run does not take the others with it; the first error is returned after them.
-Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, ProgressLine& line) {
+Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, StoredRun& stored, ProgressLine& line) {
   measure::Outcome all;
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto outcome = run_case(ready, spec, store, line);
+    const auto outcome = run_case(ready, spec, store, stored, line);
     if (!outcome) {
       if (interrupted()) break;
       if (&spec != &ready.specs.back()) line.callbacks().note(outcome.error().what);
@@ -269,35 +323,32 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, P
 int compare(CompareArguments& a) {
   if (auto ok = parse(a); !ok) return complain(ok.error());
   if (auto ok = format_option(a.format); !ok) return complain(ok.error());
+  if (!a.output.empty())
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
   auto ready = get_ready(a);
   if (!ready) return complain(ready.error());
   say_of_model_file(a.options.model);
   auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   if (!store) return complain(store.error());
   if (auto ok = check_precision(*ready, *store); !ok) return complain(ok.error());
-  auto run = describe_run(*ready, a);
-  if (auto begun = store->begin_run(run); !begun) return complain(begun.error());
-  for (const auto& problem : ready->problems)
-    if (auto warned = store->add_warning(run.run_id, measure::warnings::broken_level(problem.error.what)); !warned)
-      return complain(warned.error());
-
+  StoredRun stored(describe_run(*ready, a), *store, ready->problems);
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {
     ProgressLine line;
-    outcome = run_cases(*ready, *store, line);
+    outcome = run_cases(*ready, *store, stored, line);
   }
-  if (interrupted()) (void)store->add_warning(run.run_id, measure::warnings::interrupted_run());
-  run.finished = utc_now();
-  run.interrupted = interrupted();
-  run.settings["wall_s"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (auto ended = store->finish_run(run); !ended) return complain(ended.error());
+  std::optional<Error> failed;
+  if (!outcome) failed = outcome.error();
+  const bool has_case =
+      stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
   // What was measured before an error is shown all the same.
-  const auto cases = store->run_cases(run.run_id);
-  const int shown = cases && !cases->empty() ? show_result(a, *store, ready->setting) : 0;
-  if (interrupted()) tell(fmt::format("interrupted: what was measured is kept as run {}\n", run.run_id));
+  const int shown = has_case ? show_result(a, *store, ready->setting) : 0;
+  if (interrupted())
+    tell(has_case ? fmt::format("interrupted: what was measured is kept as run {}\n", ready->setting.run_id)
+                  : std::string("interrupted: nothing was measured, and nothing is kept\n"));
   if (interrupted()) return interrupt_exit_code();
-  if (!outcome) return complain(outcome.error());
+  if (failed) return complain(*failed);
   if (shown != 0) return shown;
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
 }

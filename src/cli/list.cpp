@@ -18,6 +18,7 @@
 #include "plan/jobs.hpp"
 #include "plan/supported.hpp"
 #include "report/table.hpp"
+#include "store/run_state.hpp"
 #include "store/store.hpp"
 #include "worker/worker.hpp"
 
@@ -159,24 +160,37 @@ int environments(const ListArguments& a) {
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
 }
 
+// On a new machine: what a program reads is an empty table, what a person reads says how to begin.
+int no_runs(const report::Cells& header, const std::string& format) {
+  if (format != "text")
+    if (const int code = print(header, {}, format); code != 0) return code;
+  constexpr const char* sentence = "no runs yet; ./strata compare MODEL makes one\n";
+  format == "text" ? answer(sentence) : tell(sentence);
+  return 0;
+}
+
 int runs(const ListArguments& a) {
-  auto store = store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
+  if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
+  auto store = store::Store::open_existing(path);
   if (!store) return complain(store.error());
   const auto found = store->list_runs(a.limit);
   if (!found) return complain(found.error());
+  if (found->empty()) return no_runs(header, a.format);
   Rows rows;
   for (const auto& run : *found) {
     const auto cases = store->run_cases(run.run_id);
-    std::vector<std::string> ids;
-    if (cases)
-      for (const auto& [hash, id] : *cases) ids.push_back(id);
-    rows.push_back({run.run_id, run.name, run.started,
-                    run.finished.empty() ? "unfinished"
-                    : run.interrupted    ? "interrupted"
-                                         : "finished",
-                    fmt::format("{}", fmt::join(ids, " ")), run.command});
+    if (!cases) return complain(cases.error());
+    std::vector<std::string> ids, verdicts;
+    for (const auto& one : *cases) {
+      ids.push_back(one.id);
+      if (!one.verdict.empty()) verdicts.push_back(one.verdict);
+    }
+    rows.push_back({run.run_id, run.name, run.started, store::to_string(store::state_of(run)),
+                    fmt::format("{}", fmt::join(verdicts, ", ")), fmt::format("{}", fmt::join(ids, " ")), run.command});
   }
-  return print({"run", "name", "started", "state", "cases", "command"}, rows, a.format);
+  return print(header, rows, a.format);
 }
 
 }  // namespace

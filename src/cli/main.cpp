@@ -12,6 +12,7 @@
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "store/store.hpp"
 
 namespace {
 
@@ -61,6 +62,7 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   strata::cli::open_standard_streams();
   strata::install_interrupt_handler();
+  strata::store::when_waiting(strata::cli::tell);
   CLI::App app{
       "strata: where, between Python and the hardware, do time and memory go, and what is gained by moving down a "
       "level?",

@@ -6,6 +6,7 @@
 
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "measure/judge_stored.hpp"
 #include "report/html.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"
@@ -52,6 +53,8 @@ int show(const ShowArguments& a) {
 }
 
 int write_report(const ShowArguments& a) {
+  if (!a.output.empty())
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
@@ -82,8 +85,11 @@ int export_data(const ShowArguments& a) {
   const bool json = a.format == "json";
   if (!json && a.format != "csv")
     return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
-  const auto run = load(a, a.runs.front());
+  if (!a.output.empty())
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
+  auto run = load(a, a.runs.front());
   if (!run) return complain(run.error());
+  measure::judge_stored(*run);
   std::string csv = "case,level,variant,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
   Json blocks = Json::array(), passes = Json::array();
   for (const auto& one : run->cases)

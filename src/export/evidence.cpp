@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "common/hash.hpp"
+#include "common/outside.hpp"
 #include "plan/read_files.hpp"
 #include "store/store.hpp"
 
@@ -35,14 +36,14 @@ const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
   for (const auto& row : one.rows) {
     const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
     if (judged && row.level == job.level.id && row.variant == job.level.variant &&
-        row.info.value("artefact", Json()) == job.cache.filename().string())
+        outside::text_or(row.info, "artefact") == job.cache.filename().string())
       return &row;
   }
   return nullptr;
 }
 
 Evidence evidence_of(const store::Run& run, const store::Case& one, const store::Row& row, const measure::Job& job) {
-  const auto verdict = row.proof.is_object() ? row.proof.value("verdict", "none") : "none";
+  const auto verdict = outside::text_or(row.proof, "verdict", "none");
   if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
     return {
         {}, fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, row.state, row.reason), ""};
@@ -69,21 +70,20 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
   int looked_at = 0;
   for (const auto& listed : runs) {
     const auto cases = store.run_cases(listed.run_id);
-    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.second == id; }))
-      continue;
+    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.id == id; })) continue;
     if (++looked_at > kLookedAt) break;
     const auto run = store.load_run(listed.run_id);
     if (!run) continue;
     for (const auto& one : run->cases) {
-      const bool same_case = one.bundle.is_object() && one.bundle.value("spec", Json()) == info.value("spec", Json());
+      const bool same_case = outside::field(one.bundle, "spec") == info.value("spec", Json());
       const bool measured = std::any_of(one.rows.begin(), one.rows.end(), [&](const store::Row& row) {
         return row.level == job.level.id && row.variant == job.level.variant && row.state == "measured";
       });
       if (!same_case || !measured || one.hash == job.bundle->key) continue;
-      const auto change = plan::changes_between(one.bundle.value("read", Json()), info.value("read", Json()),
+      const auto change = plan::changes_between(outside::field(one.bundle, "read"), info.value("read", Json()),
                                                 plan::folder_of(info.value("spec", Json::object())));
       if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
-      const bool others = one.bundle.value("network", Json()) != info.value("network", Json());
+      const bool others = outside::field(one.bundle, "network") != info.value("network", Json());
       return fmt::format("{} since run {} measured it",
                          others ? "the same files gave other weights" : "strata or its environment changed",
                          run->run_id);
@@ -104,7 +104,7 @@ Evidence find_evidence(const fs::path& path, const measure::Job& job) {
   for (const auto& listed : *runs) {
     const auto cases = store->run_cases(listed.run_id);
     if (!cases ||
-        std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.first == job.bundle->key; }))
+        std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.hash == job.bundle->key; }))
       continue;
     const auto run = store->load_run(listed.run_id);
     if (!run) return {{}, run.error().what, ""};

@@ -456,6 +456,7 @@ Result<Outcome> CaseRun::finish() {
       player.evidence.limit_note = no_limit;
       player.row.state = "measured";
       player.row.reason.clear();
+      player.row.judged = true;
       certify(player);
     } else if (player.playing) {
       player.drop({State::failed, interrupted() ? "interrupted before it was measured" : "it has no block",

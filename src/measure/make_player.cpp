@@ -18,6 +18,7 @@ Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle
   player.job = std::move(*job);
   player.row.level = level.id;
   player.row.variant = level.variant;
+  player.row.judged = false;
   player.row.reason = "the run ended before this level was measured";
   player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
                                   level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());

@@ -59,6 +59,7 @@ struct Player {
   // Ends the level's part with a state that is not `measured`.
   void drop(const Failure& why) {
     playing = false;
+    row.judged = true;
     row.state = std::string(to_string(why.state));
     row.reason = why.what;
     row.hint = why.hint;

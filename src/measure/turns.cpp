@@ -165,6 +165,8 @@ void Restart::start_workers(const std::vector<std::size_t>& who) {
 void Restart::leave(Player& player, const Failure& why) {
   player.drop(why);
   progress_.note(fmt::format("{}: {}: {}", player.job.level.name(), player.row.state, why.what));
+  // At once, so that no number is shown of it if the run is killed. A store that fails here fails again at the end.
+  if (!plan_.trial) (void)store_.update_row(player.row);
   std::erase_if(seats_, [&](const Seat& seat) { return seat.player == &player; });
 }
 

@@ -15,10 +15,6 @@ namespace {
 using nlohmann::json;
 using Kind = OutputVerdict::Kind;
 
-// An iteration this many times faster than the arithmetic allows did not do the arithmetic. Winograd saves at most a
-// factor of about 5 of multiplications, and a measured peak may be low by half.
-constexpr double implausible = 10;
-
 std::string title_of(const std::string& set) {
   if (set == "timed") return "outputs, timed weights";
   return fmt::format("outputs, generic weights {}", set.substr(std::string("generic").size()));

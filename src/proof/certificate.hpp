@@ -11,6 +11,10 @@
 
 namespace strata::proof {
 
+// An iteration this many times faster than the arithmetic allows did not do the arithmetic. Winograd saves at most a
+// factor of about 5 of multiplications, and a measured peak may be low by half.
+constexpr double implausible = 10;
+
 // What the driver gathers of one row. Fill what there is; what is missing becomes `not_checked`, never `pass`.
 struct Evidence {
   std::map<std::string, OutputVerdict> sets;     // before timing: set name -> verdict of prove, in strict float32

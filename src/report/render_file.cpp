@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 
+#include "common/outside.hpp"
 #include "report/html.hpp"
 #include "report/markdown.hpp"
 
@@ -31,14 +33,21 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
   if (!in)
     return fail(fmt::format("cannot open {}", path.string()), "name a file that `strata show RUN --format json` wrote",
                 Exit::usage);
-  const auto parsed = Json::parse(in, nullptr, false);
-  if (parsed.is_discarded())
-    return fail(fmt::format("{} is not JSON", path.string()), "write it again with --format json", Exit::usage);
+  constexpr JsonBounds bounds{.bytes = std::size_t{256} << 20, .depth = 64, .values = 20'000'000};
+  std::string written;  // it may be a pipe, whose size nobody knows
+  for (std::array<char, 65536> part; in && written.size() <= bounds.bytes;) {
+    in.read(part.data(), part.size());
+    written.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  const auto parsed = outside::parse(written, path.string(), bounds);
+  if (!parsed)
+    return fail(fmt::format("{} is not JSON that strata reads: {}", path.string(), parsed.error().what),
+                "write it again with --format json", Exit::usage);
   std::vector<Json> runs;
-  if (parsed.is_array())
-    runs.assign(parsed.begin(), parsed.end());
+  if (parsed->is_array())
+    runs.assign(parsed->begin(), parsed->end());
   else
-    runs.push_back(parsed);
+    runs.push_back(*parsed);
   if (runs.empty()) return fail(fmt::format("{} holds no run: an empty array", path.string()), "", Exit::usage);
   for (const auto& run : runs)
     if (text(run, "schema") != kSchema)
@@ -73,9 +82,25 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
   return out;
 }
 
+Result<void> check_writable(const std::filesystem::path& path, const std::string& option) {
+  const auto refuse = [&](const std::string& why) {
+    return fail(fmt::format("{} {}: {}", option, path.string(), why), "name a file in a folder that you can write to",
+                Exit::usage);
+  };
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (std::filesystem::is_directory(status)) return refuse("it is a folder");
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder, code))
+    return refuse(fmt::format("there is no folder {}", folder.string()));
+  const bool file = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  // A file is replaced by one that is written beside it; what else stands there is written to.
+  if (access(file ? folder.c_str() : path.c_str(), W_OK) != 0) return refuse("it cannot be written");
+  return {};
+}
+
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content) {
   std::error_code code;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
   // A device or a pipe is written to; only a file may be replaced by another.
   const bool beside = !code && (!std::filesystem::exists(path, code) || std::filesystem::is_regular_file(path, code));
   auto part = path;

@@ -20,8 +20,10 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path);
 Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style);
 
-// Writes by a temporary file beside it, so that a reader never sees half a report; makes the folder. Devices are
-// written to as they are.
+// Why a file cannot be written there, as wrong usage of `option`; for before anything is measured. Makes nothing.
+Result<void> check_writable(const std::filesystem::path& path, const std::string& option);
+
+// Writes by a temporary file beside it, so that a reader never sees half a report. Devices are written to as they are.
 Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace strata::report

@@ -238,6 +238,16 @@ Json headline(const Json& one_case) {
   return said;
 }
 
+std::string brief_verdict(const Json& one_case) {
+  const auto verdict = text(one_case, "headline.verdict"), level = text(one_case, "headline.level");
+  if (verdict != "move") return verdict == "not_reliable" ? "not reliable" : verdict == "no_data" ? "no data" : verdict;
+  for (const auto& row : list(one_case, "rows"))
+    if (level_name(row) == level)
+      if (const auto speedup = number(row, at(row, "tuned").is_object() ? "tuned.ratio.value" : "ratio.value"))
+        return fmt::format("{} {}x", level, ratio(*speedup));
+  return level;
+}
+
 Json tuned_headline(const Json& one_case) {
   Json best = one_case;
   best["rows"] = Json::array();
@@ -248,8 +258,8 @@ Json tuned_headline(const Json& one_case) {
     auto& kept = best["rows"].back();
     kept["reference"] = chosen && text(row, "tuned.ratio.verdict") == "reference";
     if (!chosen) continue;
-    kept["ratio"] = row["tuned"]["ratio"];
-    kept["break_even"] = row["tuned"]["break_even"];
+    kept["ratio"] = at(row, "tuned.ratio");
+    kept["break_even"] = at(row, "tuned.break_even");
     if (flag(kept, "reference")) best["reference_level"] = level_name(row);
   }
   Json said = judge(best);

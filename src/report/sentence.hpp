@@ -17,4 +17,7 @@ Json headline(const Json& one_case);
 // The same for a tuned run: each level at its best against the reference at its best.
 Json tuned_headline(const Json& one_case);
 
+// The headline of a finished case in a few words, for a list: "static 2.31x", "stay", "not reliable".
+std::string brief_verdict(const Json& one_case);
+
 }  // namespace strata::report

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <map>
 
+#include "common/outside.hpp"
+#include "measure/judge_stored.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/peaks.hpp"
 #include "measure/turns.hpp"
+#include "measure/warnings.hpp"
 #include "plan/command.hpp"
 #include "report/access.hpp"
 #include "report/accuracy.hpp"
@@ -22,6 +25,7 @@
 #include "report/settings.hpp"
 #include "report/slo.hpp"
 #include "stats/compare.hpp"
+#include "store/run_state.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
@@ -45,6 +49,8 @@ class CaseView {
   Json build();
 
  private:
+  bool is_train() const { return text(case_.canonical, "mode") == "train"; }
+  double batch() const { return whole(case_.canonical, "batch", 1, 1); }
   Json startup(const store::Row& row) const;
   Json shipped(const store::Row& row) const;
   Json row_json(const store::Row& row);
@@ -73,24 +79,26 @@ Json CaseView::startup(const store::Row& row) const {
   for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"}) {
     std::vector<double> values;
     for (const auto& start : row.start_up)
-      if (!start.value("cold", false) && start.contains(part)) values.push_back(start.value(part, 0.0));
+      if (const auto ms = number(start, part); ms && !flag(start, "cold")) values.push_back(*ms);
     out[part] = finite(stats::median(values));
   }
   out["again_ms"] = finite(numbers_.start_range(row).value);
-  const auto first = row.info.value("first_ever", Json());
-  out["first_ever_ms"] = first.is_object() ? first.value("first_ever_ms", Json()) : Json();
-  out["prepare_ms"] = first.is_object() && first.value("prepare_ms", 0.0) > 0 ? first["prepare_ms"] : Json();
+  out["first_ever_ms"] = at(row.info, "first_ever.first_ever_ms");
+  out["prepare_ms"] =
+      number(row.info, "first_ever.prepare_ms").value_or(0) > 0 ? at(row.info, "first_ever.prepare_ms") : Json();
   return out;
 }
 
 // Everything that goes to another machine: the artefact, and the code that the process mapped from outside the system.
 Json CaseView::shipped(const store::Row& row) const {
-  const auto libraries = row.info.value("libraries", Json());
+  const Json& libraries = at(row.info, "libraries");
   if (!libraries.is_object() || !row.artefact_bytes) return {};
-  return {{"bytes", libraries.value("bytes", std::int64_t{0}) + *row.artefact_bytes},
-          {"libraries_bytes", libraries["bytes"]},
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // whose sum is no overflow
+  const auto bytes = std::clamp(outside::integer_or(libraries, "bytes"), std::int64_t{0}, most);
+  return {{"bytes", bytes + std::min(*row.artefact_bytes, most)},
+          {"libraries_bytes", at(libraries, "bytes")},
           {"artefact_bytes", *row.artefact_bytes},
-          {"libraries", libraries["files"]}};
+          {"libraries", at(libraries, "files")}};
 }
 
 Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>& why) const {
@@ -118,7 +126,7 @@ Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>
 }
 
 Json CaseView::aa_total() const {
-  if (!run_.settings.value("aa", false)) return {};
+  if (!flag(run_.settings, "aa")) return {};
   int comparisons = 0, alarms = 0;
   for (const auto* row : numbers_.measured()) {
     const auto direction = numbers_.direction(numbers_.aa(*row));
@@ -145,10 +153,10 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   const double estimate = numbers_.estimate_ms(i), ratio_of_medians = stats::median(latency) / stats::median(wall);
   out["end_to_end_ms"] = summary(wall, {estimate, numbers_.estimate_is_median(i)});
   out["latency_ms"] = summary(latency, stats::settle(estimate * ratio_of_medians, latency, 0));
-  out["throughput_per_s"] = finite(case_.canonical.value("batch", 1) * 1000.0 / estimate);
-  if (case_.canonical.value("mode", "infer") == "train") {
+  out["throughput_per_s"] = finite(batch() * 1000.0 / estimate);
+  if (is_train()) {
     out["steps_per_s"] = finite(1000.0 / estimate);
-    out["phases"] = row.info.value("phases", Json());
+    out["phases"] = at(row.info, "phases");
   }
   out["cpu_ms"] = has_cpu && iterations > 0 ? finite(cpu_ns / iterations * 1e-6) : Json();
   out["ratio"] = numbers_.ratio(numbers_.reference(), i);
@@ -164,7 +172,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   for (const auto& reason : why) disturbed_ += !reason.empty();
   total_ += static_cast<int>(why.size());
   out["blocks"] = blocks_json(row, why);
-  if (run_.settings.value("aa", false)) {
+  if (flag(run_.settings, "aa")) {
     const auto comparison = numbers_.aa(row);
     auto assumed = comparison;
     assumed.log_ratio = comparison.assumed_only;
@@ -178,36 +186,35 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
 }
 
 Json CaseView::row_json(const store::Row& row) {
-  Json out{
-      {"level", row.level},
-      {"variant", row.variant},
-      {"title", row.info.value("title", "")},
-      {"rank", row.info.value("rank", 0)},
-      {"language", row.info.value("language", "")},
-      {"peer", row.info.value("peer", false)},
-      {"harness", row.info.value("harness", false)},
-      {"reference", row.name() == case_.reference_level},
-      {"state", row.state},
-      {"reason", row.reason},
-      {"reason_short", row.info.value("reason_short", first_sentence(row.reason))},
-      {"hint", row.hint},
-      {"log_tail", row.log_tail},
-      {"repeat", row.repeat},
-      {"default", row.info.value("default", "")},
-      {"settings", settings_beside(row.settings, row.info.value("facts", Json()))},
-      {"memory", row.memory},
-      {"startup", row.start_up.empty() ? Json() : startup(row)},
-      {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
-      {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
-      {"proof", row.proof},
-      {"deep", row.info.value("deep", Json())},
-      {"tuning", row.info.value("tuning", Json())},
-      {"tuned", nullptr},
-      {"clients", clients_json(row.info.value("clients", Json()), case_.canonical.value("batch", 1), numbers_.sigma())},
-      {"facts", row.info.value("facts", Json())},
-      {"lines", row.info.value("lines", Json())},
-      {"shipped", shipped(row)},
-      {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
+  Json out{{"level", row.level},
+           {"variant", row.variant},
+           {"title", text(row.info, "title")},
+           {"rank", whole(row.info, "rank", 0)},
+           {"language", text(row.info, "language")},
+           {"peer", flag(row.info, "peer")},
+           {"harness", flag(row.info, "harness")},
+           {"reference", row.name() == case_.reference_level},
+           {"state", row.state},
+           {"reason", row.reason},
+           {"reason_short", outside::text_or(row.info, "reason_short", first_sentence(row.reason))},
+           {"hint", row.hint},
+           {"log_tail", row.log_tail},
+           {"repeat", row.repeat},
+           {"default", text(row.info, "default")},
+           {"settings", settings_beside(row.settings, at(row.info, "facts"))},
+           {"memory", row.memory},
+           {"startup", row.start_up.empty() ? Json() : startup(row)},
+           {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
+           {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
+           {"proof", row.proof},
+           {"deep", at(row.info, "deep")},
+           {"tuning", at(row.info, "tuning")},
+           {"tuned", nullptr},
+           {"clients", clients_json(at(row.info, "clients"), batch(), numbers_.sigma())},
+           {"facts", at(row.info, "facts")},
+           {"lines", at(row.info, "lines")},
+           {"shipped", shipped(row)},
+           {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;
@@ -228,10 +235,10 @@ struct CaseView::Origin {
 // was not measured, the recommended level and those that name one come from the reference, by more than one step.
 CaseView::Origin CaseView::origin_of(const store::Row& row, bool recommended) const {
   const auto reference = numbers_.reference();
-  if (row.info.value("peer", false)) return {reference, "", {}};
+  if (flag(row.info, "peer")) return {reference, "", {}};
   const bool variant = row.variant != "default";
-  const auto named = variant ? row.level : row.info.value("from", "");
-  Origin origin{numbers_.index_of(named), row.info.value(variant ? "default" : "changes", ""), {}};
+  const auto named = variant ? row.level : text(row.info, "from");
+  Origin origin{numbers_.index_of(named), text(row.info, variant ? "default" : "changes"), {}};
   if (origin.from || !reference || (named.empty() && !recommended)) return origin;
   origin.from = reference;
   origin.between = {named.empty() ? std::string("more than one step: none of the levels measured leads to it")
@@ -244,8 +251,8 @@ Json CaseView::ledger(const std::string& recommended) const {
   Json edges = Json::array();
   for (const auto* row : numbers_.measured()) {
     const bool wanted = row->name() == recommended;
-    if (row->info.value("harness", false) || (row->variant != "default" && !wanted)) continue;
-    const bool peer = row->info.value("peer", false);
+    if (flag(row->info, "harness") || (row->variant != "default" && !wanted)) continue;
+    const bool peer = flag(row->info, "peer");
     const auto origin = origin_of(*row, wanted);
     const auto a = origin.from, b = numbers_.index_of(row->name());
     if (!a || !b || *a == *b) continue;
@@ -271,11 +278,12 @@ Json CaseView::ledger(const std::string& recommended) const {
 // weights and inputs that no cache holds; "roofline" for the arithmetic, of which Winograd and fused operations do less
 // than is counted. Nothing where neither says anything.
 Json CaseView::limits() const {
-  const double gflops = case_.limits.value("gflops", 0.0), bandwidth = case_.limits.value("gbytes_per_s", 0.0);
+  const double gflops = number(case_.limits, "gflops").value_or(0),
+               bandwidth = number(case_.limits, "gbytes_per_s").value_or(0);
   if (gflops <= 0 || bandwidth <= 0) return {};
   const auto fact = [&](const char* name) { return number(case_.bundle, name).value_or(0); };
   // A training step computes about three times: outputs, gradients of activations, gradients of weights.
-  const double flops = fact("flops") * (case_.canonical.value("mode", "infer") == "train" ? 3 : 1);
+  const double flops = fact("flops") * (is_train() ? 3 : 1);
   const bool counted = measure::uncounted_of(case_.bundle).empty();
   const double cache = cache_bytes();
   // Each weight is read once and each input moved once; what the last cache cannot hold comes from memory each time.
@@ -284,7 +292,7 @@ Json CaseView::limits() const {
   const double limit = std::max(compute, memory);
   return {{"gflops", gflops},
           {"gbytes_per_s", bandwidth},
-          {"quiet", case_.limits.value("quiet", false)},
+          {"quiet", flag(case_.limits, "quiet")},
           {"cache_bytes", cache > 0 ? Json(cache) : Json()},
           {"memory_bytes", from_memory},
           {"compute_ms", compute > 0 ? Json(compute) : Json()},
@@ -307,17 +315,17 @@ Json CaseView::trust() const {
   std::optional<int> compared;
   const auto reference = numbers_.reference();
   for (std::size_t i = 0; reference && i < numbers_.measured().size(); ++i) {
-    if (i == *reference || numbers_.measured()[i]->info.value("harness", false)) continue;
+    if (i == *reference || flag(numbers_.measured()[i]->info, "harness")) continue;
     const auto comparison = numbers_.compare(*reference, i);
     compared = std::min(compared.value_or(comparison.restarts()), comparison.restarts());
     visible = std::max(visible, numbers_.smallest_visible(comparison));
   }
-  const int begun = std::max(case_.trust.value("restarts", 0), numbers_.restarts_begun());
+  const int begun = std::max(whole(case_.trust, "restarts", 0), numbers_.restarts_begun());
   Json out{{"restarts", begun},
            {"restarts_compared", compared ? Json(*compared) : Json()},
            {"most_process_effect_percent", stats::most_process_sigma * 100},
            {"process_effect_percent", numbers_.sigma() * 100},
-           {"process_effect_source", case_.trust.value("process_sigma_source", "assumed")},
+           {"process_effect_source", outside::text_or(case_.trust, "process_sigma_source", "assumed")},
            {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},
            {"blocks", total_},
            {"disturbed_blocks", disturbed_},
@@ -344,13 +352,13 @@ void CaseView::add_load(Json& trust) const {
 
 // The reference that was wanted and has no number.
 Json CaseView::instead_of() const {
-  const auto wanted = case_.trust.value("reference_wanted", "");
+  const auto wanted = text(case_.trust, "reference_wanted");
   if (wanted.empty() || wanted == case_.reference_level) return {};
   for (const auto& row : case_.rows)
     if (row.name() == wanted)
       return {{"level", wanted},
               {"state", row.state},
-              {"reason", row.info.value("reason_short", first_sentence(row.reason))}};
+              {"reason", outside::text_or(row.info, "reason_short", first_sentence(row.reason))}};
   return {{"level", wanted}, {"state", "skipped"}, {"reason", ""}};
 }
 
@@ -362,8 +370,7 @@ std::string CaseView::next_command(const Json& said, const Json& trust, const Js
   if (said["verdict"] == "move")
     if (auto command = command_to_take(said["level"]); !command.empty()) return command;
   for (const auto& row : rows)
-    if (row["state"] == "unequal" && !run_.settings.value("deep", false) &&
-        case_.canonical.value("mode", "infer") == "infer")
+    if (row["state"] == "unequal" && !flag(run_.settings, "deep") && !is_train())
       return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
     if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object())
@@ -373,16 +380,16 @@ std::string CaseView::next_command(const Json& said, const Json& trust, const Js
 
 // What writes the recommended level as files of its own; "" where nothing does.
 std::string CaseView::command_to_take(const std::string& level) const {
-  const auto spec = case_.bundle.value("spec", Json());
-  const auto model = case_.bundle.value("model", Json::object()).value("name", "model");
+  const Json& spec = at(case_.bundle, "spec");
+  const auto model = outside::text_or(at(case_.bundle, "model"), "name", "model");
   const auto row = std::find_if(case_.rows.begin(), case_.rows.end(), [&](const auto& r) { return r.name() == level; });
   if (row == case_.rows.end() || !spec.is_object()) return "";
-  const bool exports = case_.canonical.value("maths", "fp32") == "fp32" &&  // other modes have no export
-                       case_.canonical.value("mode", "infer") == "infer";
+  const bool exports = outside::text_or(case_.canonical, "maths", "fp32") == "fp32" &&  // other modes have no export
+                       !is_train();
   if (exports && row->variant == "default" && row->info.contains("artefact"))
     return plan::export_command(spec, model, row->level, run_.command);
-  if (const auto program = row->info.value("generate", Json()); program.is_object())
-    return plan::generate_command(spec, model, {row->level, program.value("target", ""), program.value("options", "")},
+  if (const Json& program = at(row->info, "generate"); program.is_object())
+    return plan::generate_command(spec, model, {row->level, text(program, "target"), text(program, "options")},
                                   run_.command);
   return "";
 }
@@ -394,13 +401,13 @@ Json CaseView::build() {
   Json out{{"id", case_.id},
            {"hash", case_.hash},
            {"case", case_.canonical},
-           {"model", b.value("model", Json::object())},
-           {"input_source", b.value("input_source", "")},
-           {"weight_source", b.value("weight_source", "")},
-           {"network", b.value("network", Json())},
-           {"flops", b.value("flops", Json())},
-           {"parameters", b.value("parameters", Json())},
-           {"weight_bytes", b.value("weight_bytes", Json())},
+           {"model", at(b, "model").is_object() ? at(b, "model") : Json::object()},
+           {"input_source", text(b, "input_source")},
+           {"weight_source", text(b, "weight_source")},
+           {"network", at(b, "network")},
+           {"flops", at(b, "flops")},
+           {"parameters", at(b, "parameters")},
+           {"weight_bytes", at(b, "weight_bytes")},
            {"flops_uncounted", measure::uncounted_of(b)},
            {"reference_level", case_.reference_level},
            {"reference_instead_of", instead_of()},
@@ -416,7 +423,13 @@ Json CaseView::build() {
 
 }  // namespace
 
-Json view(const store::Run& run) {
+Json view(const store::Run& stored) {
+  store::Run run = stored;
+  measure::judge_stored(run);
+  const bool is_interrupted = store::state_of(run) == store::RunState::interrupted;
+  const auto note = measure::warnings::interrupted_run();
+  const auto is_note = [&](const auto& warning) { return warning.id == note.id; };
+  if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
   Json warnings = Json::array(), cases = Json::array();
   for (const auto& warning : run.warnings) {  // each once, however often the run came upon it
     const Json one{{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}};
@@ -432,20 +445,20 @@ Json view(const store::Run& run) {
             {"command", run.command},
             {"version", run.version},
             {"finished", !run.finished.empty()},
-            {"interrupted", run.interrupted},
+            {"interrupted", is_interrupted},
             {"seed", run.seed},
-            {"preset", run.settings.value("preset", "")},
-            {"wall_s", run.settings.value("wall_s", Json())},
-            {"restarts", run.settings.value("restarts", Json())},
-            {"budget_s", run.settings.value("budget_s", Json())},
-            {"precision", run.settings.value("precision", Json())},
-            {"aa", run.settings.value("aa", false)},
-            {"deep", run.settings.value("deep", false)},
-            {"tuned", run.settings.value("tuned", false)},
-            {"clients", run.settings.value("clients", Json())},
-            {"dynamic", run.settings.value("dynamic", Json())},
-            {"slo", run.settings.value("slo", Json())},
-            {"eval", run.settings.value("eval", Json())}}},
+            {"preset", text(run.settings, "preset")},
+            {"wall_s", at(run.settings, "wall_s")},
+            {"restarts", at(run.settings, "restarts")},
+            {"budget_s", at(run.settings, "budget_s")},
+            {"precision", at(run.settings, "precision")},
+            {"aa", flag(run.settings, "aa")},
+            {"deep", flag(run.settings, "deep")},
+            {"tuned", flag(run.settings, "tuned")},
+            {"clients", at(run.settings, "clients")},
+            {"dynamic", at(run.settings, "dynamic")},
+            {"slo", at(run.settings, "slo")},
+            {"eval", at(run.settings, "eval")}}},
           {"accuracy", accuracy(run, cases)},
           {"machine", run.machine},
           {"environments", run.environments},

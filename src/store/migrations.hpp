@@ -6,7 +6,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 2> kMigrations{R"sql(
+inline constexpr std::array<const char*, 3> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -34,6 +34,13 @@ ALTER TABLE blocks ADD COLUMN taken REAL;
 CREATE TABLE peaks(
   machine TEXT NOT NULL, threads INTEGER NOT NULL, instruction_set TEXT NOT NULL, gflops REAL NOT NULL, gbytes_per_s REAL NOT NULL, quiet INTEGER NOT NULL,
   PRIMARY KEY(machine, threads, instruction_set)) WITHOUT ROWID;
+)sql",
+                                                        R"sql(
+ALTER TABLE runs ADD COLUMN process TEXT NOT NULL DEFAULT '';
+ALTER TABLE run_cases ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
+ALTER TABLE level_rows ADD COLUMN judged INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX runs_by_start ON runs(started);
+CREATE INDEX runs_by_name ON runs(name);
 )sql"};
 
 }  // namespace strata::store

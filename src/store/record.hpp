@@ -28,6 +28,7 @@ struct Row {
   std::string level, variant = "default", state = "failed", reason, hint, log_tail, repeat;
   Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
+  bool judged = true;  // false: the run has not come to its state yet; see measure/judge_stored.hpp
   std::vector<Block> blocks;
 
   std::string name() const { return variant == "default" ? level : level + "@" + variant; }
@@ -40,6 +41,11 @@ struct Case {
   std::vector<Row> rows;
 };
 
+// A case of a run as a list of runs shows it.
+struct ListedCase {
+  std::string hash, id, verdict;  // `verdict`: a few words; empty where the run did not come to one
+};
+
 struct Warning {
   std::string id, what, advice;
 };
@@ -49,6 +55,7 @@ struct Run {
   bool interrupted = false;
   std::int64_t seed = 0;
   Json settings = Json::object(), machine = Json::object(), environments = Json::array();
+  std::string process;  // that wrote it, see store/run_state.hpp
   std::vector<Warning> warnings;
   std::vector<Case> cases;
 };

@@ -1,34 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SQLite store: numbered migrations, write-ahead log, every block committed the moment it is measured.
+// The SQLite store: numbered migrations, write-ahead log, every block committed the moment it is measured. What is read
+// is right or an error: pages have checksums (page_sums.hpp), cells have types and bounds. A store that another program
+// holds is waited for.
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <string_view>
 
 #include "common/result.hpp"
+#include "store/connection.hpp"
 #include "store/record.hpp"
-
-struct sqlite3;
 
 namespace strata::store {
 
+// Who tells a person that the store is being waited for; nobody if this was never called.
+void when_waiting(void (*say)(std::string_view));
+
 class Store {
  public:
-  // Opens or creates the file and brings its schema up to date. Errors: not a store, written by a newer strata, not
-  // writable.
+  // Opens or creates the file and brings its schema up to date. Errors: not a store, damaged, written by a newer
+  // strata, not writable.
   static Result<Store> open(const std::filesystem::path& path);
-  // Opens an existing store without creating anything; an absent file is an error with a hint.
+  // Opens an existing store for reading, which needs no right to write; an absent file is an error with a hint.
   static Result<Store> open_existing(const std::filesystem::path& path);
   // $XDG_DATA_HOME/strata/strata.db, or ~/.local/share/strata/strata.db.
   static std::filesystem::path default_path();
 
-  Result<void> begin_run(const Run& run);   // the run's own fields; its cases are added one by one
-  Result<void> finish_run(const Run& run);  // its finished, interrupted and settings
+  Result<void> begin_run(const Run& run);                  // the run's own fields; its cases are added one by one
+  Result<void> finish_run(const Run& run);                 // its finished, interrupted and settings
+  Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows
   Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_hash, const Row& row);
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);
+  Result<void> set_verdict(const std::string& run_id, const std::string& case_hash, const std::string& verdict);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
   Result<void> save_effect(const ProcessEffect& effect);
@@ -37,21 +43,19 @@ class Store {
 
   // The newest first. `limit` 0 = all. Cases and rows are left empty.
   Result<std::vector<Run>> list_runs(int limit) const;
-  // A whole run by its id, a unique beginning of it, its name, or "last".
+  // A whole run by its id, a unique beginning of it, its name, or "last": the newest that has a case. Errors: no such
+  // run; damage, whatever it is; interrupted.
   Result<Run> load_run(const std::string& which) const;
   Result<std::optional<ProcessEffect>> find_effect(const std::string& machine, int threads) const;
-  Result<std::vector<std::pair<std::string, std::string>>> run_cases(const std::string& run_id) const;  // (hash, id)
+  Result<std::vector<ListedCase>> run_cases(const std::string& run_id) const;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return connection_.path(); }
 
  private:
-  struct Close {
-    void operator()(sqlite3* handle) const;
-  };
-  Store(std::unique_ptr<sqlite3, Close> handle, std::filesystem::path path);
-  static Result<Store> open_with(const std::filesystem::path& path, int flags);
-  std::unique_ptr<sqlite3, Close> handle_;
-  std::filesystem::path path_;
+  explicit Store(Connection connection) : connection_(std::move(connection)) {}
+  Result<std::string> find_run(const std::string& which) const;
+  sqlite3* handle() const { return connection_.handle(); }
+  Connection connection_;
 };
 
 }  // namespace strata::store

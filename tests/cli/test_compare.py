@@ -369,7 +369,7 @@ def test_a_full_disk_under_the_store_ends_the_run_with_a_reason_and_no_worker_le
     done = subprocess.run([*words, "sh", "-c", script, str(disk), str(PROGRAM), *arguments], env=strata.environment, cwd=strata.folder, capture_output=True, text=True, timeout=120)
     assert done.returncode not in (0, 2) and done.returncode > 0, done.stderr
     assert "full" in done.stderr and str(disk) in done.stderr
-    assert "unfinished" in done.stdout  # the store opens, with what was committed
+    assert "interrupted" in done.stdout  # the store opens, with what was committed
     assert workers_of(strata) == []
 
 

@@ -2,7 +2,16 @@
 #include "store/store.hpp"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "store/migrations.hpp"
+#include "store/run_state.hpp"
 
 namespace strata::store {
 namespace {
@@ -23,15 +32,18 @@ class StoreTest : public ::testing::Test {
     one.settings = {{"preset", "quick"}};
     return one;
   }
-  // A run with one case, one row and one block.
-  std::int64_t fill(Store& store, const std::string& id) {
-    EXPECT_TRUE(store.begin_run(run(id, "2026-11-21T06:00:00Z")));
+  Case a_case() {
     Case one;
     one.hash = "abc";
     one.id = "m/infer/b1";
     one.canonical = {{"model", "m"}, {"batch", 1}, {"threads", 2}};
     one.reference_level = "eager";
-    EXPECT_TRUE(store.add_case(id, one));
+    return one;
+  }
+  // A run with one case, one row and one block.
+  std::int64_t fill(Store& store, const std::string& id) {
+    EXPECT_TRUE(store.begin_run(run(id, "2026-11-21T06:00:00Z")));
+    EXPECT_TRUE(store.add_case(id, a_case()));
     Row row;
     row.level = "eager";
     const auto row_id = store.add_row(id, "abc", row);
@@ -70,8 +82,10 @@ TEST_F(StoreTest, gives_back_every_raw_sample_after_it_was_closed) {
 
 TEST_F(StoreTest, finds_a_run_by_the_beginning_of_its_id_and_refuses_an_ambiguous_one) {
   auto store = Store::open(folder_ / "a.db");
-  ASSERT_TRUE(store->begin_run(run("20261121-1", "2026-11-21T06:00:00Z")));
-  ASSERT_TRUE(store->begin_run(run("20261122-2", "2026-11-22T06:00:00Z")));
+  for (const auto& one : {run("20261121-1", "2026-11-21T06:00:00Z"), run("20261122-2", "2026-11-22T06:00:00Z")}) {
+    ASSERT_TRUE(store->begin_run(one));
+    ASSERT_TRUE(store->add_case(one.run_id, a_case()));
+  }
   EXPECT_EQ(store->load_run("20261122")->run_id, "20261122-2");
   EXPECT_EQ(store->load_run("last")->run_id, "20261122-2");
   const auto ambiguous = store->load_run("2026112");
@@ -131,6 +145,109 @@ TEST_F(StoreTest, keeps_what_others_had_of_the_machine_with_the_blocks_of_those_
   ASSERT_EQ(blocks.size(), 2U);
   EXPECT_DOUBLE_EQ(blocks[0].taken.value(), 0.25);
   EXPECT_FALSE(blocks[1].taken);
+}
+
+TEST_F(StoreTest, never_calls_a_run_without_a_case_the_last_one) {
+  auto store = Store::open(folder_ / "a.db");
+  EXPECT_EQ(store->load_run("last").error().exit, Exit::usage);
+  fill(*store, "run-1");
+  ASSERT_TRUE(store->begin_run(run("run-2", "2027-01-01T00:00:00Z")));
+  EXPECT_EQ(store->load_run("last")->run_id, "run-1");
+  ASSERT_TRUE(store->drop_empty_run("run-1"));
+  ASSERT_TRUE(store->drop_empty_run("run-2"));
+  const auto left = store->list_runs(0);
+  ASSERT_EQ(left->size(), 1U) << "only the one without a case goes";
+  EXPECT_EQ(left->front().run_id, "run-1");
+}
+
+TEST_F(StoreTest, refuses_a_page_in_which_one_bit_is_another_wherever_it_is) {
+  {
+    auto store = Store::open(folder_ / "a.db");
+    fill(*store, "run-1");
+  }
+  std::ifstream in(folder_ / "a.db", std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  ASSERT_EQ(whole.size() % 4096, 0U);
+  for (std::size_t at = 50; at < whole.size(); at += 1117) {
+    auto damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    std::ofstream(folder_ / "b.db", std::ios::binary) << damaged;
+    const auto store = Store::open_existing(folder_ / "b.db");
+    const auto run = store ? store->load_run("last") : Result<Run>(tl::unexpected(store.error()));
+    if (!run) {
+      EXPECT_NE(run.error().what.find("b.db"), std::string::npos);
+      EXPECT_EQ(run.error().exit, Exit::failed);
+      continue;
+    }
+    // A page that this run does not need.
+    EXPECT_EQ(run->cases.at(0).rows.at(0).blocks.at(0).wall_ns, (std::vector<std::int64_t>{10, 20, 30})) << at;
+  }
+}
+
+TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_holds) {
+  sqlite3* old = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &old), SQLITE_OK);
+  for (int step = 0; step < 2; ++step)
+    ASSERT_EQ(sqlite3_exec(old, kMigrations.at(step), nullptr, nullptr, nullptr), SQLITE_OK);
+  const char* filled =
+      "PRAGMA journal_mode=WAL; PRAGMA user_version=2;"
+      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,'{}','{}','[]');"
+      "INSERT INTO cases VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{}');"
+      "INSERT INTO run_cases VALUES('run-1','abc','{}','{}','{}','eager');"
+      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{}','{}','null','[]',"
+      "'null',NULL,NULL);";
+  ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
+  sqlite3_close(old);
+  const auto store = Store::open_existing(folder_ / "a.db");
+  ASSERT_TRUE(store) << store.error().what;
+  const auto run = store->load_run("run-1");
+  ASSERT_TRUE(run) << run.error().what;
+  EXPECT_EQ(run->cases.at(0).rows.at(0).state, "measured");
+  EXPECT_TRUE(run->cases.at(0).rows.at(0).judged);
+}
+
+TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
+  auto store = Store::open(folder_ / "a.db");
+  static std::string said;
+  when_waiting([](std::string_view text) { said += text; });
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+  });
+  EXPECT_TRUE(store->begin_run(run("run-1", "2026-11-21T06:00:00Z")));
+  later.join();
+  sqlite3_close(other);
+  when_waiting(nullptr);
+  EXPECT_NE(said.find("another program holds the store"), std::string::npos);
+}
+
+TEST(StoredRun, without_an_end_is_running_or_interrupted) {
+  Run run;
+  EXPECT_EQ(state_of(run), RunState::unknown) << "of a store that does not name processes";
+  run.process = this_process();
+  ASSERT_FALSE(run.process.empty());
+  EXPECT_EQ(state_of(run), RunState::interrupted) << "this process asks for its own run when it could not end it";
+  const auto child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+  std::string field;
+  for (int i = 0; i < 22; ++i) stat >> field;  // the name has no spaces here
+  const auto system = run.process.substr(0, run.process.rfind(' ', run.process.rfind(' ') - 1));
+  run.process = system + " " + std::to_string(child) + " " + field;
+  EXPECT_EQ(state_of(run), RunState::running);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(state_of(run), RunState::interrupted);
+  run.process = "another-boot pid:[1] 1 1";
+  EXPECT_EQ(state_of(run), RunState::unknown);
+  run.finished = "2026-11-21T06:00:00Z";
+  EXPECT_EQ(state_of(run), RunState::finished);
 }
 
 TEST_F(StoreTest, does_not_create_a_store_that_was_only_to_be_read) {

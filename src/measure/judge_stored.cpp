@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/judge_stored.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/outside.hpp"
+#include "common/state.hpp"
+#include "measure/peaks.hpp"
+#include "proof/certificate.hpp"
+#include "stats/sample.hpp"
+
+namespace strata::measure {
+namespace {
+
+using store::Json;
+
+void judge_as(store::Row& row, State state, std::string reason) {
+  row.state = std::string(to_string(state));
+  row.reason = std::move(reason);
+}
+
+// Faster than the machine can compute; what a run looks at only in its end. Empty: it is not, or nobody knows.
+std::string why_implausible(const store::Case& one, const store::Row& row) {
+  if (!why_no_limit(one.bundle, one.limits).empty()) return {};
+  const double limit_ms = outside::number_or(one.bundle, "flops") / outside::number_or(one.limits, "gflops", 1) * 1e-6;
+  std::vector<double> walls;
+  for (const auto& block : row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
+  const double iteration_ms = stats::median(walls) * 1e-6;
+  if (!(iteration_ms < limit_ms / proof::implausible)) return {};
+  return fmt::format(
+      "an iteration took {:.3g} ms where this machine's measured peak needs {:.3g} ms for its "
+      "arithmetic: it was not done (a memo?)",
+      iteration_ms, limit_ms);
+}
+
+// The certificate was written before the turns; it says what is missing of it.
+void note_missing_end(Json& proof) {
+  if (!proof.is_object()) return;
+  Json& lines = proof["lines"];
+  if (!lines.is_array()) lines = Json::array();
+  lines.push_back(
+      {{"check", "the end of the run"},
+       {"how", "observed"},
+       {"result", "not_checked"},
+       {"value", ""},
+       {"bound", ""},
+       {"detail", "the run was interrupted before what is proven at its end; each stored block was checked"}});
+}
+
+void judge_row(const store::Case& one, store::Row& row) {
+  const auto wrong = std::find_if(row.blocks.begin(), row.blocks.end(), [](const auto& b) { return !b.check.empty(); });
+  const auto verdict = outside::text_or(row.proof, "verdict");
+  const bool harness = outside::flag_or(row.info, "harness", false);
+  if (wrong != row.blocks.end()) return judge_as(row, State::unequal, wrong->check);
+  if (row.blocks.empty()) return;  // its reason is stored with it
+  if (!harness && verdict != "equal" && verdict != "equal_looser")
+    return judge_as(row, State::failed, "the run ended before equal work was proven");
+  if (const auto why = harness ? std::string() : why_implausible(one, row); !why.empty())
+    return judge_as(row, State::mistrusted, why);
+  judge_as(row, State::measured, "");
+  if (!harness) note_missing_end(row.proof);
+}
+
+}  // namespace
+
+void judge_stored(store::Run& run) {
+  for (auto& one : run.cases)
+    for (auto& row : one.rows)
+      if (!row.judged) {
+        judge_row(one, row);
+        row.judged = true;
+      }
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the store. Whatever is not as strata writes it is an error, never another number; bounds are checked before
+// memory is taken for what they bound.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "common/escape.hpp"
+#include "common/outside.hpp"
+#include "common/state.hpp"
+#include "store/statement.hpp"
+#include "store/store.hpp"
+
+namespace strata::store {
+namespace {
+
+constexpr std::int64_t kMostRestarts = 100'000, kMostRounds = 100'000'000, kMostLevels = 10'000;
+constexpr std::int64_t kLongest = 4'000'000'000'000'000'000;  // ns: 127 years
+constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostPlaces = 20'000'000;  // levels x rounds x restarts of a case, which the statistics hold
+
+constexpr const char* kRunColumns =
+    "run_id,name,started,finished,interrupted,command,version,seed,settings,machine,environments,process";
+
+// Ids become names of files and parts of commands.
+bool is_run_id(const std::string& id) {
+  const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !id.empty() && id.size() <= 64 && fits(id.front()) &&
+         std::all_of(id.begin(), id.end(), [&](char c) { return fits(c) || c == '-'; });
+}
+
+Run read_run(Statement& row) {
+  Run run;
+  run.run_id = row.text();
+  if (!is_run_id(run.run_id))
+    row.complain(fmt::format("\"run_id\" is '{}'; allowed are letters, digits and -",
+                             escape::one_line(run.run_id.substr(0, 80))));
+  run.name = row.text();
+  run.started = row.text();
+  run.finished = row.text();
+  run.interrupted = row.integer(0, 1) != 0;
+  run.command = row.text();
+  run.version = row.text();
+  run.seed = row.integer();
+  run.settings = row.json(Shape::object);
+  run.machine = row.json(Shape::object);
+  run.environments = row.json(Shape::array);
+  run.process = row.text();
+  return run;
+}
+
+Block read_block(Statement& row) {
+  Block block;
+  block.restart = static_cast<int>(row.integer(0, kMostRestarts));
+  block.round = static_cast<int>(row.integer(0, kMostRounds));
+  block.position = static_cast<int>(row.integer(0, kMostLevels));
+  block.instance = static_cast<int>(row.integer(0, 1));
+  block.start_ns = row.integer(0, kAnyTime);
+  block.wall_ns = row.integers(0, kLongest);
+  block.latency_ns = row.integers(0, kLongest);
+  block.cpu_ns = row.optional_integer(0);
+  block.runq_ns = row.optional_integer(0);
+  block.check = row.text();
+  block.taken = row.optional_real(0, 1e6);
+  if (block.wall_ns.size() != block.latency_ns.size())
+    row.complain(fmt::format("\"wall_ns\" has {} entries, \"latency_ns\" {}; allowed are as many of each",
+                             block.wall_ns.size(), block.latency_ns.size()));
+  if (block.wall_ns.empty()) row.complain("\"wall_ns\" is empty; allowed is one entry or more");
+  return block;
+}
+
+Row read_row(Statement& ask) {
+  Row row;
+  row.row_id = ask.integer();
+  row.level = ask.text();
+  row.variant = ask.text();
+  row.state = ask.text();
+  row.reason = ask.text();
+  row.hint = ask.text();
+  row.log_tail = ask.text();
+  row.repeat = ask.text();
+  row.info = ask.json(Shape::object);
+  row.settings = ask.json(Shape::object_or_null);
+  row.memory = ask.json(Shape::object_or_null);
+  row.start_up = ask.json(Shape::array);
+  row.proof = ask.json(Shape::object_or_null);
+  row.disk_bytes = ask.optional_integer(0);
+  row.artefact_bytes = ask.optional_integer(0);
+  row.judged = ask.integer(0, 1) != 0;
+  if (!state_from(row.state))
+    ask.complain(
+        fmt::format("\"state\" is '{}'; allowed is a state of a row", escape::one_line(row.state.substr(0, 80))));
+  return row;
+}
+
+using Names = std::initializer_list<const char*>;
+
+void check_fields(Statement& row, const char* column, const Json& object, Names names, const char* allowed,
+                  bool (*is_right)(const Json&)) {
+  if (!object.is_object()) return;
+  for (const char* name : names)
+    if (const auto found = object.find(name); found != object.end() && !is_right(*found))
+      row.complain(fmt::format("\"{}\": \"{}\" is {}; allowed is {}", column, name, outside::shown(*found), allowed));
+}
+
+// Numbers that others are computed from are numbers, or absent; another type would quietly stand for "unknown".
+void check_numbers(Statement& row, const char* column, const Json& object, Names names) {
+  check_fields(row, column, object, names, "a number from 0",
+               [](const Json& value) { return value.is_number() && value.get<double>() >= 0; });
+}
+
+void check_numbers_or_null(Statement& row, const char* column, const Json& object, Names names) {
+  check_fields(row, column, object, names, "a number from 0, or null",
+               [](const Json& value) { return value.is_null() || (value.is_number() && value.get<double>() >= 0); });
+}
+
+void check_flags(Statement& row, const char* column, const Json& object, Names names) {
+  check_fields(row, column, object, names, "true or false", [](const Json& value) { return value.is_boolean(); });
+}
+
+void check_case(Statement& row, const Case& one) {
+  check_numbers(row, "canonical", one.canonical, {"batch", "threads", "ring"});
+  check_numbers_or_null(row, "bundle", one.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"});
+  check_numbers(row, "limits", one.limits, {"gflops", "gbytes_per_s"});
+  check_flags(row, "limits", one.limits, {"quiet"});
+  check_numbers(row, "trust", one.trust, {"process_sigma", "minimum_effect", "restarts"});
+  check_flags(row, "trust", one.trust, {"together"});
+  check_numbers_or_null(row, "trust.load", outside::field(one.trust, "load"), {"begin", "others", "steal"});
+  check_fields(row, "canonical", one.canonical, {"mode", "maths", "device"}, "text",
+               [](const Json& value) { return value.is_string(); });
+}
+
+void check_row(Statement& row, const Row& one) {
+  for (const Json& start : one.start_up) {
+    if (!start.is_object())
+      row.complain(fmt::format("\"start_up\" holds {}; allowed are objects", outside::shown(start)));
+    check_numbers(row, "start_up", start,
+                  {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "again_ms"});
+    check_flags(row, "start_up", start, {"cold"});
+  }
+  check_flags(row, "info", one.info, {"tuned", "harness", "peer"});
+  check_numbers(row, "info.first_ever", outside::field(one.info, "first_ever"), {"first_ever_ms", "prepare_ms"});
+  check_numbers(row, "info.libraries", outside::field(one.info, "libraries"), {"bytes"});
+}
+
+// Reads one run, and no more bytes than the file has: cells of a file made for it could share theirs.
+class RunReader {
+ public:
+  explicit RunReader(const Connection& connection) : connection_(connection) {}
+
+  Result<Run> read(const std::string& run_id) {
+    Statement size(connection_.handle(), "SELECT page_count*page_size FROM pragma_page_count,pragma_page_size");
+    if (!size.step()) return connection_.broken("cannot read it");
+    bytes_left_ = size.integer();
+    Statement ask(connection_.handle(), fmt::format("SELECT {} FROM runs WHERE run_id=?", kRunColumns).c_str());
+    ask.bind(run_id);
+    if (!ask.step()) return connection_.broken("cannot read the run");
+    Run run = read_run(ask);
+    check_numbers(ask, "settings", run.settings, {"restarts", "budget_s"});
+    check_flags(ask, "settings", run.settings, {"aa", "deep", "tuned"});
+    check_numbers(ask, "machine", run.machine,
+                  {"cores", "physical_cores", "logical_processors", "last_cache_bytes", "l2_bytes", "l3_bytes"});
+    if (auto right = check(ask, "its run"); !right) return tl::unexpected(right.error());
+    if (auto done = read_warnings(run); !done) return tl::unexpected(done.error());
+    if (auto done = read_cases(run); !done) return tl::unexpected(done.error());
+    return run;
+  }
+
+ private:
+  // After each row that was read.
+  Result<void> check(const Statement& row, const std::string& where) {
+    if (!row.fault().empty()) return connection_.damaged(fmt::format("{}: {}", where, row.fault()));
+    if (row.bytes() > bytes_left_) return connection_.damaged("its cells are longer than the whole file");
+    return {};
+  }
+  // After the last one.
+  Result<void> end(const Statement& rows, const char* doing) {
+    if (!rows.ok()) return connection_.broken(doing);
+    bytes_left_ -= rows.bytes();
+    return {};
+  }
+
+  Result<void> read_warnings(Run& run) {
+    Statement ask(connection_.handle(), "SELECT id,what,advice FROM warnings WHERE run_id=? ORDER BY rowid");
+    ask.bind(run.run_id);
+    while (ask.step()) {
+      Warning warning;
+      warning.id = ask.text();
+      warning.what = ask.text();
+      warning.advice = ask.text();
+      if (auto right = check(ask, "a warning of run " + run.run_id); !right) return right;
+      run.warnings.push_back(std::move(warning));
+    }
+    return end(ask, "cannot read the run's warnings");
+  }
+
+  Result<void> read_cases(Run& run) {
+    Statement ask(connection_.handle(),
+                  "SELECT c.hash,c.id,c.canonical,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r LEFT "
+                  "JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.rowid");
+    ask.bind(run.run_id);
+    while (ask.step()) {
+      Case one;
+      one.hash = ask.text();
+      one.id = ask.text();
+      one.canonical = ask.json(Shape::object);
+      one.bundle = ask.json(Shape::object_or_null);
+      one.limits = ask.json(Shape::object_or_null);
+      one.trust = ask.json(Shape::object_or_null);
+      one.reference_level = ask.text();
+      check_case(ask, one);
+      if (auto right = check(ask, "a case of run " + run.run_id); !right) return right;
+      if (auto done = read_rows(run.run_id, one); !done) return done;
+      run.cases.push_back(std::move(one));
+    }
+    return end(ask, "cannot read the run's cases");
+  }
+
+  Result<void> read_rows(const std::string& run_id, Case& one) {
+    Statement ask(connection_.handle(),
+                  "SELECT row_id,level,variant,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,proof,"
+                  "disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
+    ask.bind(run_id).bind(one.hash);
+    while (ask.step()) {
+      Row row = read_row(ask);
+      check_row(ask, row);
+      if (auto right = check(ask, "a row of run " + run_id); !right) return right;
+      if (auto done = read_blocks(row); !done) return done;
+      one.rows.push_back(std::move(row));
+    }
+    if (auto done = end(ask, "cannot read the run's rows"); !done) return done;
+    return check_places(one);
+  }
+
+  Result<void> read_blocks(Row& row) {
+    Statement ask(
+        connection_.handle(),
+        "SELECT restart,round,position,instance,start_ns,wall_ns,latency_ns,cpu_ns,runq_ns,check_result,taken "
+        "FROM blocks WHERE row_id=? ORDER BY restart,round,instance");
+    ask.bind(row.row_id);
+    while (ask.step()) {
+      Block block = read_block(ask);
+      if (auto right = check(ask, fmt::format("a block of {}", escape::one_line(row.name()))); !right) return right;
+      row.blocks.push_back(std::move(block));
+    }
+    return end(ask, "cannot read the run's blocks");
+  }
+
+  // The statistics hold a place for every level in every round, so that one absurd number would take all memory.
+  Result<void> check_places(const Case& one) {
+    std::map<int, std::int64_t> rounds;
+    for (const auto& row : one.rows)
+      for (const auto& block : row.blocks) {
+        auto& most = rounds[block.restart];
+        most = std::max<std::int64_t>(most, block.round + 1);
+      }
+    std::int64_t places = 0;
+    for (const auto& [restart, count] : rounds) places += count * static_cast<std::int64_t>(one.rows.size());
+    if (places <= kMostPlaces) return {};
+    return connection_.damaged(
+        fmt::format("a case of it has {} places of blocks; allowed are {}", places, kMostPlaces));
+  }
+
+  const Connection& connection_;
+  std::int64_t bytes_left_ = 0;
+};
+
+}  // namespace
+
+Result<std::optional<ProcessEffect>> Store::find_effect(const std::string& machine, int threads) const {
+  Statement ask(handle(),
+                "SELECT measured,sigma,low,high,detail FROM process_effects WHERE machine=? AND threads=? ORDER BY "
+                "measured DESC LIMIT 1");
+  ask.bind(machine).bind(threads);
+  if (!ask.step()) {
+    if (!ask.ok()) return connection_.broken("cannot read the calibration");
+    return std::optional<ProcessEffect>{};
+  }
+  constexpr double most = 100;  // of the logarithm of a time
+  ProcessEffect effect;
+  effect.machine = machine;
+  effect.threads = threads;
+  effect.measured = ask.text();
+  effect.sigma = ask.real(0, most);
+  effect.low = ask.real(0, most);
+  effect.high = ask.real(0, most);
+  effect.detail = ask.json(Shape::object_or_null);
+  if (!ask.fault().empty()) return connection_.damaged("a calibration: " + ask.fault());
+  return std::optional<ProcessEffect>{effect};
+}
+
+Result<std::vector<Run>> Store::list_runs(int limit) const {
+  Statement ask(handle(),
+                fmt::format("SELECT {} FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", kRunColumns).c_str());
+  ask.bind(limit > 0 ? limit : -1);
+  std::vector<Run> runs;
+  while (ask.step()) {
+    runs.push_back(read_run(ask));
+    if (!ask.fault().empty()) return connection_.damaged("a run: " + ask.fault());
+  }
+  if (!ask.ok()) return connection_.broken("cannot list the runs");
+  return runs;
+}
+
+Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) const {
+  Statement ask(handle(),
+                "SELECT c.hash,c.id,r.verdict FROM run_cases r LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? "
+                "ORDER BY r.rowid");
+  ask.bind(run_id);
+  std::vector<ListedCase> found;
+  while (ask.step()) {
+    ListedCase one;
+    one.hash = ask.text();
+    one.id = ask.text();
+    one.verdict = ask.text();
+    if (!ask.fault().empty()) return connection_.damaged("a case: " + ask.fault());
+    found.push_back(std::move(one));
+  }
+  if (!ask.ok()) return connection_.broken("cannot list the cases of a run");
+  return found;
+}
+
+// The id of the run that is meant. A run to which nothing was added is never "last".
+Result<std::string> Store::find_run(const std::string& which) const {
+  const auto ids = [&](const char* sql, const std::vector<std::string>& values) -> Result<std::vector<std::string>> {
+    Statement ask(handle(), sql);
+    for (const auto& value : values) ask.bind(value);
+    std::vector<std::string> found;
+    while (ask.step()) found.push_back(ask.text());
+    if (!ask.ok()) return connection_.broken("cannot look for a run");
+    for (const auto& id : found)
+      if (!is_run_id(id)) return connection_.damaged("a run has an id that strata does not give");
+    return found;
+  };
+  const auto newest =
+      ids("SELECT run_id FROM runs WHERE EXISTS(SELECT 1 FROM run_cases WHERE run_cases.run_id=runs.run_id) ORDER BY "
+          "started DESC, rowid DESC LIMIT 1",
+          {});
+  if (!newest) return tl::unexpected(newest.error());
+  if (newest->empty())
+    return fail(fmt::format("store {}: no run is stored yet", path().string()), "run `strata compare MODEL` first",
+                Exit::usage);
+  if (which == "last") return newest->front();
+  auto hits =
+      ids("SELECT run_id FROM runs WHERE run_id=?1 OR (name=?1 AND name<>'') ORDER BY started DESC, rowid DESC "
+          "LIMIT 1",
+          {which});
+  // '~' is greater than every letter of an id.
+  if (hits && hits->empty() && !which.empty())
+    hits = ids("SELECT run_id FROM runs WHERE run_id>=?1 AND run_id<?1||'~' LIMIT 2", {which});
+  if (!hits) return tl::unexpected(hits.error());
+  if (hits->size() == 1) return hits->front();
+  return fail(fmt::format("store {}: {} run is called '{}'", path().string(), hits->empty() ? "no" : "more than one",
+                          escape::one_line(which)),
+              fmt::format("`strata list runs` shows them; the newest is {}, also called 'last'", newest->front()),
+              Exit::usage);
+}
+
+Result<Run> Store::load_run(const std::string& which) const {
+  const auto id = find_run(which);
+  if (!id) return tl::unexpected(id.error());
+  return RunReader(connection_).read(*id);
+}
+
+}  // namespace strata::store

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON of a store or of a result file in which anything is of another type: shown as unknown, never an abort.
+#include <gtest/gtest.h>
+
+#include "report/markdown.hpp"
+#include "report/render_file.hpp"
+#include "report/terminal.hpp"
+#include "report/view.hpp"
+
+namespace strata::report {
+namespace {
+
+const std::vector<Json> kWrong{nullptr,
+                               true,
+                               "x",
+                               -1,
+                               1.5,
+                               1e308,
+                               Json::array(),
+                               Json::object(),
+                               Json::array({nullptr}),
+                               Json{{"a", 1}},
+                               std::int64_t{1} << 62};
+
+store::Row hostile_row(const std::string& level) {
+  store::Row row;
+  row.level = level;
+  row.state = "measured";
+  const Json points = {{{"clients", 1},
+                        {"as", "threads"},
+                        {"threads_each", 1},
+                        {"state", "measured"},
+                        {"reason", ""},
+                        {"hint", ""},
+                        {"repetitions",
+                         {{{"requests_per_s", 10.0},
+                           {"requests", 5},
+                           {"latency_ns", {1000, 2000}},
+                           {"cpu_ns", 7},
+                           {"private_bytes", 1},
+                           {"pss_bytes", 1}}}}}};
+  const Json block = {{"restart", 0}, {"round", 0}, {"wall_ns", {1000}}, {"taken", 0.1}, {"runq_ns", 3}};
+  row.info = {{"title", level},
+              {"rank", 1},
+              {"language", "c++"},
+              {"peer", false},
+              {"harness", false},
+              {"from", "eager"},
+              {"changes", "x"},
+              {"default", ""},
+              {"tuned", true},
+              {"reason_short", "x"},
+              {"first_ever", {{"first_ever_ms", 3.0}, {"prepare_ms", 1.0}}},
+              {"libraries", {{"bytes", 10}, {"files", Json::array()}}},
+              {"generate", {{"target", "onednn"}, {"options", ""}}},
+              {"artefact", "x"},
+              {"deep", Json::object()},
+              {"tuning", Json::object()},
+              {"facts", {{"guards", 1}, {"recompile_reasons", {"x"}}}},
+              {"lines", {{"total", 1}, {"files", Json::array()}}},
+              {"clients", {{"seconds", 1}, {"cores", 2}, {"points", points}}},
+              {"eval", {{"state", "scored"}, {"score", 0.5}, {"count", 1}, {"per_example", {0.5}}, {"answers", {1}}}},
+              {"accuracy", {{"error", 0.1}, {"answers", 1}, {"differ", 0}}},
+              {"phases", {{"ms", {{"forward", 1.0}}}, {"joined", Json::object()}}},
+              {"dynamic",
+               {{"low", 1},
+                {"high", 4},
+                {"own", 1},
+                {"state", "measured"},
+                {"prepare_ms", 1.0},
+                {"visits", {{{"size", 2}, {"lap", 0}, {"first_ns", 5}, {"worst_ratio", 0.5}, {"wall_ns", {5}}}}},
+                {"turns", {{"fixed", {block}}, {"open", {block}}}},
+                {"reported",
+                 {{"before", {{"recompiles", 0}}}, {"after", {{"recompiles", 1}, {"recompile_reasons", {"x"}}}}}}}}};
+  row.settings = {{"threads", 1}, {"layout", "contiguous"}};
+  row.memory = {{"peak_private_bytes", 10}, {"idle_private_bytes", 5}};
+  row.start_up = {{{"cold", false}, {"process_ms", 1.0}, {"again_ms", 4.0}}};
+  row.proof = {{"verdict", "equal"}, {"observed", 1}, {"lines", {{{"check", "x"}, {"result", "pass"}}}}};
+  row.disk_bytes = row.artefact_bytes = 10;
+  for (int round = 0; round < 4; ++round) {
+    store::Block one;
+    one.round = round;
+    one.wall_ns = one.latency_ns = {1'000'000, 1'100'000};
+    row.blocks.push_back(one);
+  }
+  return row;
+}
+
+store::Run hostile_run() {
+  store::Run run;
+  run.run_id = "run-1";
+  run.finished = "x";
+  run.command = "./strata compare m";
+  run.settings = {{"preset", "quick"}, {"restarts", 1},       {"budget_s", 1.0},   {"aa", true},
+                  {"tuned", true},     {"deep", false},       {"slo", "p99=20ms"}, {"eval", "x"},
+                  {"clients", "1"},    {"precision", nullptr}};
+  run.machine = {{"cpu", "x"},    {"cores", 2},           {"physical_cores", 2}, {"logical_processors", 4},
+                 {"l2_bytes", 1}, {"last_cache_bytes", 1}};
+  run.environments = {{{"name", "default"}}};
+  for (const char* maths : {"fp32", "bf16"}) {
+    store::Case one;
+    one.hash = one.id = std::string("m/") + maths;
+    one.canonical = {{"model", "m"}, {"mode", "infer"}, {"batch", 2},
+                     {"threads", 1}, {"maths", maths},  {"device", "cpu"}};
+    one.bundle = {{"flops", 1e6},
+                  {"weight_bytes", 10},
+                  {"input_bytes", 10},
+                  {"parameters", 3},
+                  {"model", {{"name", "m"}}},
+                  {"spec",
+                   {{"model", "m"},
+                    {"batch", 2},
+                    {"mode", "infer"},
+                    {"inputs", {{{"name", "x"}, {"dtype", "int64"}, {"shape", {2, 3}}, {"low", 0}, {"high", 9}}}},
+                    {"optimiser", {{"name", "sgd"}, {"schedule", {{"name", "step"}, {"every", 2}, {"gamma", 0.1}}}}}}},
+                  {"flops_uncounted", {"lstm"}},
+                  {"network", {{"hash", "x"}}}};
+    one.limits = {{"gflops", 100.0}, {"gbytes_per_s", 10.0}, {"quiet", true}};
+    one.trust = {{"process_sigma", 0.01},
+                 {"process_sigma_source", "assumed"},
+                 {"minimum_effect", 0.01},
+                 {"together", true},
+                 {"restarts", 1},
+                 {"reference_wanted", "other"},
+                 {"load", {{"begin", 0.1}, {"others", 0.1}, {"steal", 0.0}, {"restarts", {0.1}}, {"other_run", 7}}}};
+    one.reference_level = "eager";
+    one.rows = {hostile_row("eager"), hostile_row("static")};
+    run.cases.push_back(std::move(one));
+  }
+  return run;
+}
+
+// Every value of `object` in turn as each wrong one, then `look`.
+template <class Look>
+void try_everything(Json& object, const std::string& what, const Look& look) {
+  std::vector<Json::json_pointer> places{Json::json_pointer()};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Json& here = object.at(places[i]);
+    if (here.is_object())
+      for (const auto& [key, value] : here.items()) places.push_back(places[i] / key);
+    if (here.is_array())
+      for (std::size_t k = 0; k < here.size(); ++k) places.push_back(places[i] / k);
+  }
+  for (const auto& place : places)
+    for (const auto& wrong : kWrong) {
+      Json right = wrong;
+      std::swap(object.at(place), right);
+      EXPECT_NO_THROW(look()) << what << place.to_string() << " = " << wrong.dump();
+      std::swap(object.at(place), right);
+    }
+}
+
+void look_at(const Json& result) {
+  (void)terminal(result, {});
+  (void)terminal_ledger(result, {});
+  (void)certificate_text(result);
+  (void)markdown(result);
+  (void)csv(result);
+}
+
+TEST(Report, of_a_stored_run_survives_any_json_in_any_place) {
+  auto run = hostile_run();
+  const auto look = [&] { look_at(view(run)); };
+  look();
+  auto& one = run.cases[0];
+  auto& row = one.rows[1];
+  try_everything(run.settings, "settings", look);
+  try_everything(run.machine, "machine", look);
+  try_everything(one.canonical, "canonical", look);
+  try_everything(one.bundle, "bundle", look);
+  try_everything(one.limits, "limits", look);
+  try_everything(one.trust, "trust", look);
+  try_everything(row.info, "info", look);
+  try_everything(row.memory, "memory", look);
+  try_everything(row.start_up, "start_up", look);
+  try_everything(row.proof, "proof", look);
+}
+
+TEST(Report, of_a_result_file_survives_any_json_in_any_place) {
+  auto result = read_results(std::filesystem::path(STRATA_SOURCE_DIR) / "tests/report/example_run.json").value().at(0);
+  auto& one = result["cases"][0];
+  // Long lists say the same in each entry.
+  for (auto& row : one["rows"])
+    for (const char* list : {"blocks"})
+      if (row[list].size() > 2) row[list].erase(row[list].begin() + 2, row[list].end());
+  while (one["rows"].size() > 3) one["rows"].erase(one["rows"].size() - 1);
+  for (auto& row : one["rows"]) row.erase("histogram");
+  Json small = result;
+  small["cases"] = Json::array({one});
+  try_everything(small, "", [&] { look_at(small); });
+}
+
+}  // namespace
+}  // namespace strata::report
