@@ -5,6 +5,9 @@
 Kills: the driver is ended by SIGKILL at a random moment of a comparison; then the store must be sound, hold at least
 what it held before, be readable, and no worker may live. Answers: a level gives one field of one answer a random wrong
 value; the comparison must end by itself with a state for its row, and the level beside it must be measured.
+Stores: one page of a finished store is damaged, or one cell gets a value that no column has, with right checksums; what
+`show`, `export-data` and `list runs` say is then refused or the same, never other numbers. Bundles: one file of a captured
+network is damaged; it must be noticed, and a level that answers zeros must never be measured.
 Levels are tests/fakes/fake_worker.py, so that a comparison takes seconds."""
 from __future__ import annotations
 
@@ -23,6 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "fakes"))
+import store_damage  # noqa: E402
 
 MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
 PROGRAM = os.environ.get("STRATA_PROGRAM", str(ROOT / "strata"))
@@ -155,10 +161,105 @@ def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
     return rows["other"]["state"], wrong
 
 
+def store_once(place: Place, whole: dict[tuple[str, ...], str], draw: random.Random, kind: str) -> Counter[str]:
+    """What the reading commands made of a damaged copy of the store; what did not hold is in it as text."""
+    store = place.folder / "damaged.db"
+    data = bytearray(place.store.read_bytes())
+    how = store_damage.damage_page(data, draw) if kind == "page" else ""
+    store.write_bytes(data)
+    if kind == "cell":
+        how = store_damage.forge_cell(store, draw)
+    found: Counter[str] = Counter()
+    for words, right in whole.items():
+        done: subprocess.CompletedProcess[str] | None
+        try:
+            done = subprocess.run(
+                [PROGRAM, *words, "--store", str(store)], env=place.environment, capture_output=True, text=True,
+                check=False, timeout=60,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            done = None
+        what = store_damage.verdict(done, right, exact=kind == "page")
+        found[what] += 1
+        if what in ("crashed", "other"):
+            found[f"! {what}: {words[0]} after {how}"] += 1
+    return found
+
+
+def damage_stores(place: Place, options: argparse.Namespace, draw: random.Random) -> list[str]:
+    """A line of the table for each kind of damage; what did not hold."""
+    subprocess.run(place.compare("1s"), env=place.environment, capture_output=True, check=False)
+    whole = {}
+    for words in (("show", "last", "--format", "json"), ("export-data", "last", "--format", "json"), ("list", "runs", "--format", "json")):
+        done = subprocess.run(place.strata(*words), env=place.environment, capture_output=True, text=True, check=True)
+        whole[words] = done.stdout
+    failures = []
+    for kind, tries in (("page", options.pages), ("cell", options.cells)):
+        found: Counter[str] = Counter()
+        for _ in range(tries):
+            found += store_once(place, whole, draw, kind)
+        counts = ", ".join(f"{found[what]} {what}" for what in ("refused", "same", "other", "crashed"))
+        held = found["refused"] + found["same"]
+        print(f"| a {kind} of a store damaged, read by {len(whole)} commands ({counts}) | {tries * len(whole)} | {held} |", flush=True)
+        failures += [what for what in found if what.startswith("!")]
+    return failures
+
+
+def damage_file(path: Path, draw: random.Random) -> str:
+    """Changes one file in place; says how."""
+    data = bytearray(path.read_bytes())
+    kind = draw.choice(["a bit", "shorter", "longer", "missing", "zeros", "noise"])
+    at = draw.randrange(max(1, len(data)))
+    if kind == "missing":
+        path.unlink()
+        return kind
+    if kind == "a bit" and data:
+        data[at] ^= 1 << draw.randrange(8)
+    elif kind == "shorter":
+        del data[at:]
+    elif kind == "longer":
+        data += draw.randbytes(16)
+    elif kind == "zeros":
+        data[at : at + 64] = bytes(len(data[at : at + 64]))
+    elif kind == "noise":
+        data[at : at + 64] = draw.randbytes(len(data[at : at + 64]))
+    path.write_bytes(data)
+    return kind
+
+
+def bundle_once(place: Place, cache: Path, draw: random.Random) -> tuple[str, list[str]]:
+    """What became of a damaged bundle (noticed, same, refused), and what did not hold."""
+    files = sorted(file for file in (cache / "bundles").rglob("*") if file.is_file() and file.parent != cache / "bundles")
+    path = draw.choice(files)
+    before = path.read_bytes()
+    what = f"{path.name}: {damage_file(path, draw)}"
+    unchanged = path.exists() and path.read_bytes() == before
+    try:
+        done = subprocess.run(
+            place.compare("1s"), env=place.environment, capture_output=True, text=True, check=False, timeout=180
+        )
+    except subprocess.TimeoutExpired:
+        return "no end", [f"{what}: no end within 180 s"]
+    if done.returncode not in (0, 1, 2, 3) or "unforeseen" in done.stderr:
+        return "crashed", [f"{what}: exit code {done.returncode}: {done.stderr[-200:]}"]
+    if not done.stdout:
+        return "refused", []
+    rows = {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
+    wrong = []
+    if rows["other"]["state"] == "measured":
+        wrong.append(f"{what}: zeros are measured")
+    if rows["right"]["state"] != "measured":
+        wrong.append(f"{what}: the right level is {rows['right']['state']}: {rows['right']['reason']}")
+    return "same" if unchanged else "noticed" if "captured again" in done.stderr else "not noticed", wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--pages", type=int, default=100)
+    parser.add_argument("--cells", type=int, default=50)
+    parser.add_argument("--bundles", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
@@ -166,6 +267,25 @@ def main() -> int:
     print("| what | tried | held |\n|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="strata_reliability_") as folder:
         cache = Path(folder) / "cache"
+        if options.pages or options.cells:
+            read = Place(Path(folder) / "read", cache)
+            for name, rank in (("right", 1), ("other", 2)):
+                read.level(name, rank)
+            failures += damage_stores(read, options, draw)
+        if options.bundles:
+            proven = Place(Path(folder) / "proven", cache)
+            proven.level("right", 1)
+            proven.level("other", 2, outputs={"scale": 0.0})
+            subprocess.run(proven.compare("1s"), env=proven.environment, capture_output=True, check=False)  # captures
+            ends: Counter[str] = Counter()
+            held = 0
+            for _ in range(options.bundles):
+                end, wrong = bundle_once(proven, cache, draw)
+                ends[end] += 1
+                held += not wrong
+                failures += wrong
+            counts = ", ".join(f"{count} {end}" for end, count in ends.most_common())
+            print(f"| a file of a bundle damaged ({counts}) | {options.bundles} | {held} |", flush=True)
         killed = Place(Path(folder) / "killed", cache)
         for name, rank in (("right", 1), ("other", 2)):
             killed.level(name, rank, helper=True)
