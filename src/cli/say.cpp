@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/escape.hpp"
 #include "common/nearest.hpp"
 #include "plan/model_file.hpp"
 #include "report/render_file.hpp"
@@ -37,11 +38,19 @@ int write_whole(int descriptor, std::string_view text) {
 }  // namespace
 
 void tell(std::string_view text) {
-  (void)write_whole(STDERR_FILENO, text);
+  (void)write_whole(STDERR_FILENO, escape::terminal(text));
 }
 
 void answer(std::string_view text) {
+  answer_styled(escape::terminal(text));
+}
+
+void answer_styled(std::string_view text) {
   if (answer_error == 0) answer_error = write_whole(STDOUT_FILENO, text);
+}
+
+void answer_json(const nlohmann::json& value, int indent) {
+  answer(escape::json(value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
 }
 
 int finish(int exit_code) {
@@ -68,7 +77,7 @@ int complain(const Error& error) {
 }
 
 void say_of_model_file(const std::string& model) {
-  if (const auto notice = plan::notice_of(model); !notice.empty()) fmt::print(stderr, "{}\n", notice);
+  if (const auto notice = plan::notice_of(model); !notice.empty()) tell(notice + "\n");
 }
 
 report::TerminalStyle terminal_style() {
@@ -92,7 +101,7 @@ measure::Progress ProgressLine::callbacks() {
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && shown_) tell(fmt::format("\r\x1b[K"));
+  if (terminal_ && shown_) (void)write_whole(STDERR_FILENO, "\r\x1b[K");
   shown_ = false;
 }
 
@@ -113,7 +122,7 @@ void ProgressLine::status(const std::string& doing, double seconds_left) {
   const auto left =
       seconds_left >= 0 ? fmt::format(", about {:.0f} s of measuring left", std::ceil(seconds_left)) : std::string();
   if (terminal_) {
-    tell(fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, doing, left));
+    (void)write_whole(STDERR_FILENO, fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, escape::one_line(doing), left));
     shown_ = true;
   } else {
     tell(fmt::format("[{:.0f} s] {}{}\n", elapsed, doing, left));
@@ -134,16 +143,20 @@ Result<fs::path> plotly_js(const Installation& place) {
 
 Result<report::Format> format_option(const std::string& name) {
   if (const auto format = report::format_from(name)) return *format;
-  const auto near = nearest(name, {"text", "json", "csv", "md"});
-  return fail(fmt::format("--format {}: unknown{}; allowed: text, json, csv, md", name,
-                          near ? fmt::format(" (did you mean '{}'?)", *near) : ""),
-              "", Exit::usage);
+  return tl::unexpected(unknown_value("--format", name, {"text", "json", "csv", "md"}));
 }
 
 int print_result(const nlohmann::json& result, const std::string& format) {
+  if (format == "json") {
+    answer_json(result, 1);
+    return 0;
+  }
   const auto text = report::render({result}, format, {}, terminal_style());
   if (!text) return complain(text.error());
-  answer(*text);
+  if (format == "text" || format == "ledger")
+    answer_styled(*text);
+  else
+    answer(*text);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -14,11 +15,18 @@
 
 namespace strata::cli {
 
-// Text on standard error. Never fails: a full or closed stream costs a line, and no measurement.
+// Text on standard error, what a terminal would act on taken out (escape::terminal). Never fails: a full or closed
+// stream costs a line, and no measurement.
 void tell(std::string_view text);
 
-// Text on standard output: what the verb was asked for. finish() says if it could not be written.
+// Text on standard output, likewise: what the verb was asked for. finish() says if it could not be written.
 void answer(std::string_view text);
+
+// The same with colours: for what the renderers of report/ wrote, who take them out of what is not their own.
+void answer_styled(std::string_view text);
+
+// JSON on standard output, complete: what a terminal would act on is escaped. A negative indent is one line.
+void answer_json(const nlohmann::json& value, int indent);
 
 // The exit code of the program: 1 if all went well but the answer could not be written, 141 if its reader went away.
 int finish(int exit_code);

@@ -79,6 +79,39 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
+std::string terminal(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [code, bytes] = decode(text, at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const bool space = byte == '\n' || byte == '\t';
+    const bool command = bytes == 0 ? byte >= 0x80 && byte < 0xA0  // a control character of eight bits
+                                    : is_unprintable(code) && !space;
+    if (command)
+      out += '?';
+    else
+      out += text.substr(at, std::max<std::size_t>(bytes, 1));
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return out;
+}
+
+std::string json(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [code, bytes] = decode(text, at);
+    char escaped[16];
+    if (bytes > 0 && code >= 0x7F && is_unprintable(code)) {  // below it the library has escaped what is in strings
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(code));
+      out += escaped;
+    } else {
+      out += text.substr(at, std::max<std::size_t>(bytes, 1));
+    }
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return out;
+}
+
 std::string comment(std::string_view text) {
   std::string out = one_line(text);
   std::replace(out.begin(), out.end(), '\\', '/');  // at a line's end it would join the next one

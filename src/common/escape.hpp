@@ -11,6 +11,11 @@ namespace strata::escape {
 // One line of printable UTF-8: control characters, line ends of Unicode and marks that change the direction of text
 // become spaces, bytes that are no UTF-8 become question marks. For people; the others begin with it or with bytes.
 std::string one_line(std::string_view text);
+// Lines for a terminal: what is no line end, no tab and not printable becomes a question mark, so that nothing in it
+// moves the cursor, changes colours or turns text around. Other bytes, also of other encodings, stay as they are.
+std::string terminal(std::string_view text);
+// JSON, as a library wrote it, with what a terminal would act on as \uXXXX: the same JSON.
+std::string json(std::string_view text);
 // For a comment: // or /* */ of C++, # of CMake and the shell. Backslashes become slashes.
 std::string comment(std::string_view text);
 // A string literal of C++ with its quotes, the same bytes.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/nearest.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -60,6 +63,13 @@ std::optional<std::string> nearest(std::string_view got, const std::vector<std::
     }
   }
   return best;
+}
+
+Error unknown_value(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
+  const auto near = nearest(got, allowed);
+  return {fmt::format("{} {}: unknown{}; allowed: {}", option, got,
+                      near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")),
+          "", Exit::usage};
 }
 
 }  // namespace strata

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/escape.hpp"
+#include "common/text.hpp"
 #include "report/format.hpp"
 
 namespace strata::report {
@@ -16,6 +18,12 @@ const std::string& cell(const Cells& row, std::size_t column) {
 
 bool is_unknown(std::string_view value) {
   return value.empty() || value == "-" || value == "–";
+}
+
+// Whether a spreadsheet would calculate it. A sign of its own ("-": unknown) and numbers, negative ones too, are none.
+bool is_formula(std::string_view value) {
+  if (value.size() < 2 || std::string_view("=+-@\t").find(value.front()) == std::string_view::npos) return false;
+  return !strata::number<double>(value.front() == '+' ? value.substr(1) : value);
 }
 
 // Cuts the first word off; "" at the end.
@@ -141,9 +149,11 @@ std::optional<Format> format_from(std::string_view name) {
 }
 
 std::string csv_field(std::string_view value) {
-  if (value.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(value);
+  auto field = escape::terminal(value);
+  if (is_formula(field)) field.insert(0, 1, '\'');
+  if (field.find_first_of(",\"\n") == std::string::npos) return field;
   std::string out = "\"";
-  for (const char c : value) out += c == '"' ? "\"\"" : std::string(1, c);
+  for (const char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
 }
 

@@ -20,7 +20,8 @@ using Cells = std::vector<std::string>;
 // A row shorter than the header is filled with empty cells. Ends with a line end.
 std::string table(const Cells& header, const std::vector<Cells>& rows, Format format);
 
-// One field as RFC 4180 wants it.
+// One field as RFC 4180 wants it, safe to look at: what a terminal would act on is a question mark, and text that a
+// spreadsheet would calculate (it begins with = + - @ and is no number) begins with an apostrophe.
 std::string csv_field(std::string_view value);
 
 // Text that Markdown shows as it is, also inside a table cell.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,25 @@ TEST(Escape, an_argument_of_cmake_holds_the_same_bytes_and_runs_nothing) {
     std::ifstream in(folder + ".out", std::ios::binary);
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text);
   }
+}
+
+TEST(Escape, what_reaches_a_terminal_is_lines_of_text) {
+  EXPECT_EQ(terminal("one\n\ttwo é ∂"), "one\n\ttwo é ∂");
+  EXPECT_EQ(terminal("\x1b[31mred\x1b[0m \x1b]0;title\x07 a\rb \x7f"), "?[31mred?[0m ?]0;title? a?b ?");
+  EXPECT_EQ(terminal("\xC2\x9B"
+                     "31m \x9B"
+                     "31m \xE2\x80\xAEturned"),
+            "?31m ?31m ?turned");
+  EXPECT_EQ(terminal("caf\xE9"), "caf\xE9");  // a name in another encoding is the user's own
+}
+
+TEST(Escape, json_stays_the_same_json) {
+  const nlohmann::json value{{"a\x1b",
+                              "\x7f \xC2\x9B"
+                              "31m \xE2\x80\xAE é"}};
+  const auto text = json(value.dump(1));
+  EXPECT_EQ(nlohmann::json::parse(text), value);
+  EXPECT_EQ(terminal(text), text);
 }
 
 TEST(FillIn, values_are_never_looked_at_again) {

@@ -93,6 +93,19 @@ TEST(report_table, quotes_csv_fields_as_rfc_4180_wants) {
             "a,b\n\"x,y\",\"say \"\"hi\"\"\nthere\"\nplain,\n");
 }
 
+TEST(report_table, a_csv_cell_is_never_a_formula_and_numbers_stay_numbers) {
+  for (const char* formula : {"=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "-1.2.3", "=-1"})
+    EXPECT_EQ(csv_field(formula), std::string("'") + formula) << formula;
+  for (const char* number : {"-1.5", "+2", "-3e-07", "0", "-0.25", "-", "eager", "1-2", "a=b", ""})
+    EXPECT_EQ(csv_field(number), number) << number;
+  EXPECT_EQ(csv_field("=HYPERLINK(\"x\",\"y\")"), "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\"");
+}
+
+TEST(report_table, a_csv_cell_moves_no_terminal) {
+  EXPECT_EQ(csv_field("a\x1b]0;hit\x07z"), "a?]0;hit?z");
+  EXPECT_EQ(csv_field("a\rb"), "a?b");
+}
+
 TEST(report_table, writes_json_that_reads_back_even_from_broken_utf8) {
   const auto parsed = nlohmann::json::parse(table({"name"}, {{"a\"b"}, {"\xff"}}, Format::json));
   EXPECT_EQ(parsed[0]["name"], "a\"b");
