@@ -22,7 +22,9 @@ Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle
   player.row.reason = "the run ended before this level was measured";
   player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
                                   level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
-  if (!setting.options.dynamic.empty()) player.row.repeat += " --dynamic " + setting.options.dynamic;
+  player.row.repeat += plan::run_words(setting.options);
+  if (setting.place.python != setting.place.tools_python)
+    player.row.repeat += " --python " + plan::quoted(setting.place.python);
   player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
                      {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
                      {"changes", level.changes}, {"default", level.default_text}};

@@ -91,6 +91,30 @@ std::string case_words(const nlohmann::json& spec) {
   return words;
 }
 
+std::string run_words(const Options& options) {
+  std::string words;
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words += fmt::format(" {} {}", option, quoted(value));
+  };
+  const auto add_number = [&](const char* option, const auto& value, const char* unit) {
+    if (value) words += fmt::format(" {} {}{}", option, *value, unit);
+  };
+  if (options.preset != Options().preset) add("--preset", options.preset);
+  add_number("--budget", options.budget_s, "s");
+  add_number("--restarts", options.restarts, "");
+  add_number("--precision", options.precision, "");
+  add_number("--order-seed", options.order_seed, "");
+  add_number("--timeout", options.timeout_s, "s");
+  add_number("--memory-limit", options.memory_limit_gib, "");
+  add("--clients", options.clients);
+  add("--slo", options.slo);
+  add("--dynamic", options.dynamic);
+  add("--eval", options.eval);
+  if (options.deep) words += " --deep";
+  if (options.allow_debug) words += " --allow-debug";
+  return words;
+}
+
 std::string with_option(const std::string& command, const std::string& option, const std::string& value) {
   const auto words = " " + option + " " + quoted(value);
   if (const auto before = option_of(command, option); !before.empty()) {

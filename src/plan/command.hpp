@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/options.hpp"
+
 namespace strata::plan {
 
 // A word as a shell reads it back.
@@ -14,6 +16,10 @@ std::string quoted(const std::string& word);
 // "resnet50 --batch 8 --threads 2": a spec (docs/bundle.md) as arguments of compare and export. The inverse of specs_of
 // for one batch; `device`, `seed` and what else has a default is left out where it has it.
 std::string case_words(const nlohmann::json& spec);
+
+// " --preset quick --budget 3s --restarts 1": what the options say of a run beside its case and its levels, where it is
+// not the default; begins with a space unless it is empty.
+std::string run_words(const Options& options);
 
 // The command with an option set to a value, whether or not it had the option.
 std::string with_option(const std::string& command, const std::string& option, const std::string& value);

@@ -370,7 +370,8 @@ std::string CaseView::next_command(const Json& said, const Json& trust, const Js
   if (said["verdict"] == "move")
     if (auto command = command_to_take(said["level"]); !command.empty()) return command;
   for (const auto& row : rows)
-    if (row["state"] == "unequal" && !flag(run_.settings, "deep") && !is_train())
+    if (row["state"] == "unequal" && !flag(run_.settings, "deep") && !is_train() &&
+        at(run_.settings, "dynamic").is_null())  // --dynamic and --deep exclude each other
       return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
     if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object())

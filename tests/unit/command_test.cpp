@@ -45,6 +45,19 @@ TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
   }
 }
 
+TEST(CommandTest, repeats_a_run_with_what_is_not_the_default) {
+  Options options;
+  EXPECT_EQ(run_words(options), "");
+  options.preset = "quick";
+  options.budget_s = 3;
+  options.restarts = 1;
+  options.order_seed = 7;
+  options.memory_limit_gib = 0.5;
+  options.eval = "my score.py:score";
+  EXPECT_EQ(run_words(options),
+            " --preset quick --budget 3s --restarts 1 --order-seed 7 --memory-limit 0.5 --eval 'my score.py:score'");
+}
+
 TEST(CommandTest, a_score_needs_mode_infer_wherever_it_stands) {
   Options options;
   options.model = "mnist_convnet";
