@@ -97,6 +97,7 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
         inputs = [_from_entry(i, e) for i, e in enumerate(built.default_inputs)]
     else:
         raise Problem("usage", f"the inputs of {built.name} are not known", HOW_TO_NAME_INPUTS)
+    _check_names(inputs, built)
     # Positional ones come first, as in a call.
     inputs.sort(key=lambda i: i.keyword)
     names = [i.name for i in inputs]
@@ -107,6 +108,16 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     if all(0 in one.shape for one in inputs):
         raise Problem("usage", f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute", "give an example of at least one element")
     return inputs
+
+
+def _check_names(inputs: list[Input], built: Built) -> None:
+    """The graph of an ONNX file takes its inputs by name: Problem unless exactly those are given."""
+    names = getattr(built.module, "input_names", None)
+    if names is None or {one.name for one in inputs} == set(names):
+        return
+    given = ", ".join(one.name if one.keyword else "one without a name" for one in inputs)
+    raise Problem("usage", f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {given}",
+                  f"write NAME=SHAPE, as {names[0] if names else 'x'}=1x3x224x224, or leave --input out for the file's own")
 
 
 def _from_entry(index: int, entry: dict) -> Input:
@@ -139,7 +150,7 @@ def _from_example(example: Any) -> list[Input]:
     inputs = []
     for name, keyword, value in named:
         if not isinstance(value, Tensor):
-            raise Problem("usage", f"example input '{name}' is a {type(value).__name__}, not a tensor", "bind other arguments in build(), so that only tensors remain")
+            raise Problem("usage", f"example input '{name}' is of type {type(value).__name__}, not a tensor", "bind other arguments in build(), so that only tensors remain")
         if value.dtype not in by_type:
             raise Problem("unsupported", f"example input '{name}' has type {value.dtype}", f"allowed: {', '.join(DTYPES)}")
         inputs.append(Input(name, keyword, by_type[value.dtype], list(value.shape), example=value.detach().cpu().contiguous()))

@@ -192,7 +192,9 @@ Result<void> know_all(const compiler::Program& program) {
         fmt::format("{}: inputs and outputs must be float32 of at most 8 dimensions", fmt::join(ports, ", ")));
   if (!all.empty())
     return fail(fmt::format("{}", fmt::join(all, "; ")),
-                "`--target libtorch`, and the level libtorch, call all of ATen", Exit::environment);
+                "--target libtorch calls an operation of ATen for each of the network's; `./strata compare` says which "
+                "levels run it",
+                Exit::environment);
   for (const auto* list : {&program.graph.inputs, &program.graph.outputs})
     for (const auto& one : *list)
       if (const auto& value = program.graph.value(one.value); value.elements() == 0)

@@ -234,6 +234,17 @@ Graph read(const json& all) {
   return graph;
 }
 
+// What a network without a graph can still be used for, by where it came from.
+const char* without_graph(const json& info) {
+  const auto model = info.value("model", json());
+  const auto kind = model.is_object() ? model.value("kind", "") : std::string();
+  if (kind == "onnx")
+    return "onnxruntime and openvino run the file itself: ./strata compare FILE --levels onnxruntime,openvino";
+  if (kind == "torchscript")
+    return "eager and torchscript run the archive itself: ./strata compare FILE --levels eager,torchscript";
+  return "levels that run the PyTorch module (eager, compile) can still run it";
+}
+
 const char* const again = "remove the bundle's folder; it is made again";
 
 }  // namespace
@@ -260,7 +271,7 @@ Result<Graph> load(const fs::path& bundle) {
       const auto at = graph.value("where", "");
       return fail(fmt::format("the network has no captured graph: {}{}{}", graph.value("what", ""),
                               at.empty() ? "" : ", at ", at),
-                  "levels that run the PyTorch module (eager, compile) can still run it");
+                  without_graph(info), Exit::environment);
     }
     return fail(fmt::format("{} cannot be read", path.string()), again);
   }

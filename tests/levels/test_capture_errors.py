@@ -57,7 +57,7 @@ def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path
     ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
     ("{tiny}:biuld", "has no function 'biuld'", "build"),
     ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:22\)", "module"),
-    ("{tiny}:number", "returned a int", "torch.nn.Module"),
+    ("{tiny}:number", "returned an object of type int", "torch.nn.Module"),
     ("{tiny}:klass", "returned the class Net", "return Net"),
     ("{tiny}:stopped", "SystemExit: 3", ""),
     ("{folder}/tinny.py:build", "does not exist", "tiny.py"),

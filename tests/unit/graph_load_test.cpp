@@ -226,6 +226,8 @@ TEST_F(GraphFolder, says_why_capture_made_no_graph) {
   const auto graph = load(folder_);
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().what, "the network has no captured graph: torch.export: cannot trace, at net.py:12");
+  EXPECT_EQ(graph.error().exit, Exit::environment);
+  EXPECT_NE(graph.error().hint.find("eager, compile"), std::string::npos);
 }
 
 TEST_F(GraphFolder, checks_weights_against_the_graph_by_name_type_and_shape) {

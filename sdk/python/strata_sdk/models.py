@@ -110,6 +110,9 @@ def _build_user(model: str, seed: int) -> Built:
     if not colon:
         path_text, function_name = model, ""
     path = Path(path_text)
+    if not (path_text if colon else model).endswith(".py"):
+        raise ModelError("usage", f"{model} is no kind of network that strata knows by its name",
+                         "give path/to/file.py:build, or a file that ends in .pt2 (torch.export), .pt (TorchScript) or .onnx")
     if not function_name:
         raise ModelError("usage", f"'{model}' names no function", f"write {model.rstrip(':')}:build, where build() returns the module")
     if not path.is_file():
@@ -123,7 +126,7 @@ def _build_user(model: str, seed: int) -> Built:
     if not callable(function):
         own = [n for n, v in vars(file_module).items() if callable(v) and getattr(v, "__module__", None) == file_module.__name__]
         near = difflib.get_close_matches(function_name, own, n=1)
-        what = f"{path} has no function '{function_name}'" if function is None else f"'{function_name}' in {path} is a {type(function).__name__}, not a function"
+        what = f"{path} has no function '{function_name}'" if function is None else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
         raise ModelError("usage", what, f"did you mean {path}:{near[0]}?" if near else f"it has: {', '.join(own) or 'no functions'}")
     torch.manual_seed(seed)
     try:
@@ -134,7 +137,7 @@ def _build_user(model: str, seed: int) -> Built:
     if isinstance(module, type) and issubclass(module, nn.Module):
         raise ModelError("usage", f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it", f"return {module.__name__}(...)")
     if not isinstance(module, nn.Module):
-        raise ModelError("usage", f"{path}:{function_name}() returned a {type(result).__name__}", "it must return a torch.nn.Module, or (module, example_inputs)")
+        raise ModelError("usage", f"{path}:{function_name}() returned an object of type {type(result).__name__}", "it must return a torch.nn.Module, or (module, example_inputs)")
     _unmap(module)
     note = f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
     return Built(module.eval(), "user", f"{path.stem}:{function_name}", f"{function_name}() of {path.name}", example_inputs=example, note=note)
@@ -205,7 +208,7 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
     extra = [k for k in tensors if k not in own]
     if missing or extra:
         near = difflib.get_close_matches(missing[0], extra, n=1, cutoff=0.6) if missing and extra else []
-        parts = ([f"lacks {len(missing)} tensors (first: {missing[0]})"] if missing else []) + ([f"has {len(extra)} that the model has not (first: {extra[0]})"] if extra else [])
+        parts = ([f"lacks {len(missing)} tensor{'s' if len(missing) > 1 else ''} (first: {missing[0]})"] if missing else []) + ([f"has {len(extra)} that the model has not (first: {extra[0]})"] if extra else [])
         raise ModelError("usage", f"the weights {source} do not fit the model: the file " + " and ".join(parts),
                          f"'{near[0]}' of the file looks like the model's '{missing[0]}'; rename the tensors" if near else "save model.state_dict() of the same model")
     for name, value in own.items():

@@ -32,6 +32,8 @@ class OnnxNetwork(nn.Module):
             if one.name in read and one.data_type == onnx.TensorProto.FLOAT and int(np.prod(one.dims)) > 1:
                 self._parameters[one.name] = nn.Parameter(torch.from_numpy(onnx.numpy_helper.to_array(one).copy()))  # register_parameter takes no dots
         self.runs: dict = {}
+        weights = {one.name for one in model.graph.initializer}
+        self.input_names = [one.name for one in model.graph.input if one.name not in weights]
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         wide = any(value.dtype == torch.float64 for value in self._parameters.values())

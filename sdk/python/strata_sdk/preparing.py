@@ -87,7 +87,8 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
 
     bundle = models.read_bundle(bundle_dir)
     if not bundle["export"]["ok"]:
-        raise UnsupportedError(f"the network does not export: {bundle['export']['what']} ({bundle['export']['where']})", "only levels that run the Python module can run it")
+        where = f" ({bundle['export']['where']})" if bundle["export"]["where"] else ""
+        raise UnsupportedError(f"the network does not export: {bundle['export']['what']}{where}", "only levels that run the Python module can run it")
     if not bundle["case"].get("deep"):
         return torch.export.load(bundle_dir / "model.pt2")
     module, names = models.build_module(bundle_dir)
