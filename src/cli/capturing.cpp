@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/option.hpp"
 #include "common/duration.hpp"
 
 namespace strata::cli {
@@ -10,14 +11,9 @@ namespace strata::cli {
 void add_capture_options(CLI::App& verb, plan::Options& options, bool timeout) {
   verb.add_flag("--fresh", options.fresh, "capture the network anew, whatever is cached");
   if (!timeout) return;
-  verb.add_option_function<std::string>(
-      "--timeout",
-      [&options](const std::string& text) {
-        options.timeout_s = seconds_of(text);
-        if (!options.timeout_s || *options.timeout_s <= 0)
-          throw CLI::ValidationError("--timeout", fmt::format("{}: write a time as 60s or 2m", text));
-      },
-      "longest time that building and capturing the network may take (default: 1h)");
+  duration(verb.add_option_function<std::string>(
+      "--timeout", [&options](const std::string& text) { options.timeout_s = seconds_of(text); },
+      "longest time that building and capturing the network may take, as 60s or 2m (default: 1h)"));
 }
 
 plan::Wishes wishes_of(const plan::Options& options, ProgressLine& line, const plan::Bundle* strict) {

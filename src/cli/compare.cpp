@@ -13,6 +13,7 @@
 
 #include "cli/capturing.hpp"
 #include "cli/limits.hpp"
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/duration.hpp"
@@ -48,27 +49,19 @@ std::optional<double> share(const std::string& text) {
   return found->second.empty() ? found->first : found->first / 100;
 }
 
-std::vector<std::string> listed(const std::string& text) {
-  auto parts = split(text, ',');
-  std::erase(parts, "");
-  return parts;
-}
-
 Result<void> parse(CompareArguments& a) {
   const auto bad = [](const char* option, const std::string& got, const char* form) {
     return fail(fmt::format("{} {}: write {}", option, got, form), "", Exit::usage);
   };
   auto& o = a.options;
-  for (const auto& part : listed(a.batch)) {
+  for (const auto& part : split(a.batch, ',')) {
     if (part.find_first_not_of("0123456789") != std::string::npos || part.size() > 7)
       return bad("--batch", a.batch, "a whole number, or several as 1,8,32");
     o.batches.push_back(std::stoi(part));
   }
-  o.levels = listed(a.levels);
-  if (!a.budget.empty() && !(o.budget_s = seconds_of(a.budget)))
-    return bad("--budget", a.budget, "a time as 60s or 2m");
-  if (!a.timeout.empty() && !(o.timeout_s = seconds_of(a.timeout)))
-    return bad("--timeout", a.timeout, "a time as 60s or 2m");
+  o.levels = split(a.levels, ',');
+  if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
+  if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
   if (!a.precision.empty() && !(o.precision = share(a.precision)))
     return bad("--precision", a.precision, "a share as 1%");
   return {};
@@ -353,68 +346,151 @@ int compare(CompareArguments& a) {
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
 }
 
+// What the presets stand for, as --help says it.
+std::string presets_in_words() {
+  std::vector<std::string> words;
+  for (const auto& one : plan::presets())
+    words.push_back(
+        fmt::format("{}: {} restarts, {} s measured a case, {} s to tune a level, {} s to serve a number of "
+                    "clients",
+                    one.preset, one.restarts, one.budget_s, one.tune_s, one.serve_s));
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const auto& one : plan::presets()) names.push_back(one.preset);
+  return names;
+}
+
+// The network and what goes in.
+void add_network_options(CLI::App& verb, CompareArguments& a) {
+  auto& o = a.options;
+  verb.add_option("model", o.model,
+                  "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
+                  "(TorchScript), .onnx")
+      ->required();
+  list(verb.add_option("--batch", a.batch, "batch size, or several as 1,8,32 (default: the model's own)"))
+      ->type_name("N[,N...]");
+  verb.add_option("--input", o.inputs,
+                  "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs (default: the "
+                  "model's own)")
+      ->type_name("FORM");
+  verb.add_option("--input-from", o.input_from,
+                  "a folder of JPEG or PNG images to take inputs from (default: photographs that strata brings, for "
+                  "images)")
+      ->type_name("PATH");
+  add_limits(verb);
+  verb.add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
+  verb.add_option("--weights", o.weights,
+                  "your weights: .safetensors, or .pt that loads without pickled code (default: the model's own)")
+      ->type_name("PATH");
+  seed(verb.add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
+           ->capture_default_str());
+  add_capture_options(verb, o, false);
+}
+
+// What is compared.
+void add_question_options(CLI::App& verb, CompareArguments& a) {
+  auto& o = a.options;
+  list(verb.add_option("--levels", a.levels,
+                       "only these backends, as eager,libtorch; a variant as level@variant, compile@freezing (default: "
+                       "all that run on the device; strata list levels)"))
+      ->type_name("LEVEL[,LEVEL...]");
+  verb.add_option("--reference", o.reference, "the level that the others' speedup is against (default: eager)")
+      ->type_name("LEVEL");
+  threads(verb.add_option("--threads", o.threads,
+                          "threads of every level, at most 4 for each processor (default: physical cores)"));
+  choice(verb.add_option("--device", o.device, "where levels run")->capture_default_str(), {"cpu", "cuda"});
+  verb.add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both")
+      ->type_name("{infer,train}[,...]")
+      ->capture_default_str();
+  verb.add_option("--optimiser", o.optimiser,
+                  "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1 "
+                  "(default: sgd)")
+      ->type_name("SGD");
+  choice(verb.add_option("--loss", o.loss,
+                         "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "
+                         "own, else cross_entropy)"),
+         {"cross_entropy", "nll"});
+  verb.add_option("--maths", o.maths,
+                  "precision: fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case "
+                  "each")
+      ->type_name("{fp32,tf32,bf16,amp-bf16}[,...]")
+      ->capture_default_str();
+  verb.add_option("--eval", o.eval,
+                  "your score of every level's answers: file.py:score, where the file has inputs() and score(outputs)")
+      ->type_name("FILE.py:FUNCTION");
+  verb.add_flag("--tuned", o.tuned,
+                "also find each level's best variant, in equal time, and measure it beside the default");
+  verb.add_option("--clients", o.clients,
+                  "also serve this many requests at once (concurrency), as 1,2,4: throughput, p50, p99, memory")
+      ->type_name("N[,N...]");
+  verb.add_option("--slo", o.slo, "what each level needs to meet a limit on the time of a request, as p99=20ms")
+      ->type_name("pQ=TIME");
+  verb.add_option("--dynamic", o.dynamic,
+                  "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the "
+                  "cost against the fixed one")
+      ->type_name("batch=LOW..HIGH");
+  verb.add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
+}
+
+// How long, how often, how precisely.
+void add_effort_options(CLI::App& verb, CompareArguments& a) {
+  auto& o = a.options;
+  choice(verb.add_option("--preset", o.preset, presets_in_words())->capture_default_str(), preset_names());
+  whole(verb.add_option("--restarts", o.restarts, "fresh processes per level (default: the preset's)"), 1,
+        plan::most_restarts);
+  duration(verb.add_option("--budget", a.budget,
+                           "measured time of a case, all levels together, as 60s (default: the preset's)"));
+  verb.add_option("--precision", a.precision,
+                  "stop when every speedup's interval is this narrow, as 1% (default: use the budget)")
+      ->type_name("PERCENT");
+  seed(verb.add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)"));
+  verb.add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
+  whole(verb.add_option("--weight-sets", o.weight_sets,
+                        "drawn weight sets that outputs are proven on besides the timed weights")
+            ->capture_default_str(),
+        2, plan::most_weight_sets);
+  duration(verb.add_option("--timeout", a.timeout,
+                           "longest time for capturing the network (default: 1h) and for one request to a level "
+                           "(default: 10m)"));
+  positive(verb.add_option("--memory-limit", o.memory_limit_gib, "memory that each level may use (default: no limit)"))
+      ->type_name("GIB");
+  verb.add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");
+}
+
+// Whose PyTorch, and where results go.
+void add_place_options(CLI::App& verb, CompareArguments& a) {
+  verb.add_option("--python", a.python,
+                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb.add_option("--name", a.options.name, "a name for this run")->type_name("NAME");
+  verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  format_choice(verb.add_option("--format", a.format, "of the result on standard output"));
+  verb.add_option("-o,--output", a.output, "where to write the HTML report (default: beside the store)")
+      ->type_name("PATH");
+}
+
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand(
       "compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
   auto a = std::make_shared<CompareArguments>();
-  auto& o = a->options;
   a->command = "./strata";
   for (int i = 1; i < argc; ++i) a->command += " " + plan::quoted(argv[i]);
-  verb->add_option("model", o.model,
-                   "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
-                   "(TorchScript), .onnx")
-      ->required();
-  verb->add_option("--levels", a->levels,
-                   "only these, as eager,libtorch (default: all that run on the device; strata list levels)");
-  verb->add_option("--reference", o.reference, "the level that the others are compared with (default: eager)");
-  verb->add_option("--batch", a->batch, "batch size, or several as 1,8,32 (default: the model's own)");
-  verb->add_option("--input", o.inputs,
-                   "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs");
-  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take inputs from");
-  add_limits(*verb);
-  verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
-  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
-  verb->add_option("--threads", o.threads, "threads of every level (default: physical cores)");
-  verb->add_option("--device", o.device, "cpu or cuda");
-  verb->add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both");
-  verb->add_option("--optimiser", o.optimiser,
-                   "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1");
-  verb->add_option("--loss", o.loss, "of training: cross_entropy (of logits) or nll (of log-probabilities)");
-  verb->add_option("--maths", o.maths,
-                   "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each");
-  verb->add_option(
-      "--eval", o.eval,
-      "your score of every level's answers: file.py:score, where the file has inputs() and score(outputs)");
-  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
-  verb->add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)");
-  verb->add_option("--preset", o.preset, "quick, standard or thorough");
-  verb->add_option("--restarts", o.restarts, "fresh processes per level");
-  verb->add_option("--budget", a->budget, "measured time of a case, all levels together, as 60s");
-  verb->add_option("--precision", a->precision, "stop when every ratio is this precise, as 1%");
-  verb->add_flag("--aa", o.aa, "also run every level against itself and show the false alarms");
-  verb->add_flag("--tuned", o.tuned,
-                 "also find each level's best variant, in equal time, and measure it beside the default");
-  verb->add_option("--clients", o.clients,
-                   "also serve this many requests at once, as 1,2,4: throughput, p50, p99, memory");
-  verb->add_option("--slo", o.slo, "what each level needs to meet a limit on the time of a request, as p99=20ms");
-  verb->add_option("--dynamic", o.dynamic,
-                   "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the "
-                   "cost against the fixed one");
-  verb->add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
-  verb->add_option("--weight-sets", o.weight_sets,
-                   "drawn weight sets that outputs are proven on besides the timed weights (default: 2)");
-  verb->add_option("--timeout", a->timeout,
-                   "longest time for capturing the network (default: 1h) and for one request to a level (10m)");
-  add_capture_options(*verb, o, false);
-  verb->add_option("--memory-limit", o.memory_limit_gib, "GiB of memory that each level may use");
-  verb->add_flag("--allow-debug", o.allow_debug, "also time debug builds of levels");
-  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
-  verb->add_option("--name", o.name, "a name for this run");
-  verb->add_option("--store", a->store, "the store's file (default: in the XDG data folder)");
-  verb->add_option("--format", a->format, "text, json, csv or md");
-  verb->add_option("-o,--output", a->output, "where to write the HTML report (default: beside the store)");
+  add_network_options(*verb, *a);
+  add_question_options(*verb, *a);
+  add_effort_options(*verb, *a);
+  add_place_options(*verb, *a);
+  verb->get_option("--deep")->excludes(verb->get_option("--dynamic"));
+  verb->footer(
+      "Exit codes: 0 measured; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was "
+      "measured; 3 the environment lacks what was required: a level that --levels names cannot run here (one of the "
+      "default set that cannot is only listed: 0); 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, what was measured "
+      "is kept; 141 the reader of the output went away.");
   verb->callback([a, &exit_code] { exit_code = compare(*a); });
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/calibrate.hpp"
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "common/places.hpp"
 #include "level/level.hpp"
@@ -142,7 +143,7 @@ void print_json(const Checks& checks) {
                              {"reason", check.reason},
                              {"remedy", check.remedy}});
   }
-  answer(fmt::format("{}\n", out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  answer_json(out, 1);
 }
 
 int doctor(const std::string& format_name) {
@@ -174,11 +175,20 @@ void add_doctor(CLI::App& app, int& exit_code) {
   };
   auto arguments = std::make_shared<DoctorArguments>();
   auto* verb = app.add_subcommand("doctor", "what this machine can measure and what not, each with reason and remedy");
-  verb->add_option("--format", arguments->format, "text, json, csv or md");
-  verb->add_option("--python", arguments->python, "the interpreter whose PyTorch is measured (default: strata's own)");
-  verb->add_flag("--calibrate", arguments->calibrate,
-                 "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
-  verb->add_option("--store", arguments->store, "the store's file, for --calibrate");
+  auto* format = format_choice(verb->add_option("--format", arguments->format, "of the answer"));
+  verb->add_option("--python", arguments->python,
+                   "the interpreter whose PyTorch is measured (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  auto* calibrate =
+      verb->add_flag("--calibrate", arguments->calibrate,
+                     "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
+  calibrate->excludes(format);
+  verb->add_option("--store", arguments->store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH")
+      ->needs(calibrate);
+  verb->footer(
+      "Exit codes: 0 told, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
+      "machine is busy or the environment lacks what is needed.");
   verb->callback([arguments, &exit_code] {
     // the launcher has resolved it already
     if (!arguments->python.empty() && !std::getenv("STRATA_ROOT"))

@@ -10,6 +10,7 @@
 #include "cli/artefact.hpp"
 #include "cli/capturing.hpp"
 #include "cli/limits.hpp"
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -174,8 +175,10 @@ int export_level(const ExportArguments& a) {
   if (!recipe) return complain(recipe.error());
   const auto evidence =
       exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
-  const auto proving =
-      fmt::format("./strata compare {} --levels eager,{}", plan::case_words(ready->spec), ready->level.name());
+  // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
+  const bool python = bundle->info.at("model").value("kind", "") != "onnx";
+  const auto proving = fmt::format("./strata compare {} --levels {}{}", plan::case_words(ready->spec),
+                                   python ? "eager," : "", ready->level.name());
   const exporting::Export made{*job,
                                *recipe,
                                evidence,
@@ -201,22 +204,39 @@ void add_export(CLI::App& app, int& exit_code) {
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")
-      ->required();
-  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
+      ->required()
+      ->type_name("LEVEL");
+  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")
+      ->required()
+      ->type_name("PATH");
   verb->add_flag("--force", a->force, "replace a folder that an earlier export made, with all that is in it");
-  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
-  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the test's inputs from");
+  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
+  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the test's inputs from")
+      ->type_name("PATH");
   add_limits(*verb);
   verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
-  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
-  verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)");
-  verb->add_option("--device", o.device, "cpu or cuda");
-  verb->add_option("--maths", o.maths, "fp32: strict float32");
-  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
-  verb->add_option("--weight-sets", o.weight_sets, "as in compare");
-  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
-  verb->add_option("--store", a->store, "the store to take the certificate from (default: in the XDG data folder)");
+  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code")
+      ->type_name("PATH");
+  threads(verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)"));
+  choice(verb->add_option("--device", o.device, "where the program runs")->capture_default_str(), {"cpu", "cuda"});
+  verb->add_option("--maths", o.maths, "precision; fp32, strict float32, is all there is")
+      ->type_name("{fp32}")
+      ->capture_default_str();
+  seed(verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
+           ->capture_default_str());
+  whole(verb->add_option("--weight-sets", o.weight_sets, "as in compare")->capture_default_str(), 2,
+        plan::most_weight_sets);
+  verb->add_option("--python", a->python,
+                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb->add_option("--store", a->store,
+                   "the store to take the certificate from (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  verb->footer(
+      "Exit codes: 0 written; 1 the artefact could not be made or written; 2 wrong usage; 3 the level cannot run the "
+      "network here, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, nothing was "
+      "written.");
   add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = export_level(*a); });
 }

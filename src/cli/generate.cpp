@@ -14,10 +14,10 @@
 #include "cli/capturing.hpp"
 #include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
-#include "common/nearest.hpp"
 #include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
 #include "generate/libtorch.hpp"
@@ -53,13 +53,6 @@ Result<void> check_maths(const GenerateArguments& a) {
 }
 
 Result<nlohmann::json> spec_of(const GenerateArguments& a) {
-  const auto targets = generate::targets();
-  if (std::find(targets.begin(), targets.end(), a.target) == targets.end()) {
-    const auto near = nearest(a.target, targets);
-    return fail(fmt::format("--target {}: allowed: {}{}", a.target, fmt::join(targets, ", "),
-                            near ? fmt::format(" (did you mean {}?)", *near) : ""),
-                "", Exit::usage);
-  }
   if (auto known = check_maths(a); !known) return tl::unexpected(known.error());
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
@@ -69,11 +62,6 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
                 "leave one of them out", Exit::usage);
   if (a.train && a.tune)
     return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
-                Exit::usage);
-  if (!a.train && !a.options.loss.empty())
-    return fail("--loss: only a training step has one", "add --train", Exit::usage);
-  if (!a.train && !a.budget.empty())
-    return fail("--memory-budget: only a training step keeps results that it could compute again", "add --train",
                 Exit::usage);
   if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
   auto options = a.options;
@@ -226,30 +214,49 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<GenerateArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
-  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")->required();
-  verb->add_option("--target", a->target,
-                   "the library that the program calls: onednn, cuda (cuDNN and cuBLAS), libtorch");
+  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")
+      ->required()
+      ->type_name("PATH");
+  choice(verb->add_option("--target", a->target,
+                          "the library that the program calls; cuda: cuDNN and cuBLAS; libtorch: one call of ATen for "
+                          "each operation")
+             ->capture_default_str(),
+         generate::targets());
   verb->add_option(
-      "--maths", o.maths,
-      "fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training step in "
-      "float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
-      "are in the mode");
+          "--maths", o.maths,
+          "precision: fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training "
+          "step in float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
+          "are in the mode")
+      ->type_name("{fp32,tf32,bf16,amp-bf16}")
+      ->capture_default_str();
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
-  verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
+  auto* train = verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
   verb->add_option("--memory-budget", a->budget,
-                   "with --train: the most that activations and gradients may take, as 200MB or 70%; what does not fit "
-                   "is computed again");
-  verb->add_option("--loss", o.loss, "with --train: cross_entropy or nll (default: as in compare)");
-  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
-  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from");
+                   "the most that activations and gradients may take, as 200MB or 70%; what does not fit is computed "
+                   "again (default: none)")
+      ->type_name("BYTES")
+      ->needs(train);
+  choice(verb->add_option("--loss", o.loss, "of the training step (default: as in compare)"), {"cross_entropy", "nll"})
+      ->needs(train);
+  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
+  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from")
+      ->type_name("PATH");
   add_limits(*verb);
-  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code");
+  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code")
+      ->type_name("PATH");
   verb->add_flag("--synthetic", o.synthetic, "random inputs of the reference instead of photographs");
-  verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs");
-  verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
-  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+  seed(verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
+           ->capture_default_str());
+  threads(verb->add_option("--threads", o.threads, "of the capture (default: physical cores)"));
+  verb->add_option("--python", a->python,
+                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb->footer(
+      "Exit codes: 0 written; 1 the capture or the writing failed; 2 wrong usage; 3 the network has no graph, or an "
+      "operation that cannot be written, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, "
+      "nothing was written.");
   add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = generate_program(*a); });
 }

@@ -4,17 +4,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "cli/capturing.hpp"
 #include "cli/lacking.hpp"
 #include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
-#include "common/nearest.hpp"
 #include "compiler/compile.hpp"
 #include "generate/program_of.hpp"
 #include "graph/check.hpp"
@@ -52,10 +51,6 @@ Result<void> check_dump(const GraphArguments& a) {
   if (a.options.mode == "train" && !a.backward)
     return fail("--dump-after with --mode train: the passes are for inference, or for a whole training step",
                 "add --backward, or leave --mode train out", Exit::usage);
-  if (a.block != 8 && a.block != 16)
-    return fail(fmt::format("--block {}: allowed are 8 and 16", a.block), "", Exit::usage);
-  if (a.target != "onednn" && a.target != "cuda")
-    return fail(fmt::format("--target {}: allowed are onednn and cuda", a.target), "", Exit::usage);
   auto known = compiler::check_pass_name(a.dump_after);
   if (!known) known.error().what = "--dump-after: " + known.error().what;
   if (known && !a.budget.empty() && !compiler::reaches_pass(a.dump_after, "recompute"))
@@ -68,8 +63,7 @@ Result<void> check_dump(const GraphArguments& a) {
 int show_program(const GraphArguments& a, const Result<compiler::Program>& program, const std::string& title) {
   if (!program) return complain(program.error());
   if (a.format == "json")
-    answer(fmt::format("{}\n", report::program_json(*program, title, a.dump_after)
-                                   .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    answer_json(report::program_json(*program, title, a.dump_after), 1);
   else
     answer(fmt::format(
         "{}", report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width))));
@@ -77,13 +71,6 @@ int show_program(const GraphArguments& a, const Result<compiler::Program>& progr
 }
 
 Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
-  const std::vector<std::string> formats{"text", "json", "dot"};
-  if (std::find(formats.begin(), formats.end(), a.format) == formats.end()) {
-    const auto near = nearest(a.format, formats);
-    return fail(fmt::format("--format {}: allowed: text, json, dot{}", a.format,
-                            near ? fmt::format(" (did you mean {}?)", *near) : ""),
-                "", Exit::usage);
-  }
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
   auto specs = plan::specs_of(options);
@@ -91,8 +78,6 @@ Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
   if (a.backward && options.mode != "train")
     return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode),
                 "add --mode train", Exit::usage);
-  if (specs->size() != 1)
-    return fail(fmt::format("--mode {}: a graph is of one mode", options.mode), "give infer or train", Exit::usage);
   return specs->front();
 }
 
@@ -150,7 +135,7 @@ int show_graph(const GraphArguments& a) {
     all["lacks"] = nlohmann::ordered_json::object();
     for (const auto& level : lacks)
       all["lacks"][level.level] = {{"operations", level.operations}, {"words", level.words}};
-    answer(fmt::format("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    answer_json(all, 1);
   } else if (a.format == "dot") {
     answer(fmt::format("{}", report::graph_dot(graph, *checked, title)));
   } else {
@@ -173,27 +158,45 @@ void add_graph(CLI::App& app, int& exit_code) {
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
   add_limits(*verb);
-  verb->add_option("--batch", a->batch, "batch size (default: the model's own)");
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs");
-  verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss");
+  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
+  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
+  choice(verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss")
+             ->capture_default_str(),
+         {"infer", "train"});
   verb->add_flag("--backward", a->backward,
                  "with --mode train: the training step, with loss and gradients by strata's own rules");
-  verb->add_option("--loss", o.loss, "as in compare");
-  verb->add_option("--threads", o.threads, "of the capture (default: physical cores)");
-  verb->add_option("--format", a->format, "text, json or dot (Graphviz)");
-  verb->add_option(
-      "--dump-after", a->dump_after,
-      "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name lists them)");
-  verb->add_option("--block", a->block,
-                   "with --dump-after: channels in a block, 16 (AVX-512) or 8 (default: this machine's)");
-  verb->add_option("--target", a->target,
-                   "with --dump-after: what it is made for, onednn (a processor) or cuda (a GPU)");
+  choice(verb->add_option("--loss", o.loss, "as in compare"), {"cross_entropy", "nll"});
+  threads(verb->add_option("--threads", o.threads, "of the capture (default: physical cores)"));
+  choice(verb->add_option("--format", a->format, "of the answer; dot is Graphviz's")->capture_default_str(),
+         {"text", "json", "dot"});
+  auto* dump =
+      verb->add_option(
+              "--dump-after", a->dump_after,
+              "the program that strata makes of the graph, after a pass: lower, ..., plan_memory (a wrong name "
+              "lists them)")
+          ->type_name("PASS");
+  choice(verb->add_option("--block", a->block, "channels in a block, 16 (AVX-512) or 8 (default: this machine's)"),
+         {"8", "16"})
+      ->needs(dump);
+  choice(verb->add_option("--target", a->target, "what the program is made for: a processor (onednn) or a GPU (cuda)")
+             ->capture_default_str(),
+         {"onednn", "cuda"})
+      ->needs(dump);
   verb->add_option("--maths", a->maths,
-                   "with --dump-after: the program's precision, fp32 or bf16; of a training step fp32 or amp-bf16");
-  verb->add_option("--memory-budget", a->budget,
-                   "with --dump-after, of a training step: as in generate; from the pass `recompute` on");
-  verb->add_option("--python", a->python, "your interpreter with PyTorch 2.11 or newer (or STRATA_PYTHON)");
+                   "with --dump-after: the program's precision, fp32 or bf16; of a training step fp32 or amp-bf16")
+      ->type_name("{fp32,bf16,amp-bf16}")
+      ->capture_default_str();
+  verb->add_option(
+          "--memory-budget", a->budget,
+          "with --dump-after, of a training step: as in generate; from the pass `recompute` on (default: none)")
+      ->type_name("BYTES");
+  verb->add_option("--python", a->python,
+                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
   add_capture_options(*verb, o);
+  verb->footer(
+      "Exit codes: 0 shown; 1 the capture failed or took too long; 2 wrong usage; 3 the network has no graph that "
+      "strata can show, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM.");
   verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
 }
 

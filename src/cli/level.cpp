@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "cli/option.hpp"
 #include "cli/say.hpp"
+#include "common/duration.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
@@ -29,7 +31,7 @@ using Json = nlohmann::json;
 struct CheckOptions {
   std::string path, bundle;
   std::vector<std::string> arguments;
-  double timeout_s = 60;
+  std::string timeout = "60s";
 };
 
 // A folder under the system's temporary one, removed with everything in it.
@@ -92,7 +94,9 @@ Result<void> check_bundle(const fs::path& folder) {
   return good ? Result<void>()
               : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more",
                                  folder.string()),
-                     "docs/bundle.md says what a bundle holds; `python -m capture` writes one", Exit::usage);
+                     "leave --bundle out for a network of the suite's own, or name a folder below `bundles` of the "
+                     "cache, where ./strata compare keeps what it captured (docs/bundle.md says what one holds)",
+                     Exit::usage);
 }
 
 Result<level::Subject> make_subject(const CheckOptions& options, const Installation& place, const fs::path& scratch) {
@@ -100,7 +104,7 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   if (!level) return tl::unexpected<Error>(level.error());
   level::Subject subject;
   subject.scratch = scratch;
-  subject.patience = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_s * 1000));
+  subject.patience = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.timeout) * 1000));
   subject.bundle = options.bundle.empty() ? scratch / "bundle" : fs::absolute(options.bundle);
   if (options.bundle.empty()) {
     const fs::path module = place.root / "examples" / "tiny_mlp.py";
@@ -136,9 +140,6 @@ void print_check(const level::Check& check) {
 }
 
 int run_check(const CheckOptions& options) {
-  if (!(options.timeout_s > 0 && options.timeout_s <= 86400))
-    return complain(
-        {fmt::format("--timeout is {}; allowed are seconds up to 86400", options.timeout_s), "", Exit::usage});
   const Scratch scratch;
   if (scratch.path().empty())
     return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
@@ -158,6 +159,10 @@ int run_new(level::Skeleton wanted) {
   const auto place = installation();
   wanted.root = place.root;
   if (wanted.parent.empty()) wanted.parent = place.root / "levels";
+  for (const auto& level : level::discover(level::search_path(place.root)).levels)
+    if (level.id == wanted.id)  // of two levels with one id the second is left out (W006)
+      return complain({fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
+                       "choose another name", Exit::usage});
   const auto written = level::write_skeleton(wanted);
   if (!written) return complain(written.error());
   for (const auto& file : *written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
@@ -186,8 +191,9 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   const auto wanted = std::make_shared<level::Skeleton>();
   CLI::App* make = verb->add_subcommand("new", "write the skeleton of a level: level.json, source, README");
   make->add_option("name", wanted->id, "its id: a-z, 0-9 and _")->required();
-  make->add_option("--language", wanted->language, "c++ or python")->required();
-  make->add_option("--into", wanted->parent, "the folder to make it in (default: strata's levels/)");
+  make->add_option("--language", wanted->language, "of the source")->required()->type_name("{c++,python}");
+  make->add_option("--into", wanted->parent, "the folder to make it in (default: strata's levels/)")->type_name("PATH");
+  make->footer("Exit codes: 0 written; 1 could not be written; 2 wrong usage.");
   make->callback([wanted, &exit_code] { exit_code = run_new(*wanted); });
 
   const auto options = std::make_shared<CheckOptions>();
@@ -195,9 +201,14 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
       "check", "run the protocol's conformance suite (docs/protocol.md) on a level or any program");
   check->add_option("path", options->path, "a level's folder, its id, or any program")->required();
   check->add_option("arguments", options->arguments, "after --: arguments for the program");
-  check->add_option("--bundle", options->bundle, "check with this bundle instead of a tiny network of the suite's own");
-  check->add_option("--timeout", options->timeout_s, "seconds that one request may take (load: ten times as long)")
-      ->capture_default_str();
+  check->add_option("--bundle", options->bundle, "check with this bundle (default: a tiny network of the suite's own)")
+      ->type_name("PATH");
+  duration(check
+               ->add_option("--timeout", options->timeout,
+                            "longest time that one request may take (load: ten times as long)")
+               ->capture_default_str());
+  check->footer(
+      "Exit codes: 0 every check passed; 1 one failed; 2 wrong usage; 3 the environment lacks what is needed.");
   check->callback([options, &exit_code] { exit_code = run_check(*options); });
 }
 

@@ -5,15 +5,18 @@
 
 #include <cstdlib>
 
+#include "cli/option.hpp"
+
 namespace strata::cli {
 
 void add_limits(CLI::App& verb) {
   const auto add = [&](const char* option, const char* variable, const char* about) {
-    verb.add_option_function<double>(
-            option, [variable](const double& limit) { ::setenv(variable, fmt::format("{}", limit).c_str(), 1); }, about)
-        ->check(CLI::PositiveNumber);
+    return positive(verb.add_option_function<double>(
+        option, [variable](const double& limit) { ::setenv(variable, fmt::format("{}", limit).c_str(), 1); }, about));
   };
-  add("--max-megapixels", "STRATA_MAX_MEGAPIXELS", "largest image that --input-from may hold (default: 100)");
+  if (auto* images = verb.get_option_no_throw("--input-from"))
+    add("--max-megapixels", "STRATA_MAX_MEGAPIXELS", "largest image that --input-from may hold (default: 100)")
+        ->needs(images);
   add("--max-expansion", "STRATA_MAX_EXPANSION",
       "how many times its size a .pt or .pt2 file may unpack to, if that is above 64 MB (default: 20)");
 }

@@ -6,8 +6,8 @@
 
 namespace strata::cli {
 
-// --max-megapixels and --max-expansion. They reach the processes that read the files as variables, not by the case:
-// a bound makes no other question of it.
+// --max-megapixels, for a verb that has --input-from already, and --max-expansion. They reach the processes that read
+// the files as variables, not by the case: a bound makes no other question of it.
 void add_limits(CLI::App& verb);
 
 }  // namespace strata::cli

@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "common/escape.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/python.hpp"
@@ -24,18 +26,43 @@
 
 namespace strata::cli {
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 namespace {
 
 struct ListArguments {
   std::string format = "text", store, python, level;
   int limit = 20;
 };
-using Rows = std::vector<report::Cells>;
+using Row = std::vector<Json>;  // strings, numbers and lists of strings, as many as there are columns
+using Rows = std::vector<Row>;
 
-int print(const report::Cells& header, const Rows& rows, const std::string& format_name) {
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_array() ? fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " ")) : value.dump();
+}
+
+// JSON keeps numbers and lists as such; people read columns' names without underscores.
+int print(const report::Cells& columns, const Rows& rows, const std::string& format_name) {
   const auto format = format_option(format_name);
   if (!format) return complain(format.error());
-  answer(fmt::format("{}", report::table(header, rows, *format)));
+  if (*format == report::Format::json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& row : rows) {
+      auto& one = all.emplace_back(nlohmann::ordered_json::object());
+      for (std::size_t c = 0; c < columns.size(); ++c) one[columns[c]] = row[c];
+    }
+    answer(escape::json(all.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");  // in the columns' order
+    return 0;
+  }
+  auto header = columns;
+  if (*format != report::Format::csv)
+    for (auto& name : header) std::replace(name.begin(), name.end(), '_', ' ');
+  std::vector<report::Cells> cells;
+  for (const auto& row : rows) {
+    auto& one = cells.emplace_back();
+    for (const auto& value : row) one.push_back(cell_of(value));
+  }
+  answer(report::table(header, cells, *format));
   return 0;
 }
 
@@ -50,21 +77,18 @@ int levels(const ListArguments& a) {
     const auto state = built                      ? "ready"
                        : level::left_out(program) ? "left out: strata doctor says why"
                                                   : "built on first use";
-    rows.push_back({level.id, std::to_string(level.rank), level.language,
-                    fmt::format("{}", fmt::join(level.devices, " ")), fmt::format("{}", fmt::join(level.modes, " ")),
+    rows.push_back({level.id, level.rank, level.language, level.devices, level.modes,
                     level.harness ? "harness"
                     : level.peer  ? "peer"
                                   : level.from,
                     state, level.title});
     for (const auto& variant : level.variants) {
       const auto one = level::as_variant(level, variant);
-      rows.push_back({one.name(), std::to_string(one.rank), one.language,
-                      fmt::format("{}", fmt::join(one.devices, " ")), fmt::format("{}", fmt::join(one.modes, " ")),
-                      "variant", state, variant.title});
+      rows.push_back({one.name(), one.rank, one.language, one.devices, one.modes, "variant", state, variant.title});
     }
   }
   for (const auto& problem : found.problems) tell(fmt::format("warning: {}\n", problem.error.what));
-  return print({"level", "rank", "language", "devices", "modes", "from", "state", "what it is"}, rows, a.format);
+  return print({"level", "rank", "language", "devices", "modes", "from", "state", "what_it_is"}, rows, a.format);
 }
 
 // Name, kind and what it is: the shipped models, from models/*/model.json; torchvision's names only where torchvision
@@ -118,10 +142,10 @@ int models_of_level(const ListArguments& a, const Installation& place) {
   Rows rows;
   std::map<std::string, int> runs;
   for (const auto& model : known_models(place)) {
-    report::Cells row{model[0], model[1]};
+    Row row{model[0], model[1]};
     std::vector<std::string> reasons;
     for (const char* mode : {"infer", "train"}) {
-      const auto verdict = plan::supports(level, model[0], mode, *recorded);
+      const auto verdict = plan::supports(level, cell_of(model[0]), mode, *recorded);
       row.push_back(words.at(verdict.support));
       runs[mode] += verdict.support == plan::Support::yes;
       const bool said = std::find(reasons.begin(), reasons.end(), verdict.why) != reasons.end();
@@ -130,7 +154,7 @@ int models_of_level(const ListArguments& a, const Installation& place) {
     row.push_back(fmt::format("{}", fmt::join(reasons, "; ")));
     rows.push_back(std::move(row));
   }
-  const int code = print({"model", "kind", "infer", "train", "why not"}, rows, a.format);
+  const int code = print({"model", "kind", "infer", "train", "why_not"}, rows, a.format);
   tell(fmt::format(
       "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(), runs["train"],
       level.operations.empty() ? ""
@@ -142,7 +166,7 @@ int models_of_level(const ListArguments& a, const Installation& place) {
 int models(const ListArguments& a) {
   const auto place = installation();
   if (!a.level.empty()) return models_of_level(a, place);
-  return print({"model", "kind", "what it is"}, known_models(place), a.format);
+  return print({"model", "kind", "what_it_is"}, known_models(place), a.format);
 }
 
 int environments(const ListArguments& a) {
@@ -187,8 +211,8 @@ int runs(const ListArguments& a) {
       ids.push_back(one.id);
       if (!one.verdict.empty()) verdicts.push_back(one.verdict);
     }
-    rows.push_back({run.run_id, run.name, run.started, store::to_string(store::state_of(run)),
-                    fmt::format("{}", fmt::join(verdicts, ", ")), fmt::format("{}", fmt::join(ids, " ")), run.command});
+    rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,
+                    ids, run.command});
   }
   return print(header, rows, a.format);
 }
@@ -201,18 +225,25 @@ void add_list(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<ListArguments>();
   const auto add = [&](const char* name, const char* about, int (*action)(const ListArguments&)) {
     auto* one = verb->add_subcommand(name, about);
-    one->add_option("--format", a->format, "text, json, csv or md");
-    one->add_option("--python", a->python, "your interpreter (or STRATA_PYTHON)");
+    format_choice(one->add_option("--format", a->format, "of the list"));
+    one->footer("Exit codes: 0 listed; 1 what is listed cannot be read; 2 wrong usage.");
     one->callback([a, action, &exit_code] { exit_code = action(*a); });
     return one;
   };
-  add("levels", "every level found, and whether it is ready", levels);
-  add("models", "models by name", models)
-      ->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others");
-  add("environments", "Python interpreters and their PyTorch", environments);
+  const auto add_python = [&](CLI::App* one) {
+    one->add_option("--python", a->python, "your interpreter (default: STRATA_PYTHON, else strata's own)")
+        ->type_name("PATH");
+    return one;
+  };
+  add("levels", "every level (backend) found, and whether it is ready", levels);
+  add_python(add("models", "models by name", models))
+      ->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others")
+      ->type_name("LEVEL");
+  add_python(add("environments", "Python interpreters and their PyTorch", environments));
   auto* stored = add("runs", "runs in the store, the newest first", runs);
-  stored->add_option("--store", a->store, "the store's file");
-  stored->add_option("--limit", a->limit, "how many (0: all)");
+  stored->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  whole(stored->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
 }
 
 }  // namespace strata::cli

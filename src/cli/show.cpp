@@ -4,8 +4,10 @@
 
 #include <memory>
 
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "common/escape.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/html.hpp"
 #include "report/render_file.hpp"
@@ -47,8 +49,8 @@ int show(const ShowArguments& a) {
   else if (a.ledger)
     print_result(result, "ledger");
   else
-    answer(fmt::format("{}\n{}", report::terminal(result, terminal_style()),
-                       report::terminal_ledger(result, terminal_style())));
+    answer_styled(fmt::format("{}\n{}", report::terminal(result, terminal_style()),
+                              report::terminal_ledger(result, terminal_style())));
   return 0;
 }
 
@@ -83,8 +85,6 @@ int write_report(const ShowArguments& a) {
 // their own (tuning, phases, start-up, clients, open batches, scores) stored of each row.
 int export_data(const ShowArguments& a) {
   const bool json = a.format == "json";
-  if (!json && a.format != "csv")
-    return complain({fmt::format("--format {}: allowed: csv, json", a.format), "", Exit::usage});
   if (!a.output.empty())
     if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
   auto run = load(a, a.runs.front());
@@ -121,21 +121,26 @@ int export_data(const ShowArguments& a) {
           continue;
         }
         for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
-          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id),
-                             report::csv_field(row.level), row.variant, row.state, block.instance, block.restart,
-                             block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
+          csv +=
+              fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id), report::csv_field(row.level),
+                          report::csv_field(row.variant), report::csv_field(row.state), block.instance, block.restart,
+                          block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
       }
     }
+  const Json all{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}};
   const auto text =
-      json ? Json{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}}.dump() +
-                 "\n"
-           : csv;
+      json ? escape::json(all.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n" : std::move(csv);
   if (a.output.empty()) {
-    answer(fmt::format("{}", text));
+    answer(text);
     return 0;
   }
   if (auto written = report::write_whole(a.output, text); !written) return complain(written.error());
   return 0;
+}
+
+CLI::Option* add_store_option(CLI::App& verb, ShowArguments& a) {
+  return verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
 }
 
 }  // namespace
@@ -144,21 +149,31 @@ void add_show(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("show", "show a stored run");
   auto a = std::make_shared<ShowArguments>();
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->expected(0, 1);
-  verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
-  verb->add_flag("--ledger", a->ledger, "only the ledger");
-  verb->add_option("--level", a->level, "the certificate of this level only");
-  verb->add_option("--format", a->format, "text, json, csv or md");
-  verb->add_option("--store", a->store, "the store's file");
-  verb->callback([a, &exit_code] { exit_code = show(*a); });
+  auto* certificate = verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
+  verb->add_flag("--ledger", a->ledger, "only the ledger: a breakdown of what each step of levels costs or saves")
+      ->excludes(certificate);
+  verb->add_option("--level", a->level, "the certificate of this level only")->type_name("LEVEL")->needs(certificate);
+  format_choice(verb->add_option("--format", a->format, "of the run; --certificate and --ledger are text"));
+  add_store_option(*verb, *a);
+  verb->footer("Exit codes: 0 shown; 1 the store cannot be read; 2 wrong usage, or there is no such run.");
+  verb->callback([a, verb, &exit_code] {
+    if (a->format != "text") refuse(*verb, {"--certificate", "--ledger"}, "--format " + a->format);
+    exit_code = show(*a);
+  });
 }
 
 void add_report(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("report", "write runs as one self-contained HTML page");
   auto a = std::make_shared<ShowArguments>();
-  verb->add_option("run", a->runs, "runs by id, name or last (default: last)");
-  verb->add_option("-o,--output", a->output, "the page's file (default: RUN.html here)");
-  verb->add_option("--from-json", a->from_json, "a result that `show --format json` wrote, instead of a stored run");
-  verb->add_option("--store", a->store, "the store's file");
+  auto* runs = verb->add_option("run", a->runs, "runs by id, name or last (default: last)");
+  verb->add_option("-o,--output", a->output, "the page's file (default: RUN.html here)")->type_name("PATH");
+  auto* json =
+      verb->add_option("--from-json", a->from_json, "a result that `show --format json` wrote, instead of a stored run")
+          ->type_name("PATH");
+  json->excludes(runs)->excludes(add_store_option(*verb, *a));
+  verb->footer(
+      "Exit codes: 0 written; 1 the store cannot be read or the page not be written; 2 wrong usage, or there is no "
+      "such run.");
   verb->callback([a, &exit_code] { exit_code = write_report(*a); });
 }
 
@@ -168,9 +183,12 @@ void add_export_data(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<ShowArguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);
-  verb->add_option("--format", a->format, "csv or json");
-  verb->add_option("-o,--output", a->output, "file (default: standard output)");
-  verb->add_option("--store", a->store, "the store's file");
+  choice(verb->add_option("--format", a->format, "of the samples")->capture_default_str(), {"csv", "json"});
+  verb->add_option("-o,--output", a->output, "the file to write (default: standard output)")->type_name("PATH");
+  add_store_option(*verb, *a);
+  verb->footer(
+      "Exit codes: 0 written; 1 the store cannot be read or the file not be written; 2 wrong usage, or there is no "
+      "such run.");
   verb->callback([a, &exit_code] { exit_code = export_data(*a); });
 }
 

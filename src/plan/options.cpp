@@ -28,9 +28,7 @@ tl::unexpected<Error> usage(std::string what, std::string hint = {}) {
 Result<void> one_of(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
   for (const auto& one : allowed)
     if (one == got) return {};
-  const auto near = nearest(got, allowed);
-  return usage(fmt::format("{} {}: unknown{}; allowed: {}", option, got,
-                           near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")));
+  return tl::unexpected(unknown_value(option, got, allowed));
 }
 
 // "a,b": each allowed, none twice.
@@ -96,6 +94,8 @@ Result<void> check(const Options& options) {
                     "rounding",
                     options.maths),
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
+  if (!options.dynamic.empty() && options.deep)
+    return usage("--dynamic and --deep exclude each other: layers are compared at one size", "leave one of them out");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
     return usage(
         fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths),
@@ -107,10 +107,11 @@ Result<void> check(const Options& options) {
     return usage("--synthetic and --input-from exclude each other", "leave one of them out");
   if (options.threads < 0 || options.threads > 4096)
     return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
-  if (options.weight_sets < 2 || options.weight_sets > 200)
-    return usage(fmt::format("--weight-sets {}: allowed: 2 to 200", options.weight_sets));
+  if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
+    return usage(fmt::format("--weight-sets {}: allowed: 2 to {}", options.weight_sets, most_weight_sets));
   for (const int batch : options.batches)
-    if (batch < 1 || batch > 1 << 20) return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, 1 << 20));
+    if (batch < 1 || batch > largest_batch)
+      return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, largest_batch));
   if (options.memory_limit_gib && *options.memory_limit_gib <= 0)
     return usage("--memory-limit: allowed: more than 0 GiB");
   if (options.timeout_s && *options.timeout_s <= 0) return usage("--timeout: allowed: more than 0 seconds");
@@ -147,19 +148,27 @@ Result<std::vector<std::string>> maths_of(const Options& options) {
   return maths;
 }
 
+// Intervals rest on the scatter of restarts, so that time goes to restarts rather than to seconds within them.
+const std::vector<Effort>& presets() {
+  static const std::vector<Effort> all{
+      {.restarts = 4, .budget_s = 20, .tune_s = 8, .preset = "quick", .serve_s = 9},
+      {.restarts = 8, .budget_s = 120, .tune_s = 15, .preset = "standard", .serve_s = 30},
+      {.restarts = 12, .budget_s = 360, .tune_s = 30, .preset = "thorough", .serve_s = 60}};
+  return all;
+}
+
 Result<Effort> effort_of(const Options& options) {
-  if (auto ok = one_of("--preset", options.preset, {"quick", "standard", "thorough"}); !ok)
-    return tl::unexpected(ok.error());
-  // Intervals rest on the scatter of restarts, so that time goes to restarts rather than to seconds within them.
-  Effort effort{8, 120, 15, 0, options.preset, 30};
-  if (options.preset == "quick") effort = {4, 20, 8, 0, options.preset, 9};
-  if (options.preset == "thorough") effort = {12, 360, 30, 0, options.preset, 60};
+  std::vector<std::string> names;
+  for (const auto& preset : presets()) names.push_back(preset.preset);
+  if (auto ok = one_of("--preset", options.preset, names); !ok) return tl::unexpected(ok.error());
+  auto effort = *std::find_if(presets().begin(), presets().end(),
+                              [&](const Effort& preset) { return preset.preset == options.preset; });
   if (options.restarts) effort.restarts = *options.restarts;
   if (options.budget_s) effort.budget_s = *options.budget_s;
   effort.serve_s = std::min(effort.serve_s, effort.budget_s);
   if (options.precision) effort.precision = *options.precision;
-  if (effort.restarts < 1 || effort.restarts > 100)
-    return usage(fmt::format("--restarts {}: allowed: 1 to 100", effort.restarts));
+  if (effort.restarts < 1 || effort.restarts > most_restarts)
+    return usage(fmt::format("--restarts {}: allowed: 1 to {}", effort.restarts, most_restarts));
   if (effort.budget_s < 1 || effort.budget_s > 1e6)
     return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
   if (options.precision && (effort.precision <= 0 || effort.precision >= 1))

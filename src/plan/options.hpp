@@ -42,8 +42,12 @@ struct Options {
   std::string clients, slo;  // clients.hpp; empty: not asked for
 };
 
-// The presets: quick (4 restarts, 20 s, 8 s to tune a level, 9 s to serve clients), standard (8, 120 s, 15 s, 30 s),
-// thorough (12, 360 s, 30 s, 60 s).
+constexpr int most_restarts = 100, most_weight_sets = 200, largest_batch = 1 << 20;
+
+// quick, standard and thorough, with what each stands for.
+const std::vector<Effort>& presets();
+
+// The preset's, with what the options say otherwise.
 Result<Effort> effort_of(const Options& options);
 
 // The modes asked for, in that order: infer, train or both.

@@ -382,7 +382,7 @@ def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean onednn?"), (["--maths", "tf32"], "--target onednn has fp32, bf16, amp-bf16"), (["--target", "cuda", "--train", "--maths", "bf16"], "has fp32, tf32, amp-bf16"), (["--target", "libtorch", "--maths", "bf16"], "has fp32"), (["--train", "--maths", "bf16"], "--target onednn --train has fp32"),
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean 'onednn'?"), (["--maths", "tf32"], "--target onednn has fp32, bf16, amp-bf16"), (["--target", "cuda", "--train", "--maths", "bf16"], "has fp32, tf32, amp-bf16"), (["--target", "libtorch", "--maths", "bf16"], "has fp32"), (["--train", "--maths", "bf16"], "--target onednn --train has fp32"),
                                                  (["--target", "cuda", "--tune"], "no kernels to choose from"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
                                                  (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["--memory-budget", "1MB"], "add --train"), (["--train", "--memory-budget", "2XB"], "unknown unit 'XB'"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])

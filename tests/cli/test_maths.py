@@ -100,7 +100,7 @@ def test_a_mode_that_the_device_lacks_makes_every_row_unsupported(strata):
     (("--maths", "int8"), "no level has an int8 path yet"),
     (("--maths", "bf61"), "did you mean 'bf16'?"),
     (("--maths", "bf16,fp32,bf16"), "bf16 is given twice"),
-    (("--maths", ""), "--maths: allowed: fp32"),
+    (("--maths", ""), "--maths: the value is empty"),
     (("--maths", "bf16", "--mode", "infer,train"), "there is no training in bf16"),
     (("--eval", "score.py:score", "--mode", "train"), "--eval scores a network's answers"),
 ])

@@ -117,7 +117,7 @@ def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder)
 
 
 @pytest.mark.parametrize("arguments", [["doctor"], ["list", "levels"], ["show", "1"], ["report"], ["--help"], ["compare", "--help"], ["--version"], [],
-                                       ["level", "new", "x"], ["export-data", "1"]])
+                                       ["level", "new", "x"], ["export-data", "1"], ["compare", "x", "--levels", ""], ["compare", "x", "--levels="]])
 def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
     run([tree / "strata", *arguments])
     assert asked(tree) == ["program||"]

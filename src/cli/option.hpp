@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How verbs declare their options: what a value is called, which values are allowed, which options go together. What is
+// not allowed ends the program before anything runs, with exit code 2 and a sentence of what is.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+
+namespace strata::cli {
+
+// Wrong usage with a hint of its own; empty: the help of the verb.
+class WrongUsage : public CLI::ParseError {
+ public:
+  explicit WrongUsage(std::string what, std::string hint = {})
+      : CLI::ParseError("WrongUsage", std::move(what), static_cast<int>(Exit::usage)), hint_(std::move(hint)) {}
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string hint_;
+};
+
+// One of these words, shown as {cpu,cuda}; another is refused with the nearest.
+CLI::Option* choice(CLI::Option* option, std::vector<std::string> allowed);
+
+// A whole number from low to high. `why` says where the bounds come from: "4 for each of 2 processors".
+CLI::Option* whole(CLI::Option* option, std::int64_t low, std::int64_t high, std::string why = {});
+
+// A number above 0.
+CLI::Option* positive(CLI::Option* option);
+
+// A time above 0, as 60s or 2m.
+CLI::Option* duration(CLI::Option* option);
+
+// Words with commas between them, none of them empty and none twice.
+CLI::Option* list(CLI::Option* option);
+
+// Threads of a process: 1 to 4 for each processor of this machine.
+CLI::Option* threads(CLI::Option* option);
+
+// Seeds as the capture takes them: 0 or more.
+CLI::Option* seed(CLI::Option* option);
+
+// text, json, csv or md.
+CLI::Option* format_choice(CLI::Option* option);
+
+// Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
+// given.
+void refuse(const CLI::App& verb, std::initializer_list<const char*> options, const std::string& with);
+
+// "list runs": the words of a verb of a verb.
+std::string words_of(const CLI::App& verb);
+
+// What CLI11 says of wrong usage, in strata's words: what is wrong, and what to do.
+Error in_words(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv);
+
+// Before the verbs are added: how help looks. It shows what a value is called, its default and what goes with it.
+void prepare_help(CLI::App& app);
+
+// After all verbs were added: no option of any of them takes an empty value, as "$UNSET" in a script is one, or another
+// option for its value.
+void refuse_empty_values(CLI::App& app);
+
+// The same of "--option=", which would take the next word: before parsing.
+void refuse_empty_words(int argc, const char* const* argv);
+
+}  // namespace strata::cli
