@@ -21,6 +21,7 @@ from capture.effects import find_effects
 from capture.export import constants_digest, export
 from capture.graph import write_graph
 from capture.identity import network_of, state_of_capture, write_manifest
+from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.maths import add_mode, copy_strict
 from capture.opened import Opened, merged
@@ -151,6 +152,8 @@ class _Capture:
         spec = self.spec
         described = [i.described() for i in inputs]
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        if spec["input_file"]:
+            case["inputs_label"] = label_of(Path(spec["input_file"]))
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
                 "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "int32": torch.int32,
           "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool}
-HOW_TO_NAME_INPUTS = "give --input 1x3x224x224 (or --input ids=int64:1x128:0..30521), or let build() return (module, example_inputs)"
+HOW_TO_NAME_INPUTS = "give --input 1x3x224x224 (or --input ids=int64:1x128:0..30521) or --inputs FILE, or let build() return (module, example_inputs)"
 
 
 @dataclasses.dataclass
@@ -27,8 +28,8 @@ class Input:
     keyword: bool
     dtype: str
     shape: list[int]
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None  # whole numbers, of an input of whole numbers
+    high: float | None = None
     example: Tensor | None = None
 
     def described(self) -> dict:
@@ -41,7 +42,7 @@ def check_spec(spec: Any) -> dict:
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
     full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
-            "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "dynamic": None} | spec
+            "input_from": None, "input_file": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "dynamic": None} | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":
@@ -56,8 +57,9 @@ def check_spec(spec: Any) -> dict:
             raise Problem("usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}")
     if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):
         raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
-    if full["synthetic"] and full["input_from"]:
-        raise Problem("usage", "'synthetic' and 'input_from' exclude each other", "leave one of them out")
+    sources = [name for name in ("synthetic", "input_from", "input_file") if full[name]]
+    if len(sources) > 1:
+        raise Problem("usage", f"'{sources[0]}' and '{sources[1]}' exclude each other", "leave one of them out")
     if full["dynamic"] is not None:
         _check_dynamic(full)
     return full
@@ -90,11 +92,15 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     if spec["mode"] == "train" and built.kind in KINDS.values():
         raise Problem("unsupported", f"{built.name} holds a network as it answers, not one that can be trained", "give the module itself, as path/to/file.py:build")
     if spec["inputs"]:
-        inputs = [_from_entry(i, e) for i, e in enumerate(spec["inputs"])]
+        inputs = [_from_entry(i, e, drawn=not spec["input_file"]) for i, e in enumerate(spec["inputs"])]
     elif built.example_inputs is not None:
         inputs = _from_example(built.example_inputs)
     elif built.default_inputs:
         inputs = [_from_entry(i, e) for i, e in enumerate(built.default_inputs)]
+    elif spec["input_file"]:
+        from capture.input_file import inputs_in  # which takes Input from here
+
+        inputs = inputs_in(Path(spec["input_file"]), spec["batch"])
     else:
         raise Problem("usage", f"the inputs of {built.name} are not known", HOW_TO_NAME_INPUTS)
     _check_names(inputs, built)
@@ -120,19 +126,32 @@ def _check_names(inputs: list[Input], built: Built) -> None:
                   f"write NAME=SHAPE, as {names[0] if names else 'x'}=1x3x224x224, or leave --input out for the file's own")
 
 
-def _from_entry(index: int, entry: dict) -> Input:
+def _from_entry(index: int, entry: dict, drawn: bool = True) -> Input:
+    """`drawn`: values will be drawn, for which whole numbers need a range."""
     dtype, shape = entry.get("dtype") or "float32", list(entry["shape"])
     if dtype not in DTYPES:
         raise Problem("usage", f"input {index}: type '{dtype}' is unknown; allowed: {', '.join(DTYPES)}")
     if not all(isinstance(n, int) and n >= 1 for n in shape):
         raise Problem("usage", f"input {index}: shape {shape} is not made of positive whole numbers")
     low, high = entry.get("low"), entry.get("high")
-    if dtype.startswith(("int", "uint")) and low is None and not (dtype == "uint8" and is_image(shape)):
+    if drawn and dtype.startswith(("int", "uint")) and low is None and not (dtype == "uint8" and is_image(shape)):
         raise Problem("usage", f"input {entry.get('name') or index}: an integer input needs a range", f"write it as {entry.get('name') or 'ids'}={dtype}:{'x'.join(map(str, shape))}:0..100")
-    if low is not None and (high is None or low > high):
-        raise Problem("usage", f"input {entry.get('name') or index}: the range {low}..{high} is empty", "low must not be above high")
+    if low is not None:
+        _check_range(entry.get("name") or str(index), dtype, low, high)
     name = entry.get("name") or ""
     return Input(name or f"arg{index}", bool(name), dtype, shape, low, high)
+
+
+def _check_range(name: str, dtype: str, low: Any, high: Any) -> None:
+    """Real numbers for a type of real numbers, whole ones else; all of them of the type."""
+    kind = DTYPES[dtype]
+    real = kind.is_floating_point
+    if any(isinstance(n, bool) or not isinstance(n, (int, float) if real else int) for n in (low, high)) or low > high:
+        raise Problem("usage", f"input {name}: the range {low}..{high} is not one of {'numbers' if real else 'whole numbers'}", "low must not be above high")
+    about = (torch.finfo if real else torch.iinfo)(kind) if kind != torch.bool else None
+    least, most = (about.min, about.max) if about else (0, 1)
+    if low < least or high > most:
+        raise Problem("usage", f"input {name}: the range {low}..{high} does not fit {dtype}", f"allowed: {least} to {most}")
 
 
 def _from_example(example: Any) -> list[Input]:

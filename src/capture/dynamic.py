@@ -66,7 +66,7 @@ class DynamicCapture:
         folder = self.folder / "sizes" / str(size)
         (folder / "reference").mkdir(parents=True)
         resized = [_resized(one, size) for one in inputs]
-        ring, _ = make_ring(self.spec | {"ring": RING}, resized)
+        ring, _ = make_ring(self.spec | {"ring": RING}, resized, repeat=True)
         try:
             runs = ref.envelope(self.runner, module, ring, self.spec["seed"] + 1)
         except Exception as error:  # what the model's code raises for this size

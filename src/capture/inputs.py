@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, or seeded numbers; whole batches that all differ, where inputs can differ.
+"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, the user's tensors (input_file.py), or seeded numbers; whole batches that all differ, where inputs can differ.
 
 Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels, without importing either (seconds) and without downloads.
 """
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from capture.case import DTYPES, Input, is_image
+from capture.input_file import ring_from
 from capture.problem import Problem
 
 # The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left out.
@@ -32,8 +33,20 @@ SMALL_PIXELS = 4_000_000  # pictures up to this size are kept for their next cro
 TRIES, FEW = 16, 1024  # draws of an input that came out as an earlier one, which those of more elements do not by chance
 
 
-def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], str]:
-    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from."""
+def make_ring(spec: dict, inputs: list[Input], repeat: bool = False) -> tuple[list[dict[str, Tensor]], str]:
+    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from. `repeat`: the user's file may hold less than a batch."""
+    if spec["input_file"]:
+        ring, source = ring_from(Path(spec["input_file"]), inputs, spec["ring"], repeat)
+        sources, why = [source], "the file holds too few rows"
+    else:
+        ring, sources = _drawn(spec, inputs)
+        why = "they have too few values"
+    if (alike := len(ring) - _distinct(ring)) > 0:
+        sources.append(f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since {why}: a level that answers from memory may stay unseen")
+    return ring, "; ".join(sources)
+
+
+def _drawn(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], list[str]]:
     ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"])]
     sources: list[str] = []
     for index, one in enumerate(inputs):
@@ -45,9 +58,7 @@ def make_ring(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]],
             sources.append(source)
     if spec["input_from"] and not any("image files" in s for s in sources):
         raise Problem("usage", "--input-from was given, but no input is a batch of images", "images need a float or uint8 input of shape (N, 3, H, W) or (N, 1, H, W)")
-    if (alike := len(ring) - _distinct(ring)) > 0:
-        sources.append(f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since they have too few values: a level that answers from memory may stay unseen")
-    return ring, "; ".join(sources)
+    return ring, sources
 
 
 def _distinct(ring: list[dict[str, Tensor]]) -> int:
@@ -66,8 +77,7 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
     if one.example is not None and not dtype.is_floating_point:
         return [_shuffled(one.example, i, generator) for i in range(count)], "values of the user's example, shuffled"
     if one.low is not None:
-        values = [torch.randint(one.low, one.high + 1, shape, generator=generator).to(dtype) for _ in range(count)]
-        return values, f"integers {one.low} to {one.high}, seeded {spec['seed']}" if one.low != one.high else f"the constant {one.low}"
+        return [_ranged(one, generator) for _ in range(count)], _range_words(one, spec["seed"])
     if dtype == torch.bool:
         return [torch.rand(shape, generator=generator) < 0.5 for _ in range(count)], f"seeded {spec['seed']} booleans"
     if dtype == torch.uint8:
@@ -75,6 +85,22 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
     mean, std = _moments(one.example)
     like = " with the mean and deviation of the user's example" if one.example is not None else ""
     return [(torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)], f"synthetic normal numbers, seeded {spec['seed']}{like}"
+
+
+def _ranged(one: Input, generator: torch.Generator) -> Tensor:
+    """Whole numbers of the range, or real ones, evenly drawn."""
+    dtype = DTYPES[one.dtype]
+    if not dtype.is_floating_point:
+        return torch.randint(one.low, one.high + 1, one.shape, generator=generator).to(dtype)
+    drawn = torch.rand(one.shape, generator=generator, dtype=torch.float64)
+    return (one.low * (1 - drawn) + one.high * drawn).clamp(one.low, one.high).to(dtype)
+
+
+def _range_words(one: Input, seed: int) -> str:
+    if one.low == one.high:
+        return f"the constant {one.low}"
+    kind = "numbers" if DTYPES[one.dtype].is_floating_point else "integers"
+    return f"{kind} {one.low} to {one.high}, seeded {seed}"
 
 
 def _unlike(draw: Callable[[], tuple[list[Tensor], str]]) -> tuple[list[Tensor], str]:

@@ -372,10 +372,14 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
       ->required();
   list(verb.add_option("--batch", a.batch, "batch size, or several as 1,8,32 (default: the model's own)"))
       ->type_name("N[,N...]");
-  verb.add_option("--input", o.inputs,
-                  "an input's form: 1x3x224x224, ids=int64:1x128:0..30521; repeat for more inputs (default: the "
-                  "model's own)")
+  verb.add_option(
+          "--input", o.inputs,
+          "an input's form: 1x3x224x224, ids=int64:1x128:0..30521, mask=float32:1x12:1 (a constant); repeat for "
+          "more inputs (default: the model's own)")
       ->type_name("FORM");
+  verb.add_option("--inputs", o.input_file,
+                  "your inputs: named tensors in a .safetensors or .npz file, one batch or several")
+      ->type_name("PATH");
   verb.add_option("--input-from", o.input_from,
                   "a folder of JPEG or PNG images to take inputs from (default: photographs that strata brings, for "
                   "images)")

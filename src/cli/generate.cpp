@@ -241,6 +241,8 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->needs(train);
   whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
   verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
+  verb->add_option("--inputs", o.input_file, "your inputs of the reference: tensors in a .safetensors or .npz file")
+      ->type_name("PATH");
   verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from")
       ->type_name("PATH");
   add_limits(*verb);

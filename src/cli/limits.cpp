@@ -18,7 +18,7 @@ void add_limits(CLI::App& verb) {
     add("--max-megapixels", "STRATA_MAX_MEGAPIXELS", "largest image that --input-from may hold (default: 100)")
         ->needs(images);
   add("--max-expansion", "STRATA_MAX_EXPANSION",
-      "how many times its size a .pt or .pt2 file may unpack to, if that is above 64 MB (default: 20)");
+      "how many times its size a .pt, .pt2 or .npz file may unpack to, if that is above 64 MB (default: 20)");
 }
 
 }  // namespace strata::cli

@@ -62,6 +62,8 @@ constexpr Rule of_case[] = {{"model", Kind::text, true},
                             {"weights", Kind::text, true},
                             {"weights_label", Kind::text, true},
                             {"input_from", Kind::text, true},
+                            {"input_file", Kind::text, true},
+                            {"inputs_label", Kind::text, true},
                             {"synthetic", Kind::flag},
                             {"ring", Kind::integer, false, 1, 4096},
                             {"deep", Kind::flag},
@@ -71,8 +73,8 @@ constexpr Rule of_case[] = {{"model", Kind::text, true},
 constexpr Rule of_tensor[] = {{"name", Kind::text},
                               {"dtype", Kind::text},
                               {"keyword", Kind::flag},
-                              {"low", Kind::integer, true, -kMost, kMost},
-                              {"high", Kind::integer, true, -kMost, kMost}};
+                              {"low", Kind::number, true},
+                              {"high", Kind::number, true}};
 
 constexpr Rule of_model[] = {{"name", Kind::text}, {"kind", Kind::text}, {"source", Kind::text}};
 constexpr Rule of_export[] = {{"ok", Kind::flag}, {"what", Kind::text}, {"where", Kind::text}};

@@ -63,6 +63,17 @@ Evidence evidence_of(const store::Run& run, const store::Case& one, const store:
 
 constexpr int kLookedAt = 20;  // runs of the same case, when no one measured this network
 
+// The name of a file of weights or inputs that a case of the same words has with another content; empty: none.
+std::string changed_file(const Json& before, const Json& now) {
+  for (const char* label : {"weights_label", "inputs_label"}) {
+    const auto was = outside::text_or(before, label), is = outside::text_or(now, label);
+    const auto end = is.rfind(':');
+    const bool file = end != std::string::npos && !is.starts_with("build:");
+    if (was != is && file && was.starts_with(is.substr(0, end + 1))) return is.substr(0, end);
+  }
+  return {};
+}
+
 // Why no run measured this network, if one measured the same case before something of it changed.
 std::string what_changed(const store::Store& store, const std::vector<store::Run>& runs, const measure::Job& job) {
   const auto& info = job.bundle->info;
@@ -83,6 +94,8 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
       const auto change = plan::changes_between(outside::field(one.bundle, "read"), info.value("read", Json()),
                                                 plan::folder_of(info.value("spec", Json::object())));
       if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
+      if (const auto file = changed_file(one.canonical, outside::field(info, "case")); !file.empty())
+        return fmt::format("{} changed since run {} measured it", file, run->run_id);
       const bool others = outside::field(one.bundle, "network") != info.value("network", Json());
       return fmt::format("{} since run {} measured it",
                          others ? "the same files gave other weights" : "strata or its environment changed",

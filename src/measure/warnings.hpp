@@ -45,7 +45,7 @@ inline store::Warning not_together(std::uint64_t needed, std::uint64_t available
 inline store::Warning weak_proof(const std::string& what, const std::string& why, bool one_sample) {
   return {"W004", fmt::format("the proof for {} is weak: {}", what, why),
           one_sample ? "train with --batch 2 or more; see docs/warnings.md"
-                     : "use real inputs (--input-from) and weights of your own; see docs/method.md"};
+                     : "use real inputs (--inputs, --input-from) and weights of your own; see docs/method.md"};
 }
 inline store::Warning interrupted_run() {
   return {"W005", "the run was interrupted; it shows what was measured until then",

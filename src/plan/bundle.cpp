@@ -64,7 +64,9 @@ std::string structure_of(const Bundle& bundle, const std::string& code) {
   const auto graph = sha256_of_file(bundle.folder / "graph.txt");
   if (!graph) return bundle.key;
   auto fixed = bundle.info["case"];
-  for (const char* free : {"seed", "weights", "weights_label", "input_from", "synthetic"}) fixed.erase(free);
+  for (const char* free :
+       {"seed", "weights", "weights_label", "input_from", "input_file", "inputs_label", "synthetic"})
+    fixed.erase(free);
   std::string sources;  // a level may run the module otherwise than its export does
   for (const auto& entry : bundle.info.value("read", nlohmann::json::array()))
     if (entry.is_object() && entry.value("path", "").ends_with(".py")) sources += entry.dump();
@@ -73,10 +75,11 @@ std::string structure_of(const Bundle& bundle, const std::string& code) {
 
 Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) {
   std::string text = spec.dump() + code;
-  if (spec.value("weights", nlohmann::json()).is_string()) {
-    const auto hash = sha256_of_file(spec["weights"].get<std::string>());
+  for (const char* file : {"weights", "input_file"}) {
+    if (!spec.value(file, nlohmann::json()).is_string()) continue;
+    const auto hash = sha256_of_file(spec[file].get<std::string>());
     if (!hash) return tl::unexpected(hash.error());
-    text += *hash;
+    text += file + *hash;
   }
   if (spec.value("input_from", nlohmann::json()).is_string())
     text += hash_listing(spec["input_from"].get<std::string>());

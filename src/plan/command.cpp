@@ -22,8 +22,11 @@ std::string input_words(const nlohmann::json& input) {
     if (const auto size = outside::as_integer(extent)) shape.push_back(*size);
   std::string text = (name.empty() ? "" : name + "=") + outside::text_or(input, "dtype", "float32") + ":" +
                      fmt::format("{}", fmt::join(shape, "x"));
-  if (const auto low = outside::as_integer(outside::field(input, "low")))
-    text += fmt::format(":{}..{}", *low, outside::integer_or(input, "high"));
+  const auto number = [](const nlohmann::json& value) {
+    return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+  };
+  const auto &low = outside::field(input, "low"), &high = outside::field(input, "high");
+  if (low.is_number() && high.is_number()) text += ":" + number(low) + ".." + number(high);
   return text;
 }
 
@@ -53,6 +56,7 @@ std::string network_words(const nlohmann::json& spec) {
     for (const auto& input : spec["inputs"]) words += " --input " + quoted(input_words(input));
   if (!text_of(spec, "weights").empty()) words += " --weights " + quoted(text_of(spec, "weights"));
   if (!text_of(spec, "input_from").empty()) words += " --input-from " + quoted(text_of(spec, "input_from"));
+  if (!text_of(spec, "input_file").empty()) words += " --inputs " + quoted(text_of(spec, "input_file"));
   if (spec.contains("synthetic") && spec["synthetic"] == true) words += " --synthetic";
   return words;
 }

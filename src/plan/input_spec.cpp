@@ -17,7 +17,9 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 34;  // 64 GiB of floa
 
 tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
   return fail(fmt::format("--input {}: {}", text, why),
-              "write [name=][dtype:]shape[:low..high], as 1x3x224x224 or ids=int64:1x128:0..30521", Exit::usage);
+              "write [name=][dtype:]shape[:low..high], as 1x3x224x224, ids=int64:1x128:0..30521 or "
+              "mask=float32:1x12:1 for a constant",
+              Exit::usage);
 }
 
 std::optional<std::int64_t> integer(std::string_view text) {
@@ -38,6 +40,18 @@ Result<nlohmann::json> shape_of(const std::string& whole, const std::string& tex
   }
   if (shape.empty()) return bad(whole, "the shape is missing");
   return shape;
+}
+
+// "low..high", or one number: a constant. False: neither.
+template <class Number>
+bool set_range(nlohmann::json& input, std::string_view text) {
+  const auto dots = text.find("..");
+  const auto low = number<Number>(text.substr(0, dots));
+  const auto high = dots == std::string_view::npos ? low : number<Number>(text.substr(dots + 2));
+  if (!low || !high || *low > *high) return false;
+  input["low"] = *low;
+  input["high"] = *high;
+  return true;
 }
 
 }  // namespace
@@ -69,15 +83,11 @@ Result<nlohmann::json> parse_input(const std::string& text) {
   if (!shape) return tl::unexpected(shape.error());
   input["shape"] = *shape;
   if (parts.size() == 2) {
-    const auto dots = parts[1].find("..");
-    const auto low = integer(dots == std::string::npos ? parts[1] : parts[1].substr(0, dots));
-    const auto high = dots == std::string::npos ? low : integer(parts[1].substr(dots + 2));
-    if (!low || !high || *low > *high)
-      return bad(text, fmt::format("the range '{}' is not low..high or one whole number", parts[1]));
-    if (input["dtype"] == "float32" || input["dtype"] == "float64")
-      return bad(text, "a range needs a whole-number type, as int64");
-    input["low"] = *low;
-    input["high"] = *high;
+    const bool real = input["dtype"] == "float32" || input["dtype"] == "float64";
+    const bool good = real ? set_range<double>(input, parts[1]) : set_range<std::int64_t>(input, parts[1]);
+    if (!good)
+      return bad(text, fmt::format("the range '{}' is not low..high or one {}", parts[1],
+                                   real ? "number" : "whole number"));
   }
   return input;
 }

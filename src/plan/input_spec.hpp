@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `--input` option: [name=][dtype:]shape[:low..high], as 1x3x224x224 or ids=int64:1x128:0..30521.
+// The `--input` option: [name=][dtype:]shape[:low..high], as 1x3x224x224, ids=int64:1x128:0..30521 or
+// mask=float32:1x12:1, a constant.
 #pragma once
 
 #include <nlohmann/json.hpp>

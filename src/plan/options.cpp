@@ -65,6 +65,16 @@ Result<std::string> model_of(const std::string& model) {
   return *path + model.substr(colon);
 }
 
+// Values of inputs come from one place.
+Result<void> one_source(const Options& options) {
+  std::vector<std::string> sources;
+  if (options.synthetic) sources.emplace_back("--synthetic");
+  if (!options.input_from.empty()) sources.emplace_back("--input-from");
+  if (!options.input_file.empty()) sources.emplace_back("--inputs");
+  if (sources.size() < 2) return {};
+  return usage(fmt::format("{} and {} exclude each other", sources[0], sources[1]), "leave one of them out");
+}
+
 Result<void> check(const Options& options) {
   const auto modes = modes_of(options);
   if (!modes) return tl::unexpected(modes.error());
@@ -103,8 +113,7 @@ Result<void> check(const Options& options) {
   if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end())
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
-  if (options.synthetic && !options.input_from.empty())
-    return usage("--synthetic and --input-from exclude each other", "leave one of them out");
+  if (auto ok = one_source(options); !ok) return ok;
   if (options.threads < 0 || options.threads > 4096)
     return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
   if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
@@ -191,6 +200,7 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
                       {"seed", options.seed},
                       {"weights", nullptr},
                       {"input_from", nullptr},
+                      {"input_file", nullptr},
                       {"synthetic", options.synthetic},
                       {"ring", kRing},
                       {"deep", false},
@@ -209,6 +219,14 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     const auto path = existing("--input-from", options.input_from, true);
     if (!path) return tl::unexpected(path.error());
     spec["input_from"] = *path;
+  }
+  if (!options.input_file.empty()) {
+    const auto path = existing("--inputs", options.input_file, false);
+    if (!path) return tl::unexpected(path.error());
+    if (!path->ends_with(".safetensors") && !path->ends_with(".npz"))
+      return usage(fmt::format("--inputs {}: not a file of tensors; allowed: .safetensors, .npz", options.input_file),
+                   "--input (without s) says an input's form, --input-from names a folder of images");
+    spec["input_file"] = *path;
   }
   if (!options.dynamic.empty()) {
     const auto range = parse_dynamic(options.dynamic);

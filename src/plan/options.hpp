@@ -27,7 +27,7 @@ struct Options {
   std::string model;
   std::vector<int> batches;  // empty: the model's own
   std::vector<std::string> inputs, levels;
-  std::string input_from, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
+  std::string input_from, input_file, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it
   std::string dynamic;          // "batch=1..32": one artefact over these sizes too; empty: not

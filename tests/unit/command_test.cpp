@@ -17,13 +17,13 @@ TEST(CommandTest, says_a_case_in_the_words_that_make_it) {
   options.seed = 3;
   options.synthetic = true;
   options.device = "cuda";
-  options.inputs = {"1x3x64x64", "ids=int64:1x128:0..30521"};
+  options.inputs = {"1x3x64x64", "ids=int64:1x128:0..30521", "mask=float32:1x128:1", "float64:2:-0.5..2.25"};
   const auto specs = specs_of(options);
   ASSERT_TRUE(specs) << specs.error().what;
   EXPECT_EQ(case_words(specs->front()),
-            "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --synthetic --threads 2 "
-            "--device cuda --seed 3");
-  options.inputs = {"float32:1x3x64x64", "ids=int64:1x128:0..30521"};
+            "resnet50 --batch 8 --input float32:1x3x64x64 --input ids=int64:1x128:0..30521 --input "
+            "mask=float32:1x128:1..1 --input float64:2:-0.5..2.25 --synthetic --threads 2 --device cuda --seed 3");
+  options.inputs = {"float32:1x3x64x64", "ids=int64:1x128:0..30521", "mask=float32:1x128:1..1", "float64:2:-0.5..2.25"};
   EXPECT_EQ(*specs, *specs_of(options));
 }
 
