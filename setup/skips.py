@@ -30,6 +30,18 @@ def processor_has(*flags: str) -> bool:
     return any(flag in words for flag in flags)
 
 
+@functools.cache
+def gives_huge_pages() -> bool:
+    """Whether the kernel gives transparent huge pages to who asks, and glibc's malloc can ask."""
+    try:
+        mode = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="ascii")
+    except OSError:
+        return False
+    library, version = platform.libc_ver()
+    new_enough = library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 35)
+    return "[never]" not in mode and new_enough
+
+
 def has_nvcc() -> bool:
     return shutil.which("nvcc") is not None or os.access(pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin/nvcc", os.X_OK)
 
@@ -47,6 +59,7 @@ ALLOWED = [
     (r"this CPU has no bf16", lambda: not processor_has("amx_bf16", "avx512_bf16")),
     (r"cudnn is left out", lambda: not has_nvcc() or other_pytorch()),
     (r"oneDNN|static is not built|level_static|level_onednn", lambda: platform.machine() != "x86_64"),
+    (r"no huge pages here", lambda: not gives_huge_pages()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
     (r"no file system can be mounted here without rights", lambda: True),  # the test has tried
     (r"PyTorch refuses a BatchNorm over one value", lambda: True),  # one drawn case

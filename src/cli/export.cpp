@@ -76,6 +76,11 @@ Result<level::Level> choose_level(const ExportArguments& a, const Installation& 
     auto variant = plan::choose_levels(found, {name});
     if (!variant) return tl::unexpected(variant.error());
     const auto& chosen = variant->front();
+    if (chosen.variant == level::kHugePages)
+      return fail(
+          fmt::format("--level {}: huge pages are a setting of the process and make no other artefact", name),
+          fmt::format("--level {}, and start its program with GLIBC_TUNABLES={}", chosen.id, level::kHugePagesTunable),
+          Exit::usage);
     if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found, spec, a.python));
     const auto base = std::find_if(found.levels.begin(), found.levels.end(),
                                    [&](const auto& level) { return level.id == chosen.id; });

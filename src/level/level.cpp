@@ -119,7 +119,8 @@ void check_keys(Fields& fields, const Json& object, const std::vector<std::strin
 // A variant's name may hold what frameworks write in theirs, as max-autotune.
 bool good_variant(const std::string& name) {
   const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
-  return !name.empty() && name.size() <= 40 && name != "default" && std::all_of(name.begin(), name.end(), good);
+  return !name.empty() && name.size() <= 40 && name != "default" && name != kHugePages &&
+         std::all_of(name.begin(), name.end(), good);
 }
 
 std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vector<std::string>& ignored) {
@@ -138,7 +139,9 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
     const std::string where = fmt::format("{}: variant \"{}\"", fields.where(), name);
     if (!good_variant(name) || !about.is_object()) {
       fields.fail_with(where + (about.is_object() ? " has a name that is not allowed" : " is not an object"),
-                       "a name has up to 40 of a-z, 0-9, _ and -, and is not default");
+                       fmt::format("a name has up to 40 of a-z, 0-9, _ and -, and is neither default nor {}, which "
+                                   "strata gives every level",
+                                   kHugePages));
       continue;
     }
     Fields own(about, where, see_level_json);
@@ -158,6 +161,23 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
     found.push_back(std::move(variant));
   }
   return found;
+}
+
+// A worker's host memory is what it is about, so a level that has no device but a GPU has it not.
+bool takes_huge_pages(const Level& level) {
+  return !level.harness && std::find(level.devices.begin(), level.devices.end(), "cpu") != level.devices.end();
+}
+
+Variant huge_pages_variant() {
+  return {kHugePages, fmt::format("memory asked for in huge pages (GLIBC_TUNABLES={})", kHugePagesTunable),
+          {},         {"cpu"},
+          {},         {}};
+}
+
+// What the user has set keeps its say.
+std::string tunables_with_huge_pages() {
+  const char* set = std::getenv("GLIBC_TUNABLES");
+  return set == nullptr || *set == '\0' ? kHugePagesTunable : fmt::format("{}:{}", set, kHugePagesTunable);
 }
 
 Result<Json> parse_file(const fs::path& file) {
@@ -241,6 +261,9 @@ Result<Level> read(const fs::path& folder) {
   level.changes = fields.text("changes", "");
   level.default_text = fields.text("default", "");
   level.variants = read_variants(fields, *object, level.ignored);
+  if (takes_huge_pages(level)) {
+    level.variants.push_back(huge_pages_variant());
+  }
   if (!fields.error() && !good_id(level.id)) {
     fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first",
                                  file.string(), level.id),
@@ -269,7 +292,7 @@ Level as_variant(const Level& level, const Variant& variant) {
   if (!variant.devices.empty()) {
     changed.devices = variant.devices;
   }
-  if (variant.generate.empty()) {
+  if (variant.generate.empty() && variant.name != kHugePages) {
     changed.generate.clear();
   }
   changed.generate_options = variant.generate;
@@ -383,12 +406,15 @@ std::map<std::string, std::string> environment(const Level& level, const Places&
                                                const fs::path& cache) {
   std::map<std::string, std::string> env = {
       {"STRATA_LEVEL_DIR", level.folder.string()},
-      {"STRATA_VARIANT", level.variant},
+      {"STRATA_VARIANT", level.variant == kHugePages ? "default" : level.variant},
       {"OMP_NUM_THREADS", std::to_string(threads)},
       {"MKL_NUM_THREADS", std::to_string(threads)},
       {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
       {"TRITON_CACHE_DIR", (cache / "triton").string()},
   };
+  if (level.variant == kHugePages) {
+    env["GLIBC_TUNABLES"] = tunables_with_huge_pages();
+  }
   env.merge(python_variables({fs::path(places.root) / "sdk" / "python"}));
   return env;
 }

@@ -15,6 +15,11 @@ namespace strata::level {
 // In place of operations' names: every one of ATen, and their gradients by autograd.
 inline constexpr const char* kAllOfAten = "*";
 
+// The variant that strata itself gives every level on a processor: its workers' malloc asks for huge pages. Only their
+// environment differs, so workers are told the variant `default`, and the default's artefacts are theirs.
+inline constexpr const char* kHugePages = "hugepages";
+inline constexpr const char* kHugePagesTunable = "glibc.malloc.hugetlb=1";  // of GLIBC_TUNABLES
+
 // A level with one setting changed. What it does not say is the level's.
 struct Variant {
   std::string name, title;
@@ -34,9 +39,9 @@ struct Level {
   std::string from, changes, default_text;
   std::map<std::string, std::string> generate;  // by device the --target of `strata generate` that writes its program
   std::string generate_options;                 // what more it is told, for a variant
-  std::vector<Variant> variants;                // in the order of level.json's names; empty in a level that is one
-  std::filesystem::path folder;                 // absolute
-  std::vector<std::string> ignored;             // keys of level.json that this version does not know
+  std::vector<Variant> variants;  // in the order of level.json's names, then strata's own; empty in a level that is one
+  std::filesystem::path folder;   // absolute
+  std::vector<std::string> ignored;  // keys of level.json that this version does not know
 
   std::string name() const { return variant == "default" ? id : id + "@" + variant; }  // as --levels takes it
 };

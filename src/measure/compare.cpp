@@ -239,12 +239,14 @@ Result<void> CaseRun::tune() {
     for (const auto& variant : players_[i].job.level.variants) {
       const auto level = level::as_variant(players_[i].job.level, variant);
       const auto why = plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place);
-      if (why) elsewhere.push_back(fmt::format("{}: {}", variant.name, why->what));  // of another mode or device
-      if (why) continue;
+      if (why && why->state == State::unsupported) {  // of another mode or device
+        elsewhere.push_back(fmt::format("{}: {}", variant.name, why->what));
+        continue;
+      }
       auto candidate = make_player(level, bundle_, setting_, logs_);
       if (!candidate) return tl::unexpected(candidate.error());
       prove_one(*candidate);
-      if (!candidate->playing)
+      if (!candidate->playing && !why)
         progress_.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
       tried.push_back(std::move(*candidate));
     }

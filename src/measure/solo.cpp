@@ -9,6 +9,7 @@
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "measure/train.hpp"
+#include "probe/huge_pages.hpp"
 #include "probe/memory.hpp"
 
 namespace strata::measure {
@@ -20,6 +21,12 @@ Try<std::unique_ptr<Session>> open_alone(const Player& player) {
   return Session::open(player.job, {});
 }
 
+// What the level says of its settings, and what the kernel gives it besides.
+void note_settings(Player& player, const Session& session) {
+  auto& settings = player.row.settings = session.loaded().value("settings", Json::object());
+  if (const auto mode = probe::huge_pages().mode; !mode.empty()) settings["huge_pages"] = mode;
+}
+
 // What memory the level needs, host side observed by the driver. The sampler has run since the worker said hello.
 void note_memory(Player& player, Session& session, std::uint64_t idle, probe::PeakSampler& sampler) {
   const auto steady = probe::process_memory(session.process().pid());
@@ -27,6 +34,7 @@ void note_memory(Player& player, Session& session, std::uint64_t idle, probe::Pe
   const auto own = session.memory();
   if (!steady || !peak) return;
   player.peak_bytes = peak->private_bytes;
+  player.row.settings["huge_page_bytes"] = steady->huge_page_bytes;
   player.row.memory = {{"idle_private_bytes", idle},
                        {"steady_private_bytes", steady->private_bytes},
                        {"peak_private_bytes", peak->private_bytes},
@@ -89,6 +97,7 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
       session->end();
       continue;
     }
+    note_settings(player, *session);
     note_memory(player, *session, idle ? idle->private_bytes : 0, sampler);
     return session;
   }
@@ -183,7 +192,6 @@ void run_alone(Player& player, const Judge& judge, const Progress& progress) {
   auto opened = start_and_watch(player);
   if (!opened) return player.drop(opened.error());
   Session& session = **opened;
-  player.row.settings = session.loaded().value("settings", Json::object());
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
     player.row.artefact_bytes = bytes->get<std::int64_t>();

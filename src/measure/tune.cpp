@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace strata::measure {
@@ -50,14 +51,15 @@ Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge
                               TurnsPlan plan, const Progress& progress) {
   std::vector<Player> tried = candidates;
   plan.trial = true;
-  if (tried.size() > 1)
+  const bool compared = std::count_if(tried.begin(), tried.end(), [](const auto& one) { return one.playing; }) > 1;
+  if (compared)
     if (auto ran = take_turns(tried, judge, store, plan, progress); !ran) return tl::unexpected(ran.error());
   std::vector<const store::Row*> rows;
   for (const auto& player : tried) rows.push_back(&player.row);
   const auto blocks = medians(rows, plan.room, 0);
   std::size_t best = 0;
   std::optional<std::size_t> reference;
-  double highest = 0;  // logarithm of times as fast as the reference
+  double highest = kMinimumEffect;  // logarithm of times as fast as the reference; less is no gain
   Json list = Json::array();
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const auto& player = tried[i];
@@ -74,16 +76,21 @@ Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge
       }
       ratio = ratio_json(comparison);
     }
+    const bool alone = !compared && player.playing;
     list.push_back({{"variant", player.row.variant},
                     {"title", player.job.level.default_text},
-                    {"state", is_timed(player) ? "measured" : player.row.state},
-                    {"reason", is_timed(player) ? "" : player.row.reason},
+                    {"state", is_timed(player) ? "measured"
+                              : alone          ? "skipped"
+                                               : player.row.state},
+                    {"reason", is_timed(player) ? ""
+                               : alone          ? "there is nothing to compare it with"
+                                                : player.row.reason},
                     {"median_ms", is_timed(player) ? Json(median_ms(player)) : Json()},
                     {"ratio", std::move(ratio)}});
   }
   Json record{{"note", ""},
-              {"seconds", tried.size() > 1 ? plan.effort.budget_s : 0},
-              {"restarts", tried.size() > 1 ? plan.effort.restarts : 0},
+              {"seconds", compared ? plan.effort.budget_s : 0},
+              {"restarts", compared ? plan.effort.restarts : 0},
               {"best", candidates[best].row.variant},
               {"tried", std::move(list)}};
   return Choice{candidates[best], std::move(record)};

@@ -13,9 +13,9 @@ struct Choice {
                 // "ratio"}], "note"}
 };
 
-// Lets copies of the candidates that are still playing take turns as planned (`plan.trial` is set) and gives the one
-// that is estimated to be fastest; the first (the default) where none was measured. Each is compared with the first
-// that was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the store's.
+// Lets copies of the candidates that are still playing, if there are two, take turns as planned (`plan.trial` is set)
+// and gives the one that is estimated to be fastest by at least 1%; else the first, the default. Each is compared with
+// the first that was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the store's.
 Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
                               TurnsPlan plan, const Progress& progress);
 

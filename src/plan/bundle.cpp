@@ -64,8 +64,7 @@ std::string structure_of(const Bundle& bundle, const std::string& code) {
   const auto graph = sha256_of_file(bundle.folder / "graph.txt");
   if (!graph) return bundle.key;
   auto fixed = bundle.info["case"];
-  for (const char* free :
-       {"seed", "weights", "weights_label", "input_from", "input_file", "inputs_label", "synthetic"})
+  for (const char* free : {"seed", "weights", "weights_label", "input_from", "input_file", "inputs_label", "synthetic"})
     fixed.erase(free);
   std::string sources;  // a level may run the module otherwise than its export does
   for (const auto& entry : bundle.info.value("read", nlohmann::json::array()))

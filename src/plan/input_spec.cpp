@@ -86,8 +86,8 @@ Result<nlohmann::json> parse_input(const std::string& text) {
     const bool real = input["dtype"] == "float32" || input["dtype"] == "float64";
     const bool good = real ? set_range<double>(input, parts[1]) : set_range<std::int64_t>(input, parts[1]);
     if (!good)
-      return bad(text, fmt::format("the range '{}' is not low..high or one {}", parts[1],
-                                   real ? "number" : "whole number"));
+      return bad(text,
+                 fmt::format("the range '{}' is not low..high or one {}", parts[1], real ? "number" : "whole number"));
   }
   return input;
 }

@@ -11,6 +11,7 @@
 #include "common/places.hpp"
 #include "common/temporary.hpp"
 #include "plan/model_file.hpp"
+#include "probe/huge_pages.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
@@ -24,6 +25,11 @@ bool has(const std::vector<std::string>& list, const std::string& one) {
 // A name for files: "eager", "eager-channels_last".
 std::string file_name_of(const level::Level& level) {
   return level.variant == "default" ? level.id : level.id + "-" + level.variant;
+}
+
+// Huge pages make no other artefact.
+std::string artefact_name_of(const level::Level& level) {
+  return level.variant == level::kHugePages ? level.id : file_name_of(level);
 }
 
 // What a level's own files are: an artefact made by other code must not be taken for this level's. What its export
@@ -121,6 +127,9 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
     return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model),
                    fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
+  if (level.variant == level::kHugePages)
+    if (const auto why = probe::why_no_huge_pages(probe::huge_pages()))
+      return Failure{State::unavailable, why->what, why->hint, ""};
   if (level.environment && environment.torch_version.empty())
     return Failure{State::unavailable, "no PyTorch in this environment",
                    fmt::format("install PyTorch for {}, or name another with --python PATH", environment.python), ""};
@@ -155,7 +164,7 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
     maker = sha256_of_file(level::expand({level.prepare.front()}, level, places).front()).value_or("");
   const auto versions = sha256_hex(environment.python + environment.torch_version + maker).substr(0, 8);
   job.cache = place.cache / "artefacts" /
-              fmt::format("{}-{}-{}-{}", file_name_of(level), level.bakes_weights ? bundle.key : bundle.structure,
+              fmt::format("{}-{}-{}-{}", artefact_name_of(level), level.bakes_weights ? bundle.key : bundle.structure,
                           hash_folder(level.folder), versions);
   job.scratch = log_folder;
   const int threads = bundle.info["case"].value("threads", 1);

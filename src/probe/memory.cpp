@@ -71,6 +71,7 @@ bool add_process(pid_t pid, bool first, ProcessMemory& sum) {
   sum.private_bytes += own;
   sum.pss_bytes += get(rollup, "Pss");
   sum.rss_bytes += get(rollup, "Rss");
+  sum.huge_page_bytes += get(rollup, "AnonHugePages");
   sum.shared_file_bytes = std::max(sum.shared_file_bytes, get(status, "RssFile"));
   if (first) {
     sum.own_private_bytes = own;

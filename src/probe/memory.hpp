@@ -26,6 +26,7 @@ struct ProcessMemory {
   std::uint64_t rss_bytes = 0;          // resident pages; counts a page shared by two processes of the tree twice
   std::uint64_t shared_file_bytes =
       0;  // resident pages of files: the largest of any one process of the tree, not the sum
+  std::uint64_t huge_page_bytes = 0;  // anonymous memory that lies in transparent huge pages
   std::uint64_t peak_rss_bytes =
       0;  // the kernel's own high-water mark of `pid` alone since it started or since reset_peak()
 };

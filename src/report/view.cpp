@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/outside.hpp"
+#include "level/level.hpp"
 #include "measure/judge_stored.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/peaks.hpp"
@@ -387,7 +388,8 @@ std::string CaseView::command_to_take(const std::string& level) const {
   if (row == case_.rows.end() || !spec.is_object()) return "";
   const bool exports = outside::text_or(case_.canonical, "maths", "fp32") == "fp32" &&  // other modes have no export
                        !is_train();
-  if (exports && row->variant == "default" && row->info.contains("artefact"))
+  const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
+  if (exports && same_artefact && row->info.contains("artefact"))
     return plan::export_command(spec, model, row->level, run_.command);
   if (const Json& program = at(row->info, "generate"); program.is_object())
     return plan::generate_command(spec, model, {row->level, text(program, "target"), text(program, "options")},

@@ -289,7 +289,7 @@ def workers_of(strata) -> list[str]:
     (["compare"], ["model"]),
     (["compar", "resnet50"], ["unknown verb", "compare"]),
     (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
-    (["compare", MODEL, "--levels", "one@fast"], ["one has no variants"]),
+    (["compare", MODEL, "--levels", "one@fast"], ["unknown variant", "one has: hugepages"]),
     (["compare", MODEL, "--levels", "one@bf16"], ["bf16 is a maths mode", "--maths fp32,bf16"]),
     (["compare", MODEL, "--batch", "many"], ["--batch many"]),
     (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),

@@ -29,6 +29,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       answer: {...}                 fields that replace or join those of the answer
       after: n                      only from the n-th such request on (1 is the first)
       from_start: n                 only in processes from the n-th on that were started with this script (a file)
+  told_settings: [VARIABLE]       settings of load also hold these variables of its environment
   leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
@@ -214,6 +215,7 @@ class Fake:
         self.in_bfloat16 = bool(told.get("always") or (maths == "bf16" and not told.get("ignores")))
         settings = {"threads": request.get("case", {}).get("threads", 1), "maths": maths, "layout": "contiguous", "inference_mode": True,
                     "autotune": False, "freezing": False, "graph": "none"}
+        settings |= {name: os.environ.get(name) for name in self.script.get("told_settings", [])}
         return {"phases": {"build_ns": 1000, "weights_ns": 2000}, "settings": settings, "parameters": parameters, "artefact_bytes": 0, "deterministic": True}
 
     def weights(self, request: Json) -> Json:

@@ -37,7 +37,8 @@ TEST(InputSpecTest, reads_constants_and_ranges_of_real_numbers) {
 
 TEST(InputSpecTest, refuses_what_is_no_shape_with_an_example) {
   for (const auto* text : {"", "x", "0x3", "1x-3", "1x", "=1x3", "foo:1x3", "int64:1x3:5..1", "int64:1x3:a..b",
-                           "float32:1x3:1..0", "float32:1x3:0..inf", "float32:1x3:nan", "int64:1x3:0.5", "1x3:2:3:4", "99999999999999999999", "4294967296x4294967296"}) {
+                           "float32:1x3:1..0", "float32:1x3:0..inf", "float32:1x3:nan", "int64:1x3:0.5", "1x3:2:3:4",
+                           "99999999999999999999", "4294967296x4294967296"}) {
     const auto input = parse_input(text);
     ASSERT_FALSE(input) << text;
     EXPECT_EQ(input.error().exit, Exit::usage) << text;

@@ -87,7 +87,7 @@ TEST_F(LevelTest, reads_every_field) {
   EXPECT_EQ(level->default_text, "as it is");
   EXPECT_EQ(level->operations, (std::vector<std::string>{"conv2d", "relu", "add"}));
   EXPECT_EQ(level->generate, (std::map<std::string, std::string>{{"cpu", "onednn"}}));
-  ASSERT_EQ(level->variants.size(), 2U);
+  ASSERT_EQ(level->variants.size(), 2U) << "a harness gets none of strata's own";
   EXPECT_TRUE(as_variant(*level, level->variants[0]).generate.empty()) << "`generate` does not write that variant";
   EXPECT_EQ(as_variant(*level, level->variants[1]).generate_options, "--tune");
   EXPECT_EQ(level->folder, root_ / "libtorch");
@@ -210,6 +210,34 @@ TEST_F(LevelTest, gives_a_worker_the_promised_variables) {
   EXPECT_EQ(env.at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(env.at("TRITON_CACHE_DIR"), "/cache/triton");
   EXPECT_THAT(env.at("PYTHONPATH"), testing::StartsWith("/r/sdk/python"));
+}
+
+TEST_F(LevelTest, a_level_on_a_processor_has_a_variant_with_huge_pages_that_differs_in_its_workers_environment_alone) {
+  Json content = good("x");
+  content["generate"] = {{"cpu", "onednn"}};
+  const auto level = read(write("x", content));
+  ASSERT_TRUE(level);
+  ASSERT_EQ(level->variants.size(), 1U);
+  const auto variant = as_variant(*level, level->variants[0]);
+  EXPECT_EQ(variant.name(), "x@hugepages");
+  EXPECT_EQ(variant.generate, level->generate) << "the program is the default's";
+  ::unsetenv("GLIBC_TUNABLES");
+  auto env = environment(variant, {"", "", "", "/r"}, 2, "/cache");
+  EXPECT_EQ(env.at("STRATA_VARIANT"), "default");
+  EXPECT_EQ(env.at("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1");
+  EXPECT_FALSE(environment(*level, {"", "", "", "/r"}, 2, "/cache").contains("GLIBC_TUNABLES"));
+  ::setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
+  env = environment(variant, {"", "", "", "/r"}, 2, "/cache");
+  EXPECT_EQ(env.at("GLIBC_TUNABLES"), "glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1");
+  ::unsetenv("GLIBC_TUNABLES");
+}
+
+TEST_F(LevelTest, a_level_for_gpus_alone_has_no_variant_with_huge_pages_and_none_may_call_its_own_so) {
+  Json content = good("x");
+  content["devices"] = {"cuda"};
+  EXPECT_TRUE(read(write("x", content))->variants.empty());
+  expect_refused("variants", {{"hugepages", {{"title", "mine"}}}},
+                 "variant \"hugepages\" has a name that is not allowed");
 }
 
 TEST_F(LevelTest, a_level_of_another_device_is_left_out_of_a_comparison_unless_it_is_named) {

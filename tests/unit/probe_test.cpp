@@ -18,6 +18,7 @@
 
 #include "probe/checks.hpp"
 #include "probe/gpu.hpp"
+#include "probe/huge_pages.hpp"
 #include "probe/limits.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
@@ -88,6 +89,43 @@ TEST(ProcessMemory, counts_anonymous_pages_as_private) {
   EXPECT_LE(with->private_bytes, without->private_bytes + 70 * mebibyte);
   EXPECT_GE(with->pss_bytes, with->private_bytes);
   EXPECT_GE(with->rss_bytes, with->private_bytes);
+}
+
+TEST(ProcessMemory, counts_huge_pages_where_the_kernel_gives_them) {
+  const auto mode = huge_pages().mode;
+  const bool given = mode == "always" || mode == "madvise";
+  Child asks([] {
+    auto* memory = mmap(nullptr, 64 * mebibyte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(memory, 64 * mebibyte, MADV_HUGEPAGE);
+    std::memset(memory, 1, 64 * mebibyte);
+  });
+  const auto found = process_memory(asks.pid());
+  ASSERT_TRUE(found);
+  EXPECT_LE(found->huge_page_bytes, found->private_bytes);
+  if (given) EXPECT_GE(found->huge_page_bytes, 2 * mebibyte);
+  if (!given) EXPECT_EQ(found->huge_page_bytes, 0U);
+}
+
+TEST(HugePages, the_mode_is_the_one_in_brackets) {
+  EXPECT_EQ(chosen_mode("always [madvise] never"), "madvise");
+  EXPECT_EQ(chosen_mode("[always] madvise never\n"), "always");
+  EXPECT_EQ(chosen_mode(""), "");
+  EXPECT_EQ(chosen_mode("]["), "");
+}
+
+TEST(HugePages, are_refused_with_a_reason_where_the_kernel_or_glibc_has_none) {
+  const auto why = [](const char* mode, const char* glibc) {
+    const auto found = why_no_huge_pages({mode, glibc});
+    return found ? found->what : std::string();
+  };
+  EXPECT_EQ(why("madvise", "2.35"), "");
+  EXPECT_EQ(why("always", "2.36"), "");
+  EXPECT_EQ(why("madvise", "3.0"), "");
+  EXPECT_EQ(why("never", "2.36"), "this kernel gives no huge pages (transparent_hugepage is never)");
+  EXPECT_EQ(why("", "2.36"), "this kernel has no transparent huge pages");
+  EXPECT_EQ(why("madvise", "2.34"), "glibc 2.34 cannot ask for huge pages; 2.35 and newer can");
+  EXPECT_EQ(why("madvise", ""), "this C library is not glibc, whose malloc can ask for huge pages");
+  EXPECT_EQ(why_no_huge_pages({"never", "2.36"})->exit, Exit::environment);
 }
 
 TEST(ProcessMemory, leaves_pages_of_files_out_of_private) {
