@@ -130,6 +130,8 @@ class _Capture:
         self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
         self.say("preparing inputs")
         self.ring, self.info["input_source"] = make_ring(spec, inputs)
+        if spec["input_file"]:
+            self.info["case"]["inputs_label"] = label_of(Path(spec["input_file"]))
         self._first_run(module)
         self.write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
         self._timed(module)
@@ -152,8 +154,6 @@ class _Capture:
         spec = self.spec
         described = [i.described() for i in inputs]
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
-        if spec["input_file"]:
-            case["inputs_label"] = label_of(Path(spec["input_file"]))
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
         return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
                 "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],

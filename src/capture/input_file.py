@@ -62,7 +62,7 @@ def ring_from(path: Path, inputs: list[Input], count: int,
     for one in inputs:
         for entry, value in zip(ring, _entries(one, stored[one.name], batches[one.name], shifts)):
             entry[one.name] = value
-    used = f"{count} of its {held}" if held > count else "its" if held > 1 else "its one"
+    used = f"{count} of its {held}" if held > count else f"its {held}" if held > 1 else "its one"
     again = f", repeated{' a row later each time' if moves else ''}" if held < count else ""
     return ring, f"{label_words(path)}, {used} batch{'es' if held > 1 else ''}{again}"
 
