@@ -74,7 +74,8 @@ std::int64_t Statement::integer() {
 
 double Statement::real(double low, double high) {
   double value = low;
-  if (has_type(SQLITE_FLOAT, "a real number")) {
+  // What RETURNING gives is as the file has it: whole numbers as integers.
+  if (sqlite3_column_type(statement_, column_) == SQLITE_INTEGER || has_type(SQLITE_FLOAT, "a number")) {
     value = sqlite3_column_double(statement_, column_);
     if (!(value >= low && value <= high)) {
       complain(fmt::format("\"{}\" is {}; allowed is {:g} to {:g}", name(), value, low, high));

@@ -399,10 +399,22 @@ TEST(report_file, refuses_what_is_not_a_result_and_says_what_it_read) {
 TEST(report_file, leaves_no_half_report_when_it_cannot_write) {
   const Scratch scratch;
   EXPECT_TRUE(write_whole(scratch.path / "out.txt", "whole").has_value());
-  EXPECT_TRUE(write_whole(scratch.path / "new" / "out.txt", "whole").has_value());
   EXPECT_FALSE(write_whole("/dev/full", "whole").has_value());
   EXPECT_FALSE(write_whole("/proc/none/out.txt", "whole").has_value());
-  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()), 2);  // out.txt and new/
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()), 1);  // out.txt
+}
+
+TEST(report_file, is_refused_before_any_work_where_it_cannot_be_and_no_folder_is_made_for_it) {
+  const Scratch scratch;
+  const auto missing = check_writable(scratch.path / "new" / "out.txt", "-o");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().exit, Exit::usage);
+  EXPECT_THAT(missing.error().what, HasSubstr("there is no folder"));
+  EXPECT_FALSE(write_whole(scratch.path / "new" / "out.txt", "whole").has_value());
+  EXPECT_FALSE(fs::exists(scratch.path / "new"));
+  EXPECT_FALSE(check_writable(scratch.path, "-o").has_value());
+  EXPECT_TRUE(check_writable(scratch.path / "out.txt", "-o").has_value());
+  EXPECT_TRUE(check_writable("/dev/full", "-o").has_value()) << "a device is written to";
 }
 
 }  // namespace

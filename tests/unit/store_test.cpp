@@ -173,7 +173,7 @@ TEST_F(StoreTest, refuses_a_page_in_which_one_bit_is_another_wherever_it_is) {
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     std::ofstream(folder_ / "b.db", std::ios::binary) << damaged;
     const auto store = Store::open_existing(folder_ / "b.db");
-    const auto run = store ? store->load_run("last") : Result<Run>(tl::unexpected(store.error()));
+    const auto run = store ? store->load_run("last") : Result<store::Run>(tl::unexpected(store.error()));
     if (!run) {
       EXPECT_NE(run.error().what.find("b.db"), std::string::npos);
       EXPECT_EQ(run.error().exit, Exit::failed);
@@ -225,7 +225,7 @@ TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
 }
 
 TEST(StoredRun, without_an_end_is_running_or_interrupted) {
-  Run run;
+  store::Run run;
   EXPECT_EQ(state_of(run), RunState::unknown) << "of a store that does not name processes";
   run.process = this_process();
   ASSERT_FALSE(run.process.empty());
