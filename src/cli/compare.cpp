@@ -410,8 +410,8 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
       ->type_name("{infer,train}[,...]")
       ->capture_default_str();
   verb.add_option("--optimiser", o.optimiser,
-                  "of training, as sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,schedule=step/30/0.1 "
-                  "(default: sgd)")
+                  "of training, as sgd:lr=0.01,momentum=0.9; it also takes weight_decay=0.0001, nesterov=true, "
+                  "schedule=step/30/0.1 (default: sgd)")
       ->type_name("SGD");
   choice(verb.add_option("--loss", o.loss,
                          "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "

@@ -148,7 +148,7 @@ CLI::Option* add_store_option(CLI::App& verb, ShowArguments& a) {
 void add_show(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("show", "show a stored run");
   auto a = std::make_shared<ShowArguments>();
-  verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->expected(0, 1);
+  verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->expected(1);  // if any
   auto* certificate = verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
   verb->add_flag("--ledger", a->ledger, "only the ledger: a breakdown of what each step of levels costs or saves")
       ->excludes(certificate);
