@@ -66,7 +66,9 @@ std::optional<std::string> nearest(std::string_view got, const std::vector<std::
 }
 
 Error unknown_value(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
-  const auto near = nearest(got, allowed);
+  // a number is no slip for another
+  const bool word = std::any_of(got.begin(), got.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+  const auto near = word ? nearest(got, allowed) : std::nullopt;
   return {fmt::format("{} {}: unknown{}; allowed: {}", option, got,
                       near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")),
           "", Exit::usage};
