@@ -73,7 +73,7 @@ def test_wrong_cells_with_right_checksums_never_give_other_numbers(measured, tmp
     ("sql", "words"),
     [
         ("UPDATE blocks SET latency_ns=substr(latency_ns,1,8)", "latency_ns"),
-        ("UPDATE blocks SET round=2000000000", "round"),
+        ("UPDATE blocks SET round=2000000000 WHERE round=0", "round"),
         ("UPDATE blocks SET round=90000000 WHERE round=0", "places"),
         ("UPDATE blocks SET wall_ns=x'00'", "wall_ns"),
         ("UPDATE level_rows SET info='[]'", "info"),
