@@ -170,7 +170,8 @@ std::string visible_words(const Json& trust, const Json& rows) {
       visible = std::max(visible, *sees);
   }
   if (noisy.empty() || visible <= 0) return "this run is too noisy to compare";
-  return fmt::format("smallest visible effect {}, and too noisy to compare: {}", percent(visible), noisy);
+  return fmt::format("smallest visible effect {}, of {} more than {}", percent(visible), noisy,
+                     percent(too_noisy_percent));
 }
 
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {

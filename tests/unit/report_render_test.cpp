@@ -151,13 +151,12 @@ TEST(report_terminal, says_too_noisy_instead_of_an_absurd_percentage) {
   EXPECT_THAT(terminal(run, {120, false, true}), Not(HasSubstr("86169")));
 }
 
-TEST(report_terminal, names_the_level_that_is_too_noisy_where_the_others_are_not) {
+TEST(report_terminal, names_the_level_that_sees_only_multiples_where_the_others_see_more) {
   auto run = first_case_alone();
   auto& one = run["cases"][0];
   one["trust"]["smallest_visible_percent"] = 130.0;
   one["rows"][1]["ratio"]["smallest_visible_percent"] = 130.0;
-  EXPECT_THAT(terminal(run, {200, false, true}),
-              HasSubstr("smallest visible effect 5.5%, and too noisy to compare: compile"));
+  EXPECT_THAT(terminal(run, {200, false, true}), HasSubstr("smallest visible effect 5.5%, of compile more than 100%"));
 }
 
 TEST(report_terminal, says_of_a_score_that_it_is_a_difference_and_to_what) {
