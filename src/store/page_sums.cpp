@@ -12,11 +12,12 @@
 namespace strata::store {
 namespace {
 
-// What SQLite holds as the open file. SQLite's own file for it lies directly behind.
-struct alignas(16) SummedFile {
-  sqlite3_file base;  // first, as SQLite sees this
-  int page = 0;       // bytes of a page with a sum; 0: no page is known to have one
+// What SQLite holds as the open file. SQLite's own file for it lies directly behind. SQLite aligns it to 8 bytes.
+struct SummedFile {
+  sqlite3_file base;      // first, as SQLite sees this
+  std::int64_t page = 0;  // bytes of a page with a sum; 0: no page is known to have one
 };
+static_assert(alignof(SummedFile) <= 8 && sizeof(SummedFile) % 8 == 0);
 
 sqlite3_file* real_of(sqlite3_file* file) {
   return reinterpret_cast<sqlite3_file*>(reinterpret_cast<SummedFile*>(file) + 1);
