@@ -252,7 +252,7 @@ def test_a_killed_driver_leaves_a_clean_store_and_no_worker(strata):
         time.sleep(0.1)
     assert workers_of(strata) == []
     assert count_blocks(strata.store) >= committed
-    assert "unfinished" in strata.run("list", "runs", "--store", str(strata.store)).stdout
+    assert "interrupted" in strata.run("list", "runs", "--store", str(strata.store)).stdout
     assert strata.run("show", "last", "--format", "json", "--store", str(strata.store)).returncode == 0
 
 

@@ -7,10 +7,13 @@ import io
 import json
 import os
 import re
-import sqlite3
+import sys
 
 import pytest
 from conftest import MODEL, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "fakes"))
+import store_damage  # noqa: E402
 
 VERBS = [["compare"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
@@ -163,8 +166,7 @@ def hostile_run(strata) -> None:
     strata.level("one")
     done = strata.run(*strata.arguments("one"))
     assert done.returncode == 0, done.stderr
-    with sqlite3.connect(strata.store) as connection:
-        connection.execute("UPDATE level_rows SET level = ?", ("=\x1b[31m\x1b]0;hit\x07cmd",))
+    store_damage.rewrite(strata.store, "UPDATE level_rows SET level = ?", ("=\x1b[31m\x1b]0;hit\x07cmd",))
 
 
 def controls(text: str) -> set[str]:
