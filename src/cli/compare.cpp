@@ -241,12 +241,15 @@ class StoredRun {
     return {};
   }
 
+  // A case that was being measured did not come to its end.
+  void cut_short() { is_cut_ = true; }
+
   // Whether there is a case to show. `failed` is kept where nothing worse was seen before.
   bool end(double wall_s, std::optional<Error>& failed) {
     if (!begun_) return false;
     if (interrupted()) (void)store_.add_warning(run_.run_id, measure::warnings::interrupted_run());
     run_.finished = utc_now();
-    run_.interrupted = interrupted();
+    run_.interrupted = interrupted() || is_cut_;
     run_.settings["wall_s"] = wall_s;
     auto ended = store_.finish_run(run_);
     if (ended) ended = store_.drop_empty_run(run_.run_id);
@@ -259,7 +262,7 @@ class StoredRun {
   store::Run run_;
   store::Store& store_;
   const std::vector<level::Problem>& problems_;
-  bool begun_ = false;
+  bool begun_ = false, is_cut_ = false;
 };
 
 Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, StoredRun& stored,
@@ -290,7 +293,9 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store
   const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr,
                                  *evaluation ? &**evaluation : nullptr};
   if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
-  return measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
+  auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
+  if (!outcome) stored.cut_short();
+  return outcome;
 }
 
 // A case that cannot be run does not take the others with it; the first error is returned after them.

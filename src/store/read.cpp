@@ -163,6 +163,7 @@ class RunReader {
     check_numbers(ask, "machine", run.machine,
                   {"cores", "physical_cores", "logical_processors", "last_cache_bytes", "l2_bytes", "l3_bytes"});
     if (auto right = check(ask, "its run"); !right) return tl::unexpected(right.error());
+    if (auto right = check_references(); !right) return tl::unexpected(right.error());
     if (auto done = read_warnings(run); !done) return tl::unexpected(done.error());
     if (auto done = read_cases(run); !done) return tl::unexpected(done.error());
     return run;
@@ -179,6 +180,20 @@ class RunReader {
   Result<void> end(const Statement& rows, const char* doing) {
     if (!rows.ok()) return connection_.broken(doing);
     bytes_left_ -= rows.bytes();
+    return {};
+  }
+
+  // What belongs to nobody was taken from somebody, perhaps from this run. Looks at an index of the rows and at both
+  // ends of the blocks' keys, where those of another type are.
+  Result<void> check_references() {
+    Statement ask(connection_.handle(),
+                  "SELECT EXISTS(SELECT 1 FROM level_rows r WHERE NOT EXISTS(SELECT 1 FROM run_cases c WHERE "
+                  "c.run_id=r.run_id AND c.hash=r.hash)), EXISTS(SELECT 1 FROM (SELECT min(row_id) AS row FROM blocks "
+                  "UNION ALL SELECT max(row_id) FROM blocks) WHERE row IS NOT NULL AND NOT EXISTS(SELECT 1 FROM "
+                  "level_rows WHERE row_id=row))");
+    if (!ask.step()) return connection_.broken("cannot look at what belongs together");
+    if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a row of a case that no run has");
+    if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a block of a row that no run has");
     return {};
   }
 
