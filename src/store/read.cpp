@@ -188,9 +188,9 @@ class RunReader {
   Result<void> check_references() {
     Statement ask(connection_.handle(),
                   "SELECT EXISTS(SELECT 1 FROM level_rows r WHERE NOT EXISTS(SELECT 1 FROM run_cases c WHERE "
-                  "c.run_id=r.run_id AND c.hash=r.hash)), EXISTS(SELECT 1 FROM (SELECT min(row_id) AS row FROM blocks "
-                  "UNION ALL SELECT max(row_id) FROM blocks) WHERE row IS NOT NULL AND NOT EXISTS(SELECT 1 FROM "
-                  "level_rows WHERE row_id=row))");
+                  "c.run_id=r.run_id AND c.hash=r.hash)), EXISTS(SELECT 1 FROM (SELECT min(row_id) AS k FROM blocks "
+                  "UNION ALL SELECT max(row_id) FROM blocks) WHERE k IS NOT NULL AND NOT EXISTS(SELECT 1 FROM "
+                  "level_rows WHERE row_id=k))");
     if (!ask.step()) return connection_.broken("cannot look at what belongs together");
     if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a row of a case that no run has");
     if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a block of a row that no run has");
