@@ -424,13 +424,14 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   }
   if (plan.trial) return result;
   for (const auto& [player, comparison] : compare_with_reference(players, plan)) {
-    const double share = disturbed_share(player->row, plan.room);
-    if (!stats::too_busy(comparison, share)) continue;
+    const double disturbed = disturbed_share(player->row, plan.room);
+    if (!stats::too_busy(comparison, disturbed)) continue;
     std::vector<std::string> why;
     if (stats::too_busy(comparison, 0))
       why.push_back(fmt::format("{:.1f}% between restarts, {:.1f}% assumed", 100 * comparison.scatter,
                                 100 * std::numbers::sqrt2 * plan.process_sigma));
-    if (stats::too_busy({}, share)) why.push_back(fmt::format("{:.0f}% of its blocks were disturbed", 100 * share));
+    if (stats::too_busy({}, disturbed))
+      why.push_back(fmt::format("{:.0f}% of its blocks were disturbed", 100 * disturbed));
     result.too_busy.push_back(fmt::format("{}: {}", player->job.level.name(), fmt::join(why, ", ")));
   }
   return result;

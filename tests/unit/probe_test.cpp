@@ -102,8 +102,11 @@ TEST(ProcessMemory, counts_huge_pages_where_the_kernel_gives_them) {
   const auto found = process_memory(asks.pid());
   ASSERT_TRUE(found);
   EXPECT_LE(found->huge_page_bytes, found->private_bytes);
-  if (given) EXPECT_GE(found->huge_page_bytes, 2 * mebibyte);
-  if (!given) EXPECT_EQ(found->huge_page_bytes, 0U);
+  if (given) {
+    EXPECT_GE(found->huge_page_bytes, 2 * mebibyte);
+  } else {
+    EXPECT_EQ(found->huge_page_bytes, 0U);
+  }
 }
 
 TEST(HugePages, the_mode_is_the_one_in_brackets) {
