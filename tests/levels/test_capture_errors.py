@@ -113,7 +113,7 @@ class Trap:
 
 
 @pytest.mark.parametrize(("name", "what"), [
-    ("missing.safetensors", "lacks 1 tensors .first: fc.bias."), ("extra.safetensors", "has 1 that the model has not"), ("shape.pt", r"fc.weight has shape \[3, 5\]"),
+    ("missing.safetensors", "lacks 1 tensor .first: fc.bias."), ("extra.safetensors", "has 1 that the model has not"), ("shape.pt", r"fc.weight has shape \[3, 5\]"),
     ("junk.safetensors", "not a readable safetensors"), ("junk.pt", "cannot be read"), ("cut.pth", "cannot be read"), ("evil.pt", "does not run such files"),
     ("list.pt", "no name-to-tensor mapping"), ("script.pt", "is a TorchScript program, not a file of weights"), ("exported.pt", "is an exported program"), ("none.pt", "does not exist"), ("weights.bin", "ends in '.bin'")])
 def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_path, capfd):

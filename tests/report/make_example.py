@@ -168,7 +168,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
             "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
             "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": False, "inconclusive": saved <= 0.5,
         },
-        "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none"},
+        "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none", "huge_pages": "madvise", "huge_page_bytes": 0},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
         "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same", "by_restart": [1.001, 0.999, 1.004, 1.004], "if_assumed": {"ratio": estimate(1.002, 2.7), "verdict": "same"}} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
         "clients": None if harness or gpu else served(position, ms, language, idle + above),
