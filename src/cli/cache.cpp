@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/outside.hpp"
@@ -157,10 +158,13 @@ void add_cache(CLI::App& app, int& exit_code) {
   verb->require_subcommand(1);
   auto a = std::make_shared<CacheArguments>();
   auto* list = verb->add_subcommand("list", "every capture and artefact with its size, the last used first");
-  list->add_option("--format", a->format, "text, json, csv or md");
+  format_choice(list->add_option("--format", a->format, "of the list"));
+  list->footer("Exit codes: 0 shown; 1 the cache cannot be read; 2 wrong usage.");
   list->callback([a, &exit_code] { exit_code = list_cache(*a); });
   auto* clear = verb->add_subcommand("clear", "remove them; what is needed again is made again");
-  clear->add_option("--older-than", a->days, "only what was not used for so many DAYS")->check(CLI::PositiveNumber);
+  positive(clear->add_option("--older-than", a->days, "only what was not used for so many days (default: all)"))
+      ->type_name("DAYS");
+  clear->footer("Exit codes: 0 removed; 1 something could not be removed, or a run is measuring; 2 wrong usage.");
   clear->callback([a, &exit_code] { exit_code = clear_cache(*a); });
 }
 

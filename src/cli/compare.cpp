@@ -12,7 +12,6 @@
 #include <random>
 
 #include "cli/capturing.hpp"
-#include "cli/limits.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -377,25 +376,7 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
       ->required();
   list(verb.add_option("--batch", a.batch, "batch size, or several as 1,8,32 (default: the model's own)"))
       ->type_name("N[,N...]");
-  verb.add_option(
-          "--input", o.inputs,
-          "an input's form: 1x3x224x224, ids=int64:1x128:0..30521, mask=float32:1x12:1 (a constant); repeat for "
-          "more inputs (default: the model's own)")
-      ->type_name("FORM");
-  verb.add_option("--inputs", o.input_file,
-                  "your inputs: named tensors in a .safetensors or .npz file, one batch or several")
-      ->type_name("PATH");
-  verb.add_option("--input-from", o.input_from,
-                  "a folder of JPEG or PNG images to take inputs from (default: photographs that strata brings, for "
-                  "images)")
-      ->type_name("PATH");
-  add_limits(verb);
-  verb.add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
-  verb.add_option("--weights", o.weights,
-                  "your weights: .safetensors, or .pt that loads without pickled code (default: the model's own)")
-      ->type_name("PATH");
-  seed(verb.add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
-           ->capture_default_str());
+  add_input_options(verb, o, "your inputs");
   add_capture_options(verb, o, false);
 }
 

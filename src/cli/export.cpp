@@ -9,7 +9,6 @@
 
 #include "cli/artefact.hpp"
 #include "cli/capturing.hpp"
-#include "cli/limits.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -216,22 +215,12 @@ void add_export(CLI::App& app, int& exit_code) {
       ->type_name("PATH");
   verb->add_flag("--force", a->force, "replace a folder that an earlier export made, with all that is in it");
   whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
-  verb->add_option("--inputs", o.input_file, "your inputs for the test: tensors in a .safetensors or .npz file")
-      ->type_name("PATH");
-  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the test's inputs from")
-      ->type_name("PATH");
-  add_limits(*verb);
-  verb->add_flag("--synthetic", o.synthetic, "random inputs instead of photographs");
-  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code")
-      ->type_name("PATH");
+  add_input_options(*verb, o, "the test's inputs");
   threads(verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)"));
   choice(verb->add_option("--device", o.device, "where the program runs")->capture_default_str(), {"cpu", "cuda"});
   verb->add_option("--maths", o.maths, "precision; fp32, strict float32, is all there is")
       ->type_name("{fp32}")
       ->capture_default_str();
-  seed(verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
-           ->capture_default_str());
   whole(verb->add_option("--weight-sets", o.weight_sets, "as in compare")->capture_default_str(), 2,
         plan::most_weight_sets);
   verb->add_option("--python", a->python,

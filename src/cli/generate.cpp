@@ -12,7 +12,6 @@
 
 #include "cli/artefact.hpp"
 #include "cli/capturing.hpp"
-#include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
@@ -240,17 +239,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   choice(verb->add_option("--loss", o.loss, "of the training step (default: as in compare)"), {"cross_entropy", "nll"})
       ->needs(train);
   whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
-  verb->add_option("--inputs", o.input_file, "your inputs of the reference: tensors in a .safetensors or .npz file")
-      ->type_name("PATH");
-  verb->add_option("--input-from", o.input_from, "a folder of JPEG or PNG images to take the reference's inputs from")
-      ->type_name("PATH");
-  add_limits(*verb);
-  verb->add_option("--weights", o.weights, "your weights: .safetensors, or .pt that loads without pickled code")
-      ->type_name("PATH");
-  verb->add_flag("--synthetic", o.synthetic, "random inputs of the reference instead of photographs");
-  seed(verb->add_option("--seed", o.seed, "of the weights, if they are not yours, and of synthetic inputs")
-           ->capture_default_str());
+  add_input_options(*verb, o, "the reference's inputs");
   threads(verb->add_option("--threads", o.threads, "of the capture (default: physical cores)"));
   verb->add_option("--python", a->python,
                    "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")

@@ -8,7 +8,6 @@
 
 #include "cli/capturing.hpp"
 #include "cli/lacking.hpp"
-#include "cli/limits.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"

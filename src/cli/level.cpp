@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/places.hpp"
+#include "common/scratch_folder.hpp"
 #include "level/conformance.hpp"
 #include "level/level.hpp"
 #include "level/skeleton.hpp"
@@ -32,26 +32,6 @@ struct CheckOptions {
   std::string path, bundle;
   std::vector<std::string> arguments;
   std::string timeout = "60s";
-};
-
-// A folder under the system's temporary one, removed with everything in it.
-class Scratch {
- public:
-  Scratch() {
-    std::error_code error;
-    std::string pattern = (fs::temp_directory_path(error) / "strata_check_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 // A folder with level.json, or the id of a level that is found; nullopt: `path` is a program. Error: it is nothing.
@@ -140,7 +120,7 @@ void print_check(const level::Check& check) {
 }
 
 int run_check(const CheckOptions& options) {
-  const Scratch scratch;
+  const ScratchFolder scratch("check");
   if (scratch.path().empty())
     return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
   const auto subject = make_subject(options, installation(), scratch.path());

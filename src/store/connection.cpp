@@ -2,10 +2,8 @@
 #include "store/connection.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -128,12 +126,6 @@ bool is_lack_of_rights(int code) {
 
 void when_waiting(void (*say)(std::string_view)) {
   say_waiting = say;
-}
-
-void Connection::Remove::operator()(fs::path* folder) const {
-  std::error_code ignored;
-  fs::remove_all(*folder, ignored);
-  delete folder;
 }
 
 Connection::Connection(fs::path path) : path_(std::move(path)), watch_(std::make_unique<Watch>()) {
@@ -259,13 +251,12 @@ Result<void> Connection::open_without_rights(const Error& why) {
   log += "-wal";
   const auto log_bytes = fs::file_size(log, ec);
   if (ec || log_bytes == 0) return open(uri_of(path_, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-  auto name = (fs::temp_directory_path(ec) / "strata-store-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return tl::unexpected(why);
-  copy_.reset(new fs::path(name));
-  fs::copy_file(path_, *copy_ / "strata.db", ec);
-  if (!ec) fs::copy_file(log, *copy_ / "strata.db-wal", ec);
+  copy_ = std::make_unique<ScratchFolder>("store");
+  if (copy_->path().empty()) return tl::unexpected(why);
+  fs::copy_file(path_, copy_->path() / "strata.db", ec);
+  if (!ec) fs::copy_file(log, copy_->path() / "strata.db-wal", ec);
   if (ec) return tl::unexpected(why);
-  return open((*copy_ / "strata.db").string(), SQLITE_OPEN_READONLY);
+  return open((copy_->path() / "strata.db").string(), SQLITE_OPEN_READONLY);
 }
 
 Result<Connection> Connection::to_read(const fs::path& path) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/result.hpp"
+#include "common/scratch_folder.hpp"
 
 namespace strata::store {
 
@@ -44,12 +45,9 @@ class Connection {
   struct Close {
     void operator()(sqlite3* handle) const { sqlite3_close(handle); }
   };
-  struct Remove {
-    void operator()(std::filesystem::path* folder) const;
-  };
   // In this order: the handle goes before what it uses.
   std::filesystem::path path_;
-  std::unique_ptr<std::filesystem::path, Remove> copy_;  // of a store in a folder where SQLite cannot work
+  std::unique_ptr<ScratchFolder> copy_;  // of a store in a folder where SQLite cannot work
   std::unique_ptr<Watch> watch_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
