@@ -203,7 +203,8 @@ TEST(report_view, accuracy_has_no_ratio_to_or_from_a_case_that_is_not_reliable) 
   EXPECT_TRUE(points[2]["reliable"] == false && points[2]["ratio"].is_null());
   std::swap(run.cases[0].rows, run.cases[1].rows);
   std::swap(run.cases[0].trust, run.cases[1].trust);
-  for (const auto& point : view(run)["accuracy"][0]["points"]) EXPECT_TRUE(point["ratio"].is_null()) << point;
+  const auto swapped = view(run);
+  for (const auto& point : swapped["accuracy"][0]["points"]) EXPECT_TRUE(point["ratio"].is_null()) << point;
 }
 
 TEST(report_view, has_each_warning_once) {
