@@ -106,16 +106,17 @@ def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], 
         load_weights(module, read_user_weights(path), str(path))
         digest = sha256_of(path)[0][:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
-    if kind in KINDS.values():  # what a person saved is what is measured, zeros and ones included
+    if kind in KINDS.values():  # what a person saved is what is measured and exported, zeros and ones included
         path, data = Path(spec["model"]), [Path(one) for one in bundle["model"].get("data", [])]
         digest = sha256_of(path)[0]
         if data:  # ONNX: weights that lie in files beside it
             digest = hashlib.sha256("".join([digest, *(sha256_of(one)[0] for one in data)]).encode()).hexdigest()
         names = " and ".join([path.name, *(one.name for one in data)])
         return f"the file's own ({names}, SHA-256 {digest[:12]})", f"{path.name}:{digest[:12]}"
-    digest = bundle["network"]["sha256"][:12]
-    drawn = f"seeded {spec['seed']}"
-    notes = [f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}" if kind == "user" else drawn]
+    if kind == "user":  # as much a person's own as a file: what is measured and exported computes what build() gives
+        digest = bundle["network"]["sha256"][:12]
+        return f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}", f"build:{digest}"
+    notes = [f"seeded {spec['seed']}"]
     generator = torch.Generator().manual_seed(spec["seed"])
     redrawn = _redraw_constant_products(module, generator)
     if redrawn:
@@ -125,7 +126,7 @@ def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], 
         with _hooks([m.register_forward_pre_hook(_set_statistics) for m in norms]):
             _run_calibration(module, ring, bundle)
         notes.append("calibrated BatchNorm statistics")
-    return ", ".join(notes), f"build:{digest}" if kind == "user" else f"seed{spec['seed']}"
+    return ", ".join(notes), f"seed{spec['seed']}"
 
 
 def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> int:

@@ -144,6 +144,15 @@ def infinite():
     return Module(lambda m, x: m.fc(x) + m.mask, fc=nn.Linear(8, 6), mask=torch.tensor([0.0, float("-inf"), 0.0, 0.0, float("inf"), 0.0])), torch.randn(3, 8)
 
 
+def constant_weights():
+    """As some start: a filter that averages, a norm of untrained statistics, a head of zeros whose bias alone answers."""
+    network = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4), nn.Linear(4, 5))
+    with torch.no_grad():
+        network[0].weight.fill_(1 / 27)
+        network[6].weight.zero_()
+    return network, images(2, 3, 16, 16)
+
+
 def no_parameters():
     return nn.Sequential(nn.ReLU(), nn.Softmax(1)), torch.randn(3, 8)
 

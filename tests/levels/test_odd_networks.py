@@ -161,6 +161,22 @@ def test_answers_that_are_nan_throughout_prove_little_and_that_is_said(tmp_path)
 
 # ---------------------------------------------------------------------------------------------------- weights
 
+def test_no_weight_of_a_users_network_is_drawn_anew(captured):
+    """What is measured, and exported with a certificate, computes what build() gives."""
+    folder = captured("constant_weights")
+    torch.manual_seed(0)
+    given, _ = odd_networks.constant_weights()
+    timed = load_file(folder / "weights" / "timed.safetensors")
+    assert all(torch.equal(timed[name], value) for name, value in given.state_dict().items())
+    info = read_bundle(folder)
+    assert info["weight_source"] == f"those that build() gave after torch.manual_seed(0), SHA-256 {info['network']['sha256'][:12]}"
+
+
+def test_levels_measure_constant_weights_as_they_are(tmp_path):
+    rows = compared(tmp_path, "constant_weights", "eager", "compile", "torchscript", "libtorch", "aoti", "onednn", "static", "onnxruntime", "openvino")
+    assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
+
+
 @pytest.mark.parametrize("network", ["no_parameters", "only_buffers"])
 def test_every_level_measures_a_network_without_parameters(network, tmp_path):
     rows = compared(tmp_path, network, "eager", "compile", "torchscript", "libtorch", "aoti", "onednn", "static", "onnxruntime", "openvino")
