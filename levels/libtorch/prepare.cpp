@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/bundle_info.hpp"
 #include "generate/compile_library.hpp"
 #include "generate/graph_of.hpp"
 #include "generate/libtorch.hpp"
@@ -17,26 +17,16 @@
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-strata::Result<json> read_bundle(const fs::path& bundle) {
-  std::ifstream in(bundle / "bundle.json");
-  auto info = json::parse(in, nullptr, false);
-  if (!info.is_object()) return strata::fail(fmt::format("cannot read {}", (bundle / "bundle.json").string()));
-  return info;
-}
 
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
-  const auto info = read_bundle(bundle);
-  if (!info) return tl::unexpected(info.error());
-  const auto& wanted = info->at("case");
-  const std::string model = wanted.value("model", "");
-  if (is_hand_written(model)) return {};
-  if (wanted.contains("dynamic")) return strata::fail(one_batch_only(model), "", strata::Exit::environment);
+  const auto question = strata::core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  if (is_hand_written(question->model)) return {};
+  if (question->open_batch) return strata::fail(one_batch_only(question->model), "", strata::Exit::environment);
   const auto graph = strata::generate::graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
   strata::say_progress("writing the program");
-  const auto text = strata::generate::libtorch_source(*graph, info->value("id", ""));
+  const auto text = strata::generate::libtorch_source(*graph, question->id());
   if (!text) return tl::unexpected(text.error());
   const auto source = cache / "network.cpp";
   if (std::ofstream out(source); !(out << *text << std::flush))

@@ -18,6 +18,7 @@
 
 #include "compile_program.hpp"
 #include "compiler/kernels.hpp"
+#include "core/bundle_info.hpp"
 #include "generate/generate.hpp"
 #include "generate/operations.hpp"
 #include "generate/program_of.hpp"
@@ -27,19 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the bundle's case says.
-nlohmann::json case_of(const fs::path& bundle) {
-  std::ifstream in(bundle / "bundle.json");
-  const auto info = nlohmann::json::parse(in, nullptr, false);
-  return info.is_object() ? info.value("case", nlohmann::json::object()) : nlohmann::json::object();
-}
-
-strata::compiler::Target target_of(const nlohmann::json& wanted) {
+strata::compiler::Target target_of(const strata::core::Case& question) {
 #ifdef STRATA_CUDA_IN_HOST_MEMORY  // of strata's own tests
-  static_cast<void>(wanted);
+  static_cast<void>(question);
   return strata::compiler::Target::cuda;
 #else
-  return wanted.value("device", "cpu") == "cuda" ? strata::compiler::Target::cuda : strata::compiler::Target::cpu;
+  return question.device == strata::core::Device::cuda ? strata::compiler::Target::cuda : strata::compiler::Target::cpu;
 #endif
 }
 
@@ -78,8 +72,9 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
 }
 
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
-  const auto wanted = case_of(bundle);
-  const auto target = target_of(wanted);
+  const auto question = strata::core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  const auto target = target_of(*question);
   const auto kernels = kernels_of_variant(bundle, cache);
   if (!kernels) return tl::unexpected(kernels.error());
   strata::say_progress("compiling the graph");

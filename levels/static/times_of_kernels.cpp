@@ -14,6 +14,7 @@
 
 #include "compile_program.hpp"
 #include "compiler/kinds.hpp"
+#include "core/bundle_info.hpp"
 #include "generate/generate.hpp"
 #include "generate/program_of.hpp"
 #include "generated.hpp"
@@ -83,12 +84,6 @@ Result<Times> timed(const fs::path& library, const fs::path& bundle, int threads
   }
 }
 
-int threads_of(const fs::path& bundle) {
-  std::ifstream in(bundle / "bundle.json");
-  const auto info = nlohmann::json::parse(in, nullptr, false);
-  return info.is_object() ? info.value("case", nlohmann::json::object()).value("threads", 0) : 0;
-}
-
 Result<Times> time_of_program(const compiler::Program& program, const fs::path& bundle, const fs::path& folder) {
   generate::Options options;
   options.sources = STRATA_GENERATE_SOURCES;
@@ -99,7 +94,9 @@ Result<Times> time_of_program(const compiler::Program& program, const fs::path& 
   if (auto done = generate::generate_into(folder, program, bundle, options); !done) return tl::unexpected(done.error());
   const auto library = folder / "network.so";
   if (auto done = compile_program(folder, program.target, library); !done) return tl::unexpected(done.error());
-  return timed(library, bundle, threads_of(bundle));
+  const auto question = core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  return timed(library, bundle, question->threads);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.calls import count_work, write_calls
-from capture.case import Input, case_id, check_spec, resolve_inputs
+from capture.case import Input, check_spec, resolve_inputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import find_effects
 from capture.export import constants_digest, export
@@ -155,7 +155,7 @@ class _Capture:
         described = [i.described() for i in inputs]
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
         case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
-        return {"bundle": 1, "spec": spec, "case": case, "id": case_id(built.name, spec, inputs),
+        return {"bundle": 1, "spec": spec, "case": case,
                 "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],
                 "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
                 "parameters": count_parameters(built.module), "weight_bytes": 0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From spec.json to a resolved case: the model built, every input's name, type, shape and range known, the batch settled, the id made."""
+"""From spec.json to a resolved case: the model built, every input's name, type, shape and range known, the batch settled."""
 from __future__ import annotations
 
 import dataclasses
@@ -194,10 +194,3 @@ def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
 def is_image(shape: list[int]) -> bool:
     """(N, 3, H, W) or (N, 1, H, W)."""
     return len(shape) == 4 and shape[1] in (1, 3)
-
-
-def case_id(name: str, spec: dict, inputs: list[Input]) -> str:
-    """`resnet50/infer/b1/3x224x224/fp32/cpu/t2`; shapes without the batch, of several inputs joined by `+`."""
-    batch = inputs[0].shape[0] if inputs[0].shape else 1
-    shapes = "+".join("x".join(map(str, i.shape[1:])) or "1" for i in inputs)
-    return f"{name}/{spec['mode']}/b{batch}/{shapes}/{spec['maths']}/{spec['device']}/t{spec['threads']}"

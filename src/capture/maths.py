@@ -58,8 +58,6 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
     info = copy.deepcopy(info)
     for part in ("spec", "case"):
         info[part]["maths"] = spec["maths"]
-    head, _, device, threads = info["id"].rsplit("/", 3)
-    info["id"] = "/".join((head, spec["maths"], device, threads))
     module = build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
     inputs = load_file(str(folder / "inputs.safetensors"))
     ring = [{i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])]

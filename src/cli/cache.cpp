@@ -11,8 +11,8 @@
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
-#include "common/outside.hpp"
 #include "common/places.hpp"
+#include "core/bundle_info.hpp"
 #include "measure/measuring_mark.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
@@ -60,8 +60,8 @@ std::string level_of(const std::string& folder) {
 }
 
 std::string case_of_capture(const fs::path& folder) {
-  const auto info = outside::read_file(folder / "bundle.json");
-  return info ? outside::text_or(*info, "id", "unknown") : "incomplete";
+  const auto question = core::case_in(folder);
+  return question ? question->id() : "incomplete";
 }
 
 // Folders alone: a file or a link below the cache is none of strata's.

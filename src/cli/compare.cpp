@@ -182,7 +182,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
 // What a list of runs says of each case.
 void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
   for (const auto& one : result["cases"])
-    if (const auto kept = store.set_verdict(run_id, report::text(one, "hash"), report::brief_verdict(one)); !kept)
+    if (const auto kept = store.set_verdict(run_id, report::text(one, "key"), report::brief_verdict(one)); !kept)
       return;  // a list without it is no reason to end in an error
 }
 

@@ -125,7 +125,7 @@ int show_graph(const GraphArguments& a) {
                                    {},
                                    a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
                                    *parse_memory_budget(a.budget),
-                                   generate::type_of_maths(a.maths)};
+                                   a.maths == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   const auto lacks = lacking_of(a, graph);

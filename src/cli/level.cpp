@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -15,8 +14,10 @@
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/scratch_folder.hpp"
+#include "core/bundle_info.hpp"
 #include "level/conformance.hpp"
 #include "level/level.hpp"
 #include "level/skeleton.hpp"
@@ -60,17 +61,14 @@ Result<std::optional<level::Level>> find_level(const std::string& path, const In
 
 // The parts of bundle.json that the checks rely on.
 Result<void> check_bundle(const fs::path& folder) {
-  std::ifstream file(folder / "bundle.json");
-  const Json bundle = Json::parse(file, nullptr, false);
-  const bool good = bundle.is_object() && bundle.contains("case") && bundle["case"].is_object() &&
-                    bundle.contains("outputs") && bundle["outputs"].is_array() && bundle.contains("parameters") &&
-                    bundle.contains("ring") && bundle["ring"].is_number_unsigned() && bundle["ring"] >= 2 &&
-                    bundle["ring"] < 100000;
-  if (good && bundle["case"].value("mode", "infer") != "infer")
+  const auto question = core::case_in(folder);
+  const auto bundle = core::read_bundle_info(folder, true).value_or(Json());
+  if (question && question->mode != core::Mode::infer)
     return fail(fmt::format("{} is a bundle of mode {}, and the checks are of inference", folder.string(),
-                            bundle["case"].value("mode", "")),
+                            name_of(question->mode)),
                 "capture the network with mode infer; `strata compare --mode train` proves how a level trains",
                 Exit::usage);
+  const bool good = question && bundle.contains("parameters") && outside::integer_or(bundle, "ring") >= 2;
   return good ? Result<void>()
               : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more",
                                  folder.string()),

@@ -50,7 +50,7 @@ Evidence evidence_of(const store::Run& run, const store::Case& one, const store:
   Evidence found;
   found.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
                        {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
-                       {"case", one.id},         {"case_hash", one.hash},    {"level", row.level},
+                       {"case", one.id},         {"case_key", one.key},      {"level", row.level},
                        {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
   const auto made = made_at(job.cache);
   const bool same = made.empty() || run.finished.empty() || made <= run.finished;
@@ -77,24 +77,25 @@ std::string changed_file(const Json& before, const Json& now) {
 // Why no run measured this network, if one measured the same case before something of it changed.
 std::string what_changed(const store::Store& store, const std::vector<store::Run>& runs, const measure::Job& job) {
   const auto& info = job.bundle->info;
-  const auto id = info.value("id", ""), level = job.level.name();
+  const auto key = key_of(job.bundle->question);
   int looked_at = 0;
   for (const auto& listed : runs) {
     const auto cases = store.run_cases(listed.run_id);
-    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.id == id; })) continue;
+    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.key == key; })) continue;
     if (++looked_at > kLookedAt) break;
     const auto run = store.load_run(listed.run_id);
     if (!run) continue;
     for (const auto& one : run->cases) {
-      const bool same_case = outside::field(one.bundle, "spec") == info.value("spec", Json());
+      const bool same_case = one.key == key;
       const bool measured = std::any_of(one.rows.begin(), one.rows.end(), [&](const store::Row& row) {
         return row.level == job.level.id && row.variant == job.level.variant && row.state == "measured";
       });
-      if (!same_case || !measured || one.hash == job.bundle->key) continue;
+      if (!same_case || !measured || one.network == job.bundle->network) continue;
       const auto change = plan::changes_between(outside::field(one.bundle, "read"), info.value("read", Json()),
                                                 plan::folder_of(info.value("spec", Json::object())));
       if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
-      if (const auto file = changed_file(one.canonical, outside::field(info, "case")); !file.empty())
+      if (const auto file = changed_file(outside::field(one.bundle, "case"), outside::field(info, "case"));
+          !file.empty())
         return fmt::format("{} changed since run {} measured it", file, run->run_id);
       const bool others = outside::field(one.bundle, "network") != info.value("network", Json());
       return fmt::format("{} since run {} measured it",
@@ -114,15 +115,16 @@ Evidence find_evidence(const fs::path& path, const measure::Job& job) {
   const auto store = store::Store::open_existing(path);
   const auto runs = store ? store->list_runs(0) : Result<std::vector<store::Run>>(tl::unexpected(store.error()));
   if (!runs) return {{}, runs.error().what, ""};
+  const auto is_of_network = [&, key = key_of(job.bundle->question)](const auto& one) {
+    return one.key == key && one.network == job.bundle->network;
+  };
   for (const auto& listed : *runs) {
     const auto cases = store->run_cases(listed.run_id);
-    if (!cases ||
-        std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.hash == job.bundle->key; }))
-      continue;
+    if (!cases || std::none_of(cases->begin(), cases->end(), is_of_network)) continue;
     const auto run = store->load_run(listed.run_id);
     if (!run) return {{}, run.error().what, ""};
     for (const auto& one : run->cases)
-      if (const auto* row = one.hash == job.bundle->key ? verdict_row(one, job) : nullptr)
+      if (const auto* row = is_of_network(one) ? verdict_row(one, job) : nullptr)
         return evidence_of(*run, one, *row, job);
   }
   const auto change = what_changed(*store, *runs, job);

@@ -43,23 +43,22 @@ Json case_json(const Export& made, const Json& sizes) {
           {"outputs", info["outputs"]},
           {"files", sizes},
           {"ring", info["ring"]},
-          {"threads", info["case"].value("threads", 1)},
-          {"device", info["case"].value("device", "cpu")},
+          {"threads", made.job.bundle->question.threads},
+          {"device", name_of(made.job.bundle->question.device)},
           {"reference", info["reference"]},
           {"allowed", {{"error", limit}, {"largest", kElement * limit}}},
           {"versions", made.versions}};
 }
 
 // An open batch keeps its range.
-std::string extents(const Json& shape, const Json& wanted) {
-  const auto& dynamic = wanted.contains("dynamic") ? wanted["dynamic"] : Json();
+std::string extents(const Json& shape, const core::Case& question) {
+  const auto& range = question.open_batch;
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto extent = shape[i].get<std::int64_t>();
-    const bool open = i == 0 && dynamic.is_object() && extent == wanted.value("batch", std::int64_t{-1});
+    const bool open = i == 0 && range && extent == question.batch;
     out += out.empty() ? "" : ", ";
-    out += open ? fmt::format("Extent{{{}, {}}}", dynamic.value("low", extent), dynamic.value("high", extent))
-                : std::to_string(extent);
+    out += open ? fmt::format("Extent{{{}, {}}}", range->low, range->high) : std::to_string(extent);
   }
   return "{" + out + "}";
 }
@@ -69,11 +68,11 @@ std::string cpp_field(const std::string& name, std::string_view dtype, const std
 }
 
 // Inputs or outputs of bundle.json.
-std::string cpp_fields(const Json& list, const Json& wanted) {
+std::string cpp_fields(const Json& list, const core::Case& question) {
   std::vector<std::string> out;
   for (const auto& one : list) {
     const auto type = graph::type_named(one["dtype"].get<std::string>());
-    out.push_back(cpp_field(one["name"], type ? graph::safetensors_name(*type) : "", extents(one["shape"], wanted)));
+    out.push_back(cpp_field(one["name"], type ? graph::safetensors_name(*type) : "", extents(one["shape"], question)));
   }
   return fmt::format("{}", fmt::join(out, ", "));
 }
@@ -104,6 +103,7 @@ std::vector<std::pair<std::string, std::uintmax_t>> sizes_of(const fs::path& fol
 
 Result<std::string> case_hpp(const Export& made, const fs::path& folder, const std::vector<std::string>& artefacts) {
   const auto& info = made.job.bundle->info;
+  const auto& question = made.job.bundle->question;
   const auto weights = cpp_weights(folder / kWeightsFile);
   if (!weights) return weights;
   std::vector<std::string> files;
@@ -115,9 +115,9 @@ Result<std::string> case_hpp(const Export& made, const fs::path& folder, const s
       "inline const std::string kDevice = {};\ninline constexpr int kThreads = {};\n"
       "inline const Fields kInputs{{{}}};\ninline const Fields kOutputs{{{}}};\n"
       "inline const Fields kWeights{{{}}};  // of {}\ninline const std::vector<ArtefactFile> kFiles{{{}}};\n",
-      escape::comment(info.value("id", "")), escape::cpp_string(info["case"].value("device", "cpu")),
-      info["case"].value("threads", 1), cpp_fields(info["inputs"], info["case"]),
-      cpp_fields(info["outputs"], info["case"]), *weights, kWeightsFile, fmt::join(files, ", "));
+      escape::comment(question.id()), escape::cpp_string(std::string(name_of(question.device))), question.threads,
+      cpp_fields(info["inputs"], question), cpp_fields(info["outputs"], question), *weights, kWeightsFile,
+      fmt::join(files, ", "));
 }
 
 std::string proof_sentence(const Export& made) {

@@ -12,6 +12,7 @@
 #include "common/escape.hpp"
 #include "common/fill_in.hpp"
 #include "common/safetensors.hpp"
+#include "core/bundle_info.hpp"
 #include "generate/folder.hpp"
 #include "generate/kit_files.hpp"
 #include "generate/reference.hpp"
@@ -61,14 +62,14 @@ std::int64_t parameters_of(const compiler::Program& program) {
 struct Subject {
   const compiler::Program& program;
   Json info;  // bundle.json
+  core::Case question;
   std::string name, space;
   ValueNames names;
   std::vector<Stage> stages;
 };
 
 std::string head(const Subject& subject, const std::string& what) {
-  return fmt::format("// Written by strata from {}. {}\n", escape::comment(subject.info.value("id", subject.name)),
-                     what);
+  return fmt::format("// Written by strata from {}. {}\n", escape::comment(subject.question.id()), what);
 }
 
 // The tensors that a step changes; counts have no elements of float32.
@@ -137,14 +138,10 @@ std::string plan_hpp(const Subject& subject) {
   return text;
 }
 
-std::string maths_of(const Json& info) {
-  return info.contains("case") && info["case"].is_object() ? info["case"].value("maths", "fp32") : "fp32";
-}
-
 std::string program_cpp(const Subject& subject) {
   std::string text = head(subject, "The stages in the order in which they run.");
   text += fmt::format("#include \"plan.hpp\"\n\nnamespace {} {{\n\nvoid build(kit::Program& p) {{\n", subject.space);
-  if (maths_of(subject.info) == "tf32") text += "  p.allow_tf32();\n";
+  if (subject.question.precision == core::Precision::tf32) text += "  p.allow_tf32();\n";
   if (subject.program.type == graph::Type::bfloat16) text += "  p.need_bfloat16();\n";
   const bool trains = is_training(subject.program);
   auto phase = compiler::Phase::forward;
@@ -202,21 +199,6 @@ Result<void> know_all(const compiler::Program& program) {
                                 graph::name_of(value.type), graph::to_string(value.shape)),
                     "give a shape without 0", Exit::environment);
   return {};
-}
-
-Result<Json> read_info(const fs::path& bundle) {
-  const auto text = read_text(bundle / "bundle.json");
-  if (!text) return tl::unexpected(text.error());
-  auto info = Json::parse(*text, nullptr, false);
-  if (!info.is_object())
-    return fail(fmt::format("{} is no JSON object", (bundle / "bundle.json").string()),
-                "remove the bundle's folder; it is made again");
-  return info;
-}
-
-std::string loss_of(const Json& info) {
-  const auto& of = info.contains("case") ? info["case"] : Json();
-  return of.is_object() && of.contains("loss") && of["loss"].is_string() ? of["loss"].get<std::string>() : "";
 }
 
 using Values = std::map<std::string, std::string>;
@@ -278,7 +260,7 @@ Values readme_values(const Subject& subject) {
   const auto steps = std::count_if(program.steps.begin(), program.steps.end(),
                                    [](const auto& step) { return step.when == compiler::When::run && !step.view; });
   Values values{{"model", escape::markdown(subject.name)},
-                {"case", escape::markdown_code(subject.info.value("id", ""))},
+                {"case", escape::markdown_code(subject.question.id())},
                 {"source", escape::markdown(subject.info["model"].value("source", ""))},
                 {"weights", escape::markdown(subject.info.value("weight_source", ""))},
                 {"inputs", listed(program, program.graph.inputs)},
@@ -287,7 +269,7 @@ Values readme_values(const Subject& subject) {
                 {"steps", std::to_string(steps)},
                 {"arena", grouped(program.arena_bytes)},
                 {"least", grouped(program.least_arena_bytes)},
-                {"loss", escape::markdown(loss_of(subject.info))}};
+                {"loss", subject.question.recipe ? escape::markdown(subject.question.recipe->loss) : ""}};
   values.merge(readme_of_target(program.target));
   values.merge(readme_of_images(program));
   return values;
@@ -375,12 +357,15 @@ std::vector<std::string> refused_ports(const graph::Graph& graph) {
 
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
   if (auto done = know_all(program); !done) return tl::unexpected(done.error());
-  auto info = read_info(bundle);
+  const auto info = core::read_bundle_info(bundle, false);
   if (!info) return tl::unexpected(info.error());
+  const auto question = core::captured_case(*info, (bundle / "bundle.json").string());
+  if (!question) return tl::unexpected(question.error());
   const auto constants = buffers_in_constants(program, bundle);
   if (!constants) return tl::unexpected(constants.error());
-  const std::string name = (*info)["model"].value("name", "network");
-  const Subject subject{program, *info, name, identifier(name), ValueNames(program, *constants), stages_of(program)};
+  const auto& name = question->model;
+  const Subject subject{program,           *info, *question, name, identifier(name), ValueNames(program, *constants),
+                        stages_of(program)};
   const auto statements = statements_of(program, subject.names, subject.stages, options.steps_by_node);
   if (!statements) return tl::unexpected(statements.error());
   std::string code;
@@ -404,10 +389,11 @@ Result<void> generate_into(const fs::path& folder, const compiler::Program& prog
     if (auto done = write_text(folder / path, text); !done) return done;
   if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
   if (auto done = copy_weights(bundle, folder); !done) return done;
-  const auto info = read_info(bundle);
-  if (!info) return tl::unexpected(info.error());
+  const auto question = core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
   const auto write = is_training(program) ? write_training_reference : write_reference;
-  return write(folder / "reference.safetensors", program.graph, bundle, maths_of(*info));
+  return write(folder / "reference.safetensors", program.graph, bundle,
+               std::string(core::name_of(question->precision)));
 }
 
 }  // namespace strata::generate

@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "common/escape.hpp"
 #include "common/fill_in.hpp"
+#include "core/bundle_info.hpp"
 #include "generate/folder.hpp"
 #include "generate/graph_of.hpp"
 #include "generate/libtorch.hpp"
@@ -30,16 +28,14 @@ std::string described(const graph::Graph& graph, const char* what, const std::ve
 Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root) {
   const auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  std::ifstream in(bundle / "bundle.json");
-  const auto info = nlohmann::json::parse(in, nullptr, false);
-  const std::string id = info.is_object() ? info.value("id", "") : "",
-                    name = info.is_object() ? info["model"].value("name", "network") : "network";
-  const auto source = libtorch_source(*graph, id);
+  const auto question = core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  const auto source = libtorch_source(*graph, question->id());
   if (!source) return tl::unexpected(source.error());
   if (auto done = write_text(folder / "network.cpp", *source); !done) return tl::unexpected(done.error());
   const std::map<std::string, std::string> values{
-      {"name", escape::markdown(name)},
-      {"case", escape::markdown_code(id)},
+      {"name", escape::markdown(question->model)},
+      {"case", escape::markdown_code(question->id())},
       {"inputs", described(*graph, "Inputs", graph->inputs) + described(*graph, "Outputs", graph->outputs)}};
   for (const auto* file :
        {"src/generate/libtorch/aten_network.hpp", "src/generate/libtorch/main.cpp",

@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generate/program_of.hpp"
 
-#include <fmt/format.h>
-
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "compiler/compile.hpp"
+#include "core/bundle_info.hpp"
 #include "generate/graph_of.hpp"
 
 namespace strata::generate {
 namespace {
 
-Result<nlohmann::json> case_of(const std::filesystem::path& bundle) {
-  std::ifstream in(bundle / "bundle.json");
-  const auto info = nlohmann::json::parse(in, nullptr, false);
-  if (!info.is_object() || !info.contains("case") || !info["case"].is_object())
-    return fail(fmt::format("{} says nothing of a case", (bundle / "bundle.json").string()),
-                "remove the bundle's folder; it is made again");
-  return info["case"];
-}
-
-Result<graph::Loss> loss_of(const std::filesystem::path& bundle) {
-  const auto wanted = case_of(bundle);
-  if (!wanted) return tl::unexpected(wanted.error());
-  const auto& given = wanted->contains("loss") ? (*wanted)["loss"] : nlohmann::json();
-  return graph::loss_named(given.is_string() ? given.get<std::string>() : "cross_entropy");
-}
-
 Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const std::filesystem::path& bundle) {
-  const auto loss = loss_of(bundle);
+  const auto question = core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  const auto loss = graph::loss_named(question->recipe.value_or(core::Recipe()).loss);
   if (!loss) return tl::unexpected(loss.error());
   return graph::differentiate(network, *loss);
 }
@@ -46,9 +28,9 @@ Result<compiler::Program> program_of(const std::filesystem::path& bundle, const 
                                      compiler::Target target, std::optional<compiler::MemoryBudget> budget) {
   auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  const auto wanted = case_of(bundle);
-  if (!wanted) return tl::unexpected(wanted.error());
-  const auto type = type_of_maths(wanted->value("maths", "fp32"));
+  const auto question = core::case_in(bundle);
+  if (!question) return tl::unexpected(question.error());
+  const auto type = type_of(question->precision);
   const compiler::Options options{compiler::native_block(), "", kernels, target, budget, type};
   if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
   auto training = differentiated(*graph, bundle);
@@ -56,8 +38,9 @@ Result<compiler::Program> program_of(const std::filesystem::path& bundle, const 
   return compiler::compile(*std::move(training), options);
 }
 
-graph::Type type_of_maths(std::string_view maths) {
-  return maths == "bf16" || maths == "amp-bf16" ? graph::Type::bfloat16 : graph::Type::float32;
+graph::Type type_of(core::Precision precision) {
+  return precision == core::Precision::bf16 || precision == core::Precision::amp_bf16 ? graph::Type::bfloat16
+                                                                                      : graph::Type::float32;
 }
 
 Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle, compiler::Target target) {

@@ -12,6 +12,8 @@
 
 #include "common/json_bounds.hpp"
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
+#include "core/bundle_info.hpp"
 
 namespace strata::graph {
 namespace fs = std::filesystem;
@@ -235,9 +237,8 @@ Graph read(const json& all) {
 }
 
 // What a network without a graph can still be used for, by where it came from.
-const char* without_graph(const json& info) {
-  const auto model = info.value("model", json());
-  const auto kind = model.is_object() ? model.value("kind", "") : std::string();
+const char* without_graph(const nlohmann::json& info) {
+  const auto kind = outside::text_or(outside::field(info, "model"), "kind");
   if (kind == "onnx")
     return "onnxruntime and openvino run the file itself: ./strata compare FILE --levels onnxruntime,openvino";
   if (kind == "torchscript")
@@ -264,12 +265,10 @@ Result<Graph> load(const fs::path& bundle) {
   const auto path = bundle / "graph.json";
   std::ifstream in(path);
   if (!in) {
-    std::ifstream about(bundle / "bundle.json");
-    const auto info = json::parse(about, nullptr, false);
-    const auto graph = info.is_object() ? info.value("graph", json()) : json();
-    if (graph.is_object() && !graph.value("ok", true)) {
-      const auto at = graph.value("where", "");
-      return fail(fmt::format("the network has no captured graph: {}{}{}", graph.value("what", ""),
+    const auto info = core::read_bundle_info(bundle, false).value_or(nlohmann::json());
+    if (const auto& graph = outside::field(info, "graph"); !outside::flag_or(graph, "ok", true)) {
+      const auto at = outside::text_or(graph, "where");
+      return fail(fmt::format("the network has no captured graph: {}{}{}", outside::text_or(graph, "what"),
                               at.empty() ? "" : ", at ", at),
                   without_graph(info), Exit::environment);
     }

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 
 #include "common/interrupt.hpp"
+#include "core/bundle_info.hpp"
 #include "level/conformance_session.hpp"
 #include "worker/process.hpp"
 
@@ -27,8 +27,7 @@ tl::unexpected<std::string> because(std::string why) {
 }
 
 Session::Session(const Subject& subject) : subject_(subject) {
-  std::ifstream file(subject.bundle / "bundle.json");
-  bundle_ = Json::parse(file, nullptr, false);
+  bundle_ = core::read_bundle_info(subject.bundle, false).value_or(Json::object());
 }
 
 Text Session::restart() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/bundle_info.hpp"
 #include "level/conformance_session.hpp"
 
 namespace strata::level {
@@ -46,9 +47,11 @@ Outcome serves_batches(Session& session) {
   if (!other.not_loadable.empty()) return {Verdict::skip, other.not_loadable};
   if (auto fresh = other.restart(); !fresh) return Outcome(fresh);
   if (auto loaded = other.ask_ok("load", other.load_request()); !loaded) return Outcome(because(loaded.error()));
-  auto sizes = other.bundle()["case"]["dynamic"]["sizes"].get<std::vector<int>>();
+  const auto question = core::case_in(open.bundle);
+  if (!question || !question->open_batch) return Outcome(because("its bundle names no range of batches"));
+  auto sizes = question->open_batch->sizes;
   sizes.push_back(sizes.front());
-  for (const int size : sizes) {
+  for (const auto size : sizes) {
     Subject part = open;
     part.bundle = open.bundle / "sizes" / std::to_string(size);
     const Session about(part);

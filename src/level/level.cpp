@@ -33,7 +33,8 @@ const std::vector<std::string> known_keys = {"id",           "title",         "r
                                              "devices",      "modes",         "maths",       "models",     "start",
                                              "prepare",      "environment",   "needs",       "peer",       "harness",
                                              "reassociates", "bakes_weights", "from",        "changes",    "default",
-                                             "variants",     "dynamic",       "to_maintain", "operations", "generate"};
+                                             "variants",     "dynamic",       "to_maintain", "operations", "generate",
+                                             "huge_pages"};
 const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights", "generate"};
 
 // A list of strings; `allowed` empty: any. A required list has at least one entry.
@@ -163,9 +164,10 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
   return found;
 }
 
-// A worker's host memory is what it is about, so a level that has no device but a GPU has it not.
+// A worker's host memory is what it is about, so a level that has no device but a GPU has it not; nor one whose workers
+// ask for them anyway.
 bool takes_huge_pages(const Level& level) {
-  return !level.harness && std::find(level.devices.begin(), level.devices.end(), "cpu") != level.devices.end();
+  return !level.harness && !level.huge_pages && std::find(level.devices.begin(), level.devices.end(), "cpu") != level.devices.end();
 }
 
 Variant huge_pages_variant() {
@@ -254,6 +256,7 @@ Result<Level> read(const fs::path& folder) {
   level.reassociates = fields.flag("reassociates", false);
   level.bakes_weights = fields.flag("bakes_weights", false);
   level.dynamic = fields.flag("dynamic", false);
+  level.huge_pages = fields.flag("huge_pages", false);
   level.to_maintain = list(fields, "to_maintain", false);
   level.operations = list(fields, "operations", false);
   level.generate = texts(fields, "generate", {"cpu", "cuda"});
@@ -412,7 +415,7 @@ std::map<std::string, std::string> environment(const Level& level, const Places&
       {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
       {"TRITON_CACHE_DIR", (cache / "triton").string()},
   };
-  if (level.variant == kHugePages) {
+  if (level.variant == kHugePages || level.huge_pages) {
     env["GLIBC_TUNABLES"] = tunables_with_huge_pages();
   }
   env.merge(python_variables({fs::path(places.root) / "sdk" / "python"}));

@@ -35,7 +35,8 @@ struct Level {
   std::vector<std::string> devices, modes, maths, models, start, prepare, needs, to_maintain;
   std::vector<std::string>
       operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
-  bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false;
+  bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false,
+       huge_pages = false;  // its workers' malloc asks for huge pages, in every variant
   std::string from, changes, default_text;
   std::map<std::string, std::string> generate;  // by device the --target of `strata generate` that writes its program
   std::string generate_options;                 // what more it is told, for a variant

@@ -16,13 +16,12 @@ double median_ns(const std::vector<std::int64_t>& values) {
 
 }  // namespace
 
-stats::Room room_of(const Json& canonical, const Json& machine) {
-  const auto number_of = [](const Json& from, const char* name, std::int64_t otherwise) {
-    return static_cast<int>(std::clamp<std::int64_t>(outside::integer_or(from, name, otherwise), otherwise, 1'000'000));
+stats::Room room_of(const core::Case& question, const Json& machine) {
+  stats::Room room{question.threads, 0, 0};
+  if (question.device != core::Device::cpu) return room;  // the GPU does the work
+  const auto number = [&](const char* name) {
+    return static_cast<int>(std::clamp<std::int64_t>(outside::integer_or(machine, name), 0, 1'000'000));
   };
-  stats::Room room{number_of(canonical, "threads", 1), 0, 0};
-  if (outside::text_or(canonical, "device", "cpu") != "cpu") return room;  // the GPU does the work
-  const auto number = [&](const char* name) { return number_of(machine, name, 0); };
   room.cores = number("physical_cores") > 0 ? number("physical_cores") : number("cores");
   room.processors = std::max(room.cores, number("logical_processors"));
   return room;

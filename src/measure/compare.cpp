@@ -60,12 +60,15 @@ class CaseRun {
   void prove_one(Player& player);
   void certify(Player& player);
   Result<void> write(Player& player) { return store_.update_row(player.row); }
-  Result<void> warn(const store::Warning& warning) { return store_.add_warning(setting_.run_id, warning); }
+  Result<void> warn(store::Warning warning) {
+    warning.case_key = case_.key;
+    return store_.add_warning(setting_.run_id, warning);
+  }
   std::size_t choose_reference();
   Result<LoadFacts> look_at_others(const MeasuringMark& mark);
   bool fits_together(std::uint64_t& needed, std::uint64_t& available) const;
-  int threads() const { return bundle_.info["case"].value("threads", 1); }
-  stats::Room room() const { return room_of(bundle_.info["case"], setting_.machine); }
+  int threads() const { return bundle_.question.threads; }
+  stats::Room room() const { return room_of(bundle_.question, setting_.machine); }
 
   const Setting& setting_;
   const plan::Bundle& bundle_;
@@ -104,11 +107,12 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     if (!dynamic) return tl::unexpected(dynamic.error());
     dynamic_ = std::move(*dynamic);
   }
-  case_.canonical = bundle_.info["case"];
-  case_.id = bundle_.info.value("id", "");
-  case_.hash = bundle_.key;
+  case_.question = bundle_.question;
+  case_.id = bundle_.question.id();
+  case_.key = key_of(bundle_.question);
+  case_.network = bundle_.network;
   case_.bundle = bundle_.info;
-  auto limits = limits_of(case_.canonical, setting_.machine, setting_.effort.budget_s, store_);
+  auto limits = limits_of(case_.question, setting_.machine, setting_.effort.budget_s, store_);
   if (!limits) return tl::unexpected(limits.error());
   case_.limits = std::move(*limits);
   const auto sigma = process_sigma(store_, setting_.machine, threads());
@@ -131,17 +135,17 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
     if (auto added = add_row(*player); !added) return added;
     players_.push_back(std::move(*player));
   }
-  const auto maths = case_.canonical.value("maths", "fp32");
-  if (setting_.options.device == "cpu" && maths.ends_with("bf16") && !probe::native_bfloat16(probe::cpu()))
+  const bool bfloat16 =
+      case_.question.precision == core::Precision::bf16 || case_.question.precision == core::Precision::amp_bf16;
+  if (case_.question.device == core::Device::cpu && bfloat16 && !probe::native_bfloat16(probe::cpu()))
     if (auto warned = warn(warnings::emulated(case_.id)); !warned) return warned;
   if (const auto& power = references_.power(); power.weak)
-    return warn(
-        warnings::weak_proof(case_.id, power.reason, references_.trains() && case_.canonical.value("batch", 0) == 1));
+    return warn(warnings::weak_proof(case_.id, power.reason, references_.trains() && case_.question.batch == 1));
   return {};
 }
 
 Result<void> CaseRun::add_row(Player& player) {
-  const auto id = store_.add_row(setting_.run_id, case_.hash, player.row);
+  const auto id = store_.add_row(setting_.run_id, case_.key, player.row);
   if (!id) return tl::unexpected(id.error());
   player.row.row_id = *id;
   return {};

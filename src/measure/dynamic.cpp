@@ -38,9 +38,9 @@ void fill_failure(Json& out, const Failure& why) {
 
 Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed) {
   DynamicPass pass(dynamic, fixed);
-  outside::Fields asked(outside::field(dynamic.info["case"], "dynamic"), (dynamic.folder / "bundle.json").string());
-  const auto listed = asked.integers("sizes", std::nullopt, 1, 1 << 30);
-  if (asked.error()) return tl::unexpected(*asked.error());
+  if (!dynamic.question.open_batch)
+    return fail(fmt::format("{} names no range of batches", (dynamic.folder / "bundle.json").string()));
+  const auto& listed = dynamic.question.open_batch->sizes;
   const std::vector<int> sizes(listed.begin(), listed.end());
   for (const int size : sizes) {
     auto reference = proof::Reference::open(dynamic.folder / "sizes" / std::to_string(size));
@@ -129,10 +129,9 @@ Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) 
 
 Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command,
                               store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
-  const auto& asked = bundle_->info["case"]["dynamic"];
-  Json out{{"low", asked["low"]},    {"high", asked["high"]}, {"own", outside::field(bundle_->info["case"], "batch")},
-           {"state", "measured"},    {"reason", ""},          {"hint", ""},
-           {"visits", Json::array()}};
+  const auto& range = *bundle_->question.open_batch;
+  Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
+           {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
   progress.status(fmt::format("{} with an open batch", player.name()), -1);
   const auto prepared = prepare(job, command);
   if (!prepared) {

@@ -23,10 +23,10 @@ std::chrono::milliseconds time_for(double budget_s) {
 
 }  // namespace
 
-Result<Json> limits_of(const Json& canonical, const Json& machine, double budget_s, store::Store& store) {
+Result<Json> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store) {
   Json limits{{"gflops", 0.0}, {"gbytes_per_s", 0.0}, {"instruction_set", ""}, {"quiet", false}};
-  if (canonical.value("device", "cpu") != "cpu" || canonical.value("maths", "fp32") != "fp32") return limits;
-  const auto room = room_of(canonical, machine);
+  if (question.device != core::Device::cpu || question.precision != core::Precision::fp32) return limits;
+  const auto room = room_of(question, machine);
   probe::LoadMeter meter;
   const auto seen = probe::measure_limits(room.threads, time_for(budget_s));
   const auto load = meter.lap();

@@ -12,7 +12,7 @@ using store::Json;
 // Measures the peak for the case's threads (a tenth of `budget_s`, 0.2 to 1 s) and gives the best that the store knows
 // of this machine, these threads and these instructions; `quiet`: it was seen at least once with the cores to itself.
 // Rates of 0 for what is not measured: other modes than fp32, GPUs. Error: the store's.
-Result<Json> limits_of(const Json& canonical, const Json& machine, double budget_s, store::Store& store);
+Result<Json> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store);
 
 // The bundle's `flops`; nullopt: none are known.
 std::optional<double> flops_of(const Json& bundle);

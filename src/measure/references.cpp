@@ -4,7 +4,7 @@
 namespace strata::measure {
 
 Result<void> References::open(const plan::Bundle& bundle, const plan::Bundle* strict) {
-  if (bundle.info["case"].value("mode", "infer") == "train") {
+  if (bundle.question.mode == core::Mode::train) {
     auto reference = proof::TrainReference::open(bundle.folder);
     if (!reference) return tl::unexpected(reference.error());
     training_ = std::move(*reference);

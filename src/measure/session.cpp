@@ -96,7 +96,7 @@ Try<void> Session::load(const std::string& weights) {
   start_up_.cold = !there_is(job_.cache / "warm.json");
   const auto start = Clock::now();
   loading_since_ns_ = monotonic_ns();
-  auto loaded = call("load", {{"case", job_.bundle->info["case"]},
+  auto loaded = call("load", {{"case", outside::field(job_.bundle->info, "case")},
                               {"bundle", job_.bundle->folder.string()},
                               {"weights", weights},
                               {"cache", job_.cache.string()}});
@@ -115,7 +115,7 @@ Try<void> Session::load(const std::string& weights) {
   const int ring = job_.bundle->info.value("ring", 0);
   if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
-  if (job_.bundle->info["case"].value("mode", "infer") != "train") return {};
+  if (job_.bundle->question.mode != core::Mode::train) return {};
   auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
   if (!labels) return tl::unexpected(labels.error());
   return counts(*labels, "set_labels", ring);
@@ -267,8 +267,8 @@ Try<void> Session::set_mode(const std::string& mode, bool dropout) {
   return {};
 }
 
-Try<void> Session::set_optimiser(const Json& optimiser) {
-  auto done = call("set_optimiser", {{"optimiser", optimiser}});
+Try<void> Session::set_optimiser(const core::Sgd& optimiser) {
+  auto done = call("set_optimiser", {{"optimiser", to_json(optimiser)}});
   if (!done) return tl::unexpected(done.error());
   steps_ = 0;
   return {};

@@ -104,7 +104,7 @@ class Session {
 
   // Training. Every iteration of prove, warm_up, measure and profile is then one optimiser step.
   Try<void> set_mode(const std::string& mode, bool dropout);
-  Try<void> set_optimiser(const Json& optimiser);
+  Try<void> set_optimiser(const core::Sgd& optimiser);
   Try<TrainState> state(const std::vector<std::string>& names = {});  // of these tensors alone; none: of all
   Try<void> load_state(const std::filesystem::path& path, std::int64_t step);
   Try<Profile> profile(const std::vector<int>& indices);

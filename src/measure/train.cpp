@@ -53,8 +53,10 @@ std::vector<std::pair<std::string, TensorView>> weights_in(const SafeTensors& st
   return out;
 }
 
-Json with(Json optimiser, const Json& changes) {
-  optimiser.update(changes);
+// The same optimiser with one setting changed.
+template <class Value>
+core::Sgd with(core::Sgd optimiser, Value core::Sgd::*setting, Value value) {
+  optimiser.*setting = value;
   return optimiser;
 }
 
@@ -64,7 +66,7 @@ struct ProbeStep {
 };
 
 // Train mode on a weight set, with a fresh optimiser.
-Try<void> begin(Session& session, const std::string& set, bool dropout, const Json& optimiser) {
+Try<void> begin(Session& session, const std::string& set, bool dropout, const core::Sgd& optimiser) {
   if (auto done = session.weights(set); !done) return done;
   if (auto done = session.set_mode("train", dropout); !done) return done;
   return session.set_optimiser(optimiser);
@@ -81,20 +83,20 @@ Try<ProbeStep> probe_step(Session& session, const std::string& set) {
 }
 
 // Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
-void check_counts(Player& player, const Session& session, const TrainState& state, const Json& optimiser) {
-  const double due = proof::learning_rate(optimiser, session.steps());
+void check_counts(Player& player, const Session& session, const TrainState& state, const core::Sgd& optimiser) {
+  const double due = core::learning_rate(optimiser, session.steps());
   ++player.training.counts_checked;
   if (!player.training.counts_wrong.empty()) return;
   if (state.step != session.steps())
     player.training.counts_wrong =
         fmt::format("the level counts {} optimiser steps where {} were asked for", state.step, session.steps());
-  else if (std::abs(state.lr - due) > 1e-6 * std::abs(due) + 1e-12 * optimiser.value("lr", 0.01))
+  else if (std::abs(state.lr - due) > 1e-6 * std::abs(due) + 1e-12 * optimiser.lr)
     player.training.counts_wrong = fmt::format("after {} steps the level's learning rate is {:.8g} where {:.8g} is due",
                                                state.step, state.lr, due);
 }
 
 // One step on input 0 from a state of the driver's own.
-Try<TrainState> step_from(Session& session, const OwnState& base, const Json& optimiser) {
+Try<TrainState> step_from(Session& session, const OwnState& base, const core::Sgd& optimiser) {
   if (auto done = session.set_optimiser(optimiser); !done) return tl::unexpected(done.error());
   if (auto done = session.load_state(base.path(), 0); !done) return tl::unexpected(done.error());
   if (auto done = session.prove({0}); !done) return tl::unexpected(done.error());
@@ -147,8 +149,8 @@ class Rules {
       if (file->error()) return tl::unexpected(*file->error());
     const auto loaded = buffered.open();
     if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
-    const Json plain = with(proof::probe_optimiser(), {{"lr", kInflatedRate}}),
-               decay = with(plain, {{"weight_decay", 0.1}});
+    const auto plain = with(proof::probe_optimiser(), &core::Sgd::lr, kInflatedRate),
+               decay = with(plain, &core::Sgd::weight_decay, 0.1);
     auto first = step(base, plain), again = step(base, plain);
     if (!first) return tl::unexpected(first.error());
     if (!again) return tl::unexpected(again.error());
@@ -165,21 +167,21 @@ class Rules {
     judge("momentum",
           {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
           "momentum is not that of SGD");
-    auto slow = step(buffered, decay), fast = step(buffered, with(decay, {{"lr", 2 * kInflatedRate}}));
+    auto slow = step(buffered, decay), fast = step(buffered, with(decay, &core::Sgd::lr, 2 * kInflatedRate));
     if (!slow) return tl::unexpected(slow.error());
     if (!fast) return tl::unexpected(fast.error());
     judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0},
           "updates are not proportional to the learning rate");
-    if (auto done = optional("dampening", zeroed, with(decay, {{"dampening", 0.5}}), *start, *decayed, 0.5,
+    if (auto done = optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), *start, *decayed, 0.5,
                              "dampening is not that of SGD");
         !done)
       return done;
-    return optional("Nesterov", base, with(decay, {{"nesterov", true}}), *start, *decayed, 1.9,
+    return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), *start, *decayed, 1.9,
                     "Nesterov's momentum is not that of SGD");
   }
 
  private:
-  Try<TrainState> step(const OwnState& from, const Json& optimiser) {
+  Try<TrainState> step(const OwnState& from, const core::Sgd& optimiser) {
     if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
     return step_from(session_, from, optimiser);
   }
@@ -187,7 +189,7 @@ class Rules {
     player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
   }
   // A rule that the case may not use: a level that refuses it is not accused.
-  Try<void> optional(const std::string& name, const OwnState& from, const Json& optimiser, const TrainState& start,
+  Try<void> optional(const std::string& name, const OwnState& from, const core::Sgd& optimiser, const TrainState& start,
                      const TrainState& plain, double factor, const std::string& fault) {
     auto after = step(from, optimiser);
     if (after) {
@@ -276,7 +278,8 @@ Try<DropoutSteps> dropout_steps(Session& session, const TrainReference& referenc
 
 // Losses and gradients with dropout as given, then two runs in eval mode.
 Try<void> prove_dropout(Player& player, Session& session, const TrainReference& reference) {
-  if (auto done = begin(session, "timed", true, with(proof::still_optimiser(), {{"momentum", kTinyMomentum}})); !done)
+  if (auto done = begin(session, "timed", true, with(proof::still_optimiser(), &core::Sgd::momentum, kTinyMomentum));
+      !done)
     return done;
   const auto steps = dropout_steps(session, reference);
   if (!steps) return tl::unexpected(steps.error());
@@ -391,7 +394,7 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
   auto before = session.state();
   if (!before) return tl::unexpected(before.error());
   check_counts(player, session, *before, reference.optimiser());
-  const double lr = proof::learning_rate(reference.optimiser(), session.steps());
+  const double lr = core::learning_rate(reference.optimiser(), session.steps());
   if (auto timed = session.measure({1, 0, 0, {index}}); !timed) return tl::unexpected(timed.error());
   const auto timed_loss = session.checked_output();
   if (!timed_loss) return tl::unexpected(timed_loss.error());

@@ -41,7 +41,7 @@ stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::R
 // instance stay "".
 std::vector<std::string> disturbances(const store::Row& row, const stats::Room& room);
 
-// What the threads of a case (its canonical form) have to run on, of a machine as probe::machine() describes it.
-stats::Room room_of(const Json& canonical, const Json& machine);
+// What the threads of a case have to run on, of a machine as probe::machine() describes it.
+stats::Room room_of(const core::Case& question, const Json& machine);
 
 }  // namespace strata::measure

@@ -8,8 +8,9 @@
 #include <fstream>
 #include <set>
 
-#include "common/bundle_info.hpp"
 #include "common/hash.hpp"
+#include "common/outside.hpp"
+#include "core/bundle_info.hpp"
 #include "graph/flops.hpp"
 #include "plan/capture.hpp"
 #include "plan/manifest.hpp"
@@ -63,7 +64,7 @@ std::string code_of(const nlohmann::json& spec, const Installation& place, const
 std::string structure_of(const Bundle& bundle, const std::string& code) {
   const auto graph = sha256_of_file(bundle.folder / "graph.txt");
   if (!graph) return bundle.key;
-  auto fixed = bundle.info["case"];
+  auto fixed = outside::field(bundle.info, "case");
   for (const char* free : {"seed", "weights", "weights_label", "input_from", "input_file", "inputs_label", "synthetic"})
     fixed.erase(free);
   std::string sources;  // a level may run the module otherwise than its export does
@@ -85,8 +86,29 @@ Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) 
   return sha256_hex(text).substr(0, 24);
 }
 
+// Of what was captured, by whomever: runs of one case with two of these are not about the same network.
+std::string network_of(const Bundle& bundle) {
+  const auto& fields = outside::field(bundle.info, "case");
+  std::string all = outside::text_or(fields, "weights_label") + '\n' + outside::text_or(fields, "inputs_label");
+  for (const char* file : {"graph.json", "graph_constants.safetensors", "calls.json"})
+    all += '\n' + sha256_of_file(bundle.folder / file).value_or("");
+  return sha256_hex(all).substr(0, 16);
+}
+
 Result<nlohmann::json> read_info(const fs::path& folder) {
-  return read_bundle_info(folder, true);
+  return core::read_bundle_info(folder, true);
+}
+
+// What bundle.json in the bundle's folder says.
+Result<void> read_into(Bundle& bundle) {
+  auto info = read_info(bundle.folder);
+  if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
+  auto question = core::captured_case(*info, (bundle.folder / "bundle.json").string());
+  if (!question) return tl::unexpected(question.error());
+  bundle.info = std::move(*info);
+  bundle.question = std::move(*question);
+  bundle.network = network_of(bundle);
+  return {};
 }
 
 // What the network computes is counted here and not by the capture, so that there is one count. `flops` is null where
@@ -196,17 +218,13 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   auto folder = cached_or_captured(spec, bundles / (*key + suffix), place, environment, wishes, bundle.cached);
   if (!folder) return tl::unexpected(folder.error());
   bundle.folder = std::move(*folder);
-  auto info = read_info(bundle.folder);
-  if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
-  bundle.info = std::move(*info);
+  if (auto read = read_into(bundle); !read) return tl::unexpected(read.error());
   count_flops(bundle.folder, bundle.info);
   bundle.key = key_with(*key, bundle.info, is_users(spec));
   bundle.structure = structure_of(bundle, code);
   if (range.is_object()) {
-    Bundle open{bundle.folder / "dynamic", bundle.key + suffix, {}, {}, bundle.cached, nullptr};
-    auto about = read_info(open.folder);
-    if (!about) return fail(fmt::format("{}: {}", open.folder.string(), about.error().what), "run it again");
-    open.info = std::move(*about);
+    Bundle open{.folder = bundle.folder / "dynamic", .key = bundle.key + suffix, .cached = bundle.cached};
+    if (auto read = read_into(open); !read) return tl::unexpected(read.error());
     for (const char* count : {"flops", "flops_uncounted"})
       if (bundle.info.contains(count)) open.info[count] = bundle.info[count];
     open.info["read"] = bundle.info.value("read", nlohmann::json::array());

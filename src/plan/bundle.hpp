@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/places.hpp"
+#include "core/case.hpp"
 #include "plan/environment.hpp"
 #include "worker/worker.hpp"
 
@@ -15,6 +16,8 @@ namespace strata::plan {
 
 struct Bundle {
   std::filesystem::path folder;
+  core::Case question;    // that it answers
+  std::string network;    // hash of what was captured: the graph, which weights, a file of inputs
   std::string key;        // content hash: two bundles with one key are the same
   std::string structure;  // the same without weights and inputs: artefacts that hold no weights may be shared
   nlohmann::json info;    // bundle.json, with `flops` and `flops_uncounted` as graph/flops.hpp counts them

@@ -10,7 +10,7 @@
 
 #include "common/escape.hpp"
 #include "common/outside.hpp"
-#include "plan/optimiser_spec.hpp"
+#include "core/case.hpp"
 
 namespace strata::plan {
 namespace {
@@ -81,10 +81,8 @@ std::string case_words(const nlohmann::json& spec) {
   std::string words = network_words(spec);
   if (text("mode") == "train") {
     words += " --mode train";
-    if (const auto optimiser =
-            spec.contains("optimiser") && spec["optimiser"].is_object() ? optimiser_words(spec["optimiser"]) : "";
-        !optimiser.empty())
-      words += " --optimiser " + optimiser;
+    const auto optimiser = core::read_sgd(outside::field(spec, "optimiser"), "optimiser");
+    if (optimiser && !core::words(*optimiser).empty()) words += " --optimiser " + core::words(*optimiser);
     if (!text("loss").empty()) words += " --loss " + text("loss");
   }
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));

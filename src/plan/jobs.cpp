@@ -8,6 +8,7 @@
 
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/temporary.hpp"
 #include "plan/model_file.hpp"
@@ -109,9 +110,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
 
 std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment,
                                   const Environment& tools, const Installation& place) {
-  const auto& c = bundle.info["case"];
-  const std::string device = c.value("device", "cpu"), mode = c.value("mode", "infer"),
-                    maths = c.value("maths", "fp32");
+  const std::string device(name_of(bundle.question.device)), mode(name_of(bundle.question.mode)),
+      maths(name_of(bundle.question.precision));
   const auto model = bundle.info["model"].value("name", "");
   if (!has(level.modes, mode))
     return Failure{State::unsupported, fmt::format("no mode {}", mode),
@@ -167,7 +167,7 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
               fmt::format("{}-{}-{}-{}", artefact_name_of(level), level.bakes_weights ? bundle.key : bundle.structure,
                           hash_folder(level.folder), versions);
   job.scratch = log_folder;
-  const int threads = bundle.info["case"].value("threads", 1);
+  const int threads = bundle.question.threads;
   job.launch.argv = level::expand(level.start, level, places);
   job.launch.env = level::environment(level, places, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;
@@ -187,7 +187,7 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   // what lies there is loaded into processes
   if (auto own = private_tree(job.cache, "set STRATA_CACHE to a folder of your own"); !own)
     return tl::unexpected(own.error());
-  if (is_model_file(bundle.info["case"].value("model", ""))) {
+  if (is_model_file(outside::text_or(outside::field(bundle.info, "case"), "model"))) {
     const auto confined = confine(job.launch, place, {log_folder, job.cache});
     if (!confined) return tl::unexpected(confined.error());
   }

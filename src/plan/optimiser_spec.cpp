@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/nearest.hpp"
-#include "common/outside.hpp"
 #include "common/text.hpp"
+#include "core/case.hpp"
 
 namespace strata::plan {
 namespace {
@@ -72,34 +72,13 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
   return {};
 }
 
-json defaults() {
-  return {{"name", "sgd"},          {"lr", 0.01},        {"momentum", 0.9},    {"dampening", 0.0},
-          {"weight_decay", 0.0001}, {"nesterov", false}, {"schedule", nullptr}};
-}
-
 }  // namespace
-
-std::string optimiser_words(const json& optimiser) {
-  std::string words;
-  const auto wanted = defaults();
-  for (const auto& [field, value] : optimiser.items()) {
-    if (wanted.value(field, json()) == value) continue;
-    const auto text =
-        field == "schedule" && outside::text_or(value, "name") == "step"
-            ? fmt::format("step/{}/{}", outside::integer_or(value, "every"), outside::number_or(value, "gamma"))
-        : field == "schedule" ? fmt::format("cosine/{}", outside::integer_or(value, "steps"))
-        : value.is_number()   ? fmt::format("{}", value.get<double>())
-                              : value.dump();
-    words += (words.empty() ? "sgd:" : ",") + field + "=" + text;
-  }
-  return words;
-}
 
 Result<json> parse_optimiser(const std::string& text) {
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
   if (name != "sgd") return bad_optimiser(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
-  json out = defaults();
+  json out = to_json(core::Sgd());
   std::vector<std::string> known;
   for (const auto& [field, value] : out.items())
     if (field != "name") known.push_back(field);

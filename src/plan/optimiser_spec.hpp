@@ -13,8 +13,4 @@ namespace strata::plan {
 // allowed.
 Result<nlohmann::json> parse_optimiser(const std::string& text);
 
-// The words that make it, without what has its default: "sgd:lr=0.1,schedule=step/30/0.1"; empty for the default
-// optimiser.
-std::string optimiser_words(const nlohmann::json& optimiser);
-
 }  // namespace strata::plan

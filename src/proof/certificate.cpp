@@ -231,10 +231,9 @@ void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) 
   lines.add(line);
 }
 
-void add_settings(Lines& lines, const json& bundle, const Evidence& evidence) {
-  const json fixed = bundle.value("case", json::object());
-  add_setting(lines, evidence, fixed.value("threads", json()), "threads", "threads");
-  add_setting(lines, evidence, fixed.value("maths", json()), "maths", "maths mode");
+void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence) {
+  add_setting(lines, evidence, question.threads, "threads", "threads");
+  add_setting(lines, evidence, name_of(question.precision), "maths", "maths mode");
   for (const char* name : {"layout", "inference_mode", "autotune", "freezing", "graph"}) {
     std::string title = name;
     std::replace(title.begin(), title.end(), '_', ' ');
@@ -310,7 +309,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_weights(lines, reference, evidence);
   add_read_back(lines, reference.folder(), reference.bundle(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
-  add_settings(lines, (in_mode ? *in_mode : reference).bundle(), evidence);
+  add_settings(lines, (in_mode ? *in_mode : reference).question(), evidence);
   add_work(lines, evidence);
   add_clock(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);

@@ -69,7 +69,7 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const nloh
                    const Evidence& evidence);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
 // Threads and maths mode must be the case's; others are shown.
-void add_settings(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
+void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence);
 void add_work(Lines& lines, const Evidence& evidence);
 // That the told times are those of the driver's own clock.
 void add_clock(Lines& lines, const Evidence& evidence);

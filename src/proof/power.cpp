@@ -16,7 +16,7 @@ namespace {
 // One row per input seen (batch elements count as inputs), at most 4,096 features of it.
 std::vector<std::vector<double>> samples_of(const Reference& reference, std::string_view set,
                                             const OutputSpec& output) {
-  const std::int64_t batch = reference.bundle().at("case").value("batch", std::int64_t{1});
+  const std::int64_t batch = reference.question().batch;
   std::vector<std::vector<double>> out;
   for (int index : reference.indices(set)) {
     const TensorView& whole = *reference.expected(set, index, output.name);

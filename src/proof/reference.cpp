@@ -9,10 +9,10 @@
 #include <fstream>
 #include <set>
 
-#include "common/bundle_info.hpp"
 #include "common/hash.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
+#include "core/bundle_info.hpp"
 #include "proof/difference.hpp"
 
 namespace strata::proof {
@@ -83,7 +83,7 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   if (!info) return damaged(description, fmt::format("is not what it should be ({})", info.error().what));
   if (const json& version = outside::field(*info, "bundle"); version != 1)
     return damaged(description, fmt::format("has version {}, where 1 is known", outside::shown(version)));
-  if (auto good = check_bundle_info(*info, "bundle.json", false); !good)
+  if (auto good = core::check_bundle_info(*info, "bundle.json", false); !good)
     return damaged(description, fmt::format("is not what it should be ({})", good.error().what));
   try {
     out.bundle_ = std::move(*info);
@@ -91,7 +91,9 @@ Result<Reference> Reference::open(const fs::path& bundle) {
     if (!outputs) return tl::unexpected(outputs.error());
     out.outputs_ = std::move(*outputs);
     out.ring_ = out.bundle_.at("ring").get<int>();
-    out.maths_ = out.bundle_.at("case").value("maths", "fp32");
+    auto question = core::captured_case(out.bundle_, description.string());
+    if (!question) return damaged(description, fmt::format("is not what it should be ({})", question.error().what));
+    out.question_ = std::move(*question);
     out.weaker_ = out.bundle_.at("reference") != "float64";
   } catch (const json::exception& error) {
     return damaged(description, fmt::format("is not what it should be ({})", error.what()));
@@ -112,12 +114,10 @@ Result<Reference> Reference::open(const fs::path& bundle) {
 // What a proof needs and would be weaker without, if the capture made it; and envelopes that can accuse nobody.
 Result<void> Reference::check_whole() const {
   const auto folder = path_ / "reference";
-  const json& asked = bundle_["case"];
-  const auto generic = asked.find("generic_sets");
-  if (generic != asked.end() && generic->is_number_integer())
-    for (int n = 1; n <= generic->get<int>(); ++n)
-      if (const auto name = fmt::format("generic{}", n); !has_set(name))
-        return damaged(folder / (name + ".safetensors"), "is missing");
+  const auto generic = outside::integer_or(outside::field(bundle_, "case"), "generic_sets");
+  for (int n = 1; n <= generic; ++n)
+    if (const auto name = fmt::format("generic{}", n); !has_set(name))
+      return damaged(folder / (name + ".safetensors"), "is missing");
   const auto planted = bundle_.find("faults");
   if (!faults_ && planted != bundle_.end() && planted->is_array() && !planted->empty())
     return damaged(folder / "faults.safetensors", "is missing");
@@ -137,7 +137,7 @@ Result<void> Reference::check_whole() const {
 
 Result<void> Reference::add_set(const std::string& name) {
   const fs::path file = path_ / "reference" / (name + ".safetensors");
-  const auto mode = maths_ == "fp32" ? std::string() : "." + maths_;
+  const auto mode = maths() == "fp32" ? std::string() : "." + maths();
   const fs::path envelope = path_ / "reference" / fmt::format("{}{}.envelope.safetensors", name, mode);
   if (!there_is(file)) return {};
   Set set;
@@ -218,7 +218,7 @@ std::vector<int> Reference::indices(std::string_view set) const {
 
 Envelope Reference::envelope(std::string_view set, std::string_view output) const {
   const Set* found = set_of(set);
-  const double least = narrowest(maths_, unit());
+  const double least = narrowest(maths(), unit());
   if (!found) return {least, least};
   if (const auto known = found->known.find(output); known != found->known.end()) return known->second;
   Envelope out{least, least};
@@ -256,8 +256,8 @@ double Reference::floor_scale(std::string_view set) const {
 }
 
 double Reference::unit() const {
-  if (maths_ == "tf32") return 0x1p-11;
-  return maths_ == "bf16" || maths_ == "amp-bf16" ? 0x1p-9 : float32_unit;
+  if (question_.precision == core::Precision::tf32) return 0x1p-11;
+  return question_.precision == core::Precision::fp32 ? float32_unit : 0x1p-9;
 }
 
 double Reference::least_error(std::string_view set, std::string_view output) const {

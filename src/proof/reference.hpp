@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/safetensors.hpp"
+#include "core/case.hpp"
 
 namespace strata::proof {
 
@@ -55,8 +56,9 @@ class Reference {
   std::vector<std::string> generic_sets() const;  // generic1, generic2 and what more was asked for
   bool weaker() const { return weaker_; }         // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
-  const std::string& maths() const { return maths_; }                              // the mode that the envelope is of
-  std::string precision() const { return maths_ == "fp32" ? "float32" : maths_; }  // the same for people
+  const core::Case& question() const { return question_; }
+  std::string maths() const { return std::string(name_of(question_.precision)); }    // the mode that the envelope is of
+  std::string precision() const { return maths() == "fp32" ? "float32" : maths(); }  // the same for people
 
   // The reference tensor; nullptr: the bundle does not have it.
   const TensorView* expected(std::string_view set, int index, std::string_view output) const;
@@ -97,7 +99,7 @@ class Reference {
   std::optional<SafeTensors> faults_;
   bool weaker_ = false;
   int ring_ = 0;
-  std::string maths_ = "fp32";
+  core::Case question_;
 };
 
 // SHA-256 of each tensor of a weight set's file.

@@ -236,7 +236,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_dropout(lines, reference, training, mode);
   add_read_back(lines, reference.folder(), reference.bundle(), evidence);
   add_parameters(lines, reference.bundle(), evidence);
-  add_settings(lines, reference.bundle(), evidence);
+  add_settings(lines, reference.question(), evidence);
   add_work(lines, evidence);
   add_clock(lines, evidence);
   const bool weak = add_strength(lines, strict ? strict->reference : reference, evidence, structure);

@@ -12,9 +12,9 @@ namespace strata::proof {
 
 // The optimiser of the gradient probe: the first step of a parameter without a buffer leaves its gradient in
 // `momentum:`.
-nlohmann::json probe_optimiser();
+core::Sgd probe_optimiser();
 // One that moves no weight.
-nlohmann::json still_optimiser();
+core::Sgd still_optimiser();
 
 // What of a probe step differs by more than its bound. `what`: "loss", "grad:<p>", "stat:<b>", "step:<p>" (w' is not w
 // - v').
@@ -55,8 +55,8 @@ struct UpdateVerdict {
              0;  // learning rate seen and its relative standard error; 0 and infinite: nothing moved far enough
 };
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
-                           const SafeTensors& gradient, const SafeTensors& after, const nlohmann::json& optimiser,
-                           double lr, double spread);
+                           const SafeTensors& gradient, const SafeTensors& after, const core::Sgd& optimiser, double lr,
+                           double spread);
 
 // Two steps from the same weights, so that the gradient cancels: with U = w - w', U_b - factor U_a must be `scale`
 // times the tensor `prefix`<p> of `term` (nullptr: zero). Allowed per tensor: 8 2^-24 ((1 + factor) ||w|| + ||U_b|| +

@@ -63,15 +63,12 @@ std::string first_of(const TrainReference& reference, const std::vector<Deviatio
 
 }  // namespace
 
-nlohmann::json probe_optimiser() {
-  return {{"name", "sgd"},       {"lr", 1.0},         {"momentum", 0.9},    {"dampening", 0.0},
-          {"weight_decay", 0.0}, {"nesterov", false}, {"schedule", nullptr}};
+core::Sgd probe_optimiser() {
+  return {.lr = 1, .momentum = 0.9, .weight_decay = 0};
 }
 
-nlohmann::json still_optimiser() {
-  nlohmann::json out = probe_optimiser();
-  out.update({{"lr", 0.0}, {"momentum", 0.0}});
-  return out;
+core::Sgd still_optimiser() {
+  return {.lr = 0, .momentum = 0, .weight_decay = 0};
 }
 
 OutputVerdict not_equal(std::string reason, std::string brief, std::string where) {

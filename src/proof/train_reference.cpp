@@ -9,8 +9,8 @@
 #include <numbers>
 #include <sstream>
 
-#include "common/bundle_info.hpp"
 #include "common/outside.hpp"
+#include "core/bundle_info.hpp"
 
 namespace strata::proof {
 
@@ -41,14 +41,17 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   TrainReference out;
   out.path_ = bundle;
   const fs::path description = bundle / "bundle.json", about_path = bundle / "reference" / "train.json";
-  auto info = read_bundle_info(bundle, false);
+  auto info = core::read_bundle_info(bundle, false);
   if (!info) return tl::unexpected(info.error());
   const auto about_text = bounded_text(about_path);
   if (!about_text) return tl::unexpected(about_text.error());
   ordered_json about;  // keeps the module's order of parameters
   try {
     out.bundle_ = std::move(*info);
-    if (!out.bundle_.at("case").at("optimiser").is_object()) return damaged_training(description, "names no optimiser");
+    auto question = core::captured_case(out.bundle_, description.string());
+    if (!question) return tl::unexpected(question.error());
+    out.question_ = std::move(*question);
+    if (!out.question_.recipe) return damaged_training(description, "is not of mode train");
     about = ordered_json::parse(*about_text);
     for (const char* set : {"timed", "probe1", "probe2"})
       if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
@@ -178,16 +181,6 @@ const TensorView* TrainReference::weight(std::string_view set, std::string_view 
 
 const TensorView* TrainReference::labels(int index) const {
   return labels_ ? labels_->find(fmt::format("{}/labels", index)) : nullptr;
-}
-
-double learning_rate(const json& optimiser, std::int64_t step) {
-  const double lr = optimiser.value("lr", 0.01);
-  const json schedule = optimiser.value("schedule", json());
-  if (!schedule.is_object()) return lr;
-  if (schedule.value("name", "") == "step")
-    return lr *
-           std::pow(schedule.value("gamma", 1.0), std::floor(static_cast<double>(step) / schedule.value("every", 1)));
-  return lr * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / schedule.value("steps", 1))) / 2;
 }
 
 }  // namespace strata::proof

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/safetensors.hpp"
+#include "core/case.hpp"
 
 namespace strata::proof {
 
@@ -25,8 +26,9 @@ class TrainReference {
 
   const nlohmann::json& bundle() const { return bundle_; }
   const std::filesystem::path& folder() const { return path_; }
-  std::string maths() const { return bundle_["case"].value("maths", "fp32"); }
-  const nlohmann::json& optimiser() const { return bundle_["case"]["optimiser"]; }  // every field present
+  const core::Case& question() const { return question_; }
+  std::string maths() const { return std::string(name_of(question_.precision)); }
+  const core::Sgd& optimiser() const { return question_.recipe->optimiser; }
   bool has_set(std::string_view set) const { return sets_.contains(set); }
 
   // The reference tensor for input 0: "loss", "grad:<parameter>", "stat:<buffer>"; nullptr: the set has none.
@@ -81,6 +83,7 @@ class TrainReference {
   void add_dropout(const nlohmann::ordered_json& about);
 
   std::filesystem::path path_;
+  core::Case question_;
   nlohmann::json bundle_;
   std::map<std::string, Set, std::less<>> sets_;
   std::optional<SafeTensors> labels_;
@@ -93,8 +96,5 @@ class TrainReference {
   int dropout_groups_ = 0, dropout_group_ = 0;
   Visible dropout_visible_;
 };
-
-// The learning rate of the step after `step` steps: lr; lr gamma^floor(step/every); lr (1 + cos(pi step/steps))/2.
-double learning_rate(const nlohmann::json& optimiser, std::int64_t step);
 
 }  // namespace strata::proof

@@ -13,7 +13,7 @@ namespace strata::proof {
 
 namespace {
 
-using nlohmann::json;
+using core::Sgd;
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
 
@@ -21,16 +21,6 @@ double norm(const Values& values) {
   double squares = 0;
   for (const double v : values) squares += v * v;
   return std::sqrt(squares);
-}
-
-struct Sgd {
-  double lr, momentum, dampening, weight_decay;
-  bool nesterov;
-};
-
-Sgd sgd_of(const json& optimiser, double lr) {
-  return {lr, optimiser.value("momentum", 0.9), optimiser.value("dampening", 0.0),
-          optimiser.value("weight_decay", 0.0001), optimiser.value("nesterov", false)};
 }
 
 // The tensors of one parameter around one step; v and v' are empty without a buffer.
@@ -135,9 +125,10 @@ std::pair<std::string, std::string> other_optimiser(const std::vector<Parameter>
 }  // namespace
 
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
-                           const SafeTensors& gradient, const SafeTensors& after, const json& optimiser, double lr,
+                           const SafeTensors& gradient, const SafeTensors& after, const core::Sgd& optimiser, double lr,
                            double spread) {
-  const Sgd sgd = sgd_of(optimiser, lr);
+  Sgd sgd = optimiser;
+  sgd.lr = lr;
   UpdateVerdict out;
   std::vector<Parameter> all;
   std::vector<std::string> failing;

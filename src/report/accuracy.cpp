@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/accuracy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -68,9 +70,9 @@ class GroupView {
  private:
   // The id with * for the mode.
   static std::string without_maths(const store::Case& one) {
-    const auto maths = "/" + outside::text_or(one.canonical, "maths", "fp32") + "/";
+    const auto maths = fmt::format("/{}/", name_of(one.question.precision));
     auto id = one.id;
-    if (const auto at = id.rfind(maths); at != std::string::npos) id.replace(at, maths.size(), "/*/");
+    if (const auto at = id.find(maths); at != std::string::npos) id.replace(at, maths.size(), "/*/");
     return id;
   }
 
@@ -80,7 +82,7 @@ class GroupView {
     return {{"case", one.id},
             {"level", row.level},
             {"variant", row.variant},
-            {"maths", outside::text_or(one.canonical, "maths", "fp32")},
+            {"maths", name_of(one.question.precision)},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},
             {"reliable", is_reliable(index)},
@@ -109,8 +111,8 @@ class GroupView {
               {"together", true}};
     }
     const auto& strict = run_.cases[*group_.strict];
-    const double sigma = process_sigma(strict.trust, whole(strict.canonical, "threads", 1, 1));
-    const auto room = measure::room_of(strict.canonical, run_.machine);
+    const double sigma = process_sigma(strict.trust, strict.question.threads);
+    const auto room = measure::room_of(strict.question, run_.machine);
     auto apart = stats::compare_unpaired(log_times(*reference_, room), log_times(row, room), sigma);
     // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
     for (const auto with : {*group_.strict, index}) {
@@ -182,11 +184,11 @@ Json accuracy(const store::Run& run, const Json& cases) {
   std::vector<std::string> order;
   std::map<std::string, Group> groups;
   for (std::size_t i = 0; i < run.cases.size(); ++i) {
-    auto same = run.cases[i].canonical;
-    if (!same.is_object() || outside::text_or(same, "mode", "infer") != "infer") continue;
-    const bool strict = outside::text_or(same, "maths", "fp32") == "fp32";
-    same.erase("maths");
-    const auto key = same.dump();
+    auto same = run.cases[i].question;
+    if (same.mode != core::Mode::infer) continue;
+    const bool strict = same.precision == core::Precision::fp32;
+    same.precision = core::Precision::fp32;
+    const auto key = same.canonical() + run.cases[i].network;
     if (!groups.contains(key)) order.push_back(key);
     auto& group = groups[key];
     group.cases.push_back(i);

@@ -21,7 +21,7 @@ double process_sigma(const Json& trust, int threads) {
 
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
     : run_(run),
-      room_(measure::room_of(one.canonical, run.machine)),
+      room_(measure::room_of(one.question, run.machine)),
       sigma_(process_sigma(one.trust, room_.threads)),
       minimum_(number(one.trust, "minimum_effect").value_or(0.01)),
       together_(outside::flag_or(one.trust, "together", true)) {

@@ -128,16 +128,10 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
   return line + fmt::format("; {} takes {} times that{}", nearest->name, ratio(time / *limit), why);
 }
 
-// A warning that names another case of the run is not this one's.
-bool concerns(const Json& warning, const Json& run, const Json& one_case) {
-  const auto what = text(warning, "what");
-  const auto names = [&](const Json& other) {
-    const auto id = text(other, "id");
-    const auto begin = id.empty() ? std::string::npos : what.find(id), end = begin + id.size();
-    return begin != std::string::npos && !(end < what.size() && what[end] >= '0' && what[end] <= '9');  // t1 is not t16
-  };
-  const auto& cases = list(run, "cases");
-  return names(one_case) || std::none_of(cases.begin(), cases.end(), names);
+// A warning of another case of the run is not this one's.
+bool concerns(const Json& warning, const Json& one_case) {
+  const auto key = text(warning, "case");
+  return key.empty() || key == text(one_case, "key");
 }
 
 // "2 restarts, 1 with undisturbed rounds (fewer than 3 show no spread of their own: 10% between processes is assumed)"
@@ -198,7 +192,7 @@ std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyp
     parts.push_back("* median of all samples, since most blocks were disturbed");
   std::vector<std::string> ids;
   for (const auto& warning : list(run, "warnings"))
-    if (concerns(warning, run, one_case) && std::find(ids.begin(), ids.end(), text(warning, "id")) == ids.end())
+    if (concerns(warning, one_case) && std::find(ids.begin(), ids.end(), text(warning, "id")) == ids.end())
       ids.push_back(text(warning, "id"));
   if (!ids.empty()) parts.push_back("warnings " + join(ids, ", "));
   if (flag(run, "run.interrupted")) parts.push_back("interrupted");

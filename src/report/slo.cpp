@@ -123,11 +123,8 @@ std::string left_out(const std::vector<double>& batches) {
 }
 
 // What cases have in common that differ in their batch only.
-std::string network_of(Json canonical) {
-  if (!canonical.is_object()) return {};
-  canonical.erase("batch");
-  canonical.erase("inputs");
-  return canonical.dump();
+std::string network_of(const store::Case& one) {
+  return one.question.without_batch().canonical() + text(one.bundle, "case.weights_label");
 }
 
 }  // namespace
@@ -141,13 +138,13 @@ void add_slo(const store::Run& run, Json& cases) {
   std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;
   std::map<std::size_t, std::vector<double>> unreliable;  // batches of each network
   for (std::size_t c = 0; c < cases.size(); ++c) {
-    const auto owner = first.emplace(network_of(run.cases[c].canonical), c).first->second;
-    const double batch = whole(run.cases[c].canonical, "batch", 1, 1);
+    const auto owner = first.emplace(network_of(run.cases[c]), c).first->second;
+    const auto batch = static_cast<double>(run.cases[c].question.batch);
     if (!is_judged(cases[c])) {
       unreliable[owner].push_back(batch);
       continue;
     }
-    const double sigma = process_sigma(run.cases[c].trust, whole(run.cases[c].canonical, "threads", 1, 1));
+    const double sigma = process_sigma(run.cases[c].trust, run.cases[c].question.threads);
     for (std::size_t r = 0; r < cases[c]["rows"].size(); ++r) {
       const auto& row = cases[c]["rows"][r];
       if (is_measured(row) && !flag(row, "harness"))

@@ -50,8 +50,8 @@ class CaseView {
   Json build();
 
  private:
-  bool is_train() const { return text(case_.canonical, "mode") == "train"; }
-  double batch() const { return whole(case_.canonical, "batch", 1, 1); }
+  bool is_train() const { return case_.question.mode == core::Mode::train; }
+  double batch() const { return static_cast<double>(case_.question.batch); }
   Json startup(const store::Row& row) const;
   Json shipped(const store::Row& row) const;
   Json row_json(const store::Row& row);
@@ -383,17 +383,15 @@ std::string CaseView::next_command(const Json& said, const Json& trust, const Js
 // What writes the recommended level as files of its own; "" where nothing does.
 std::string CaseView::command_to_take(const std::string& level) const {
   const Json& spec = at(case_.bundle, "spec");
-  const auto model = outside::text_or(at(case_.bundle, "model"), "name", "model");
   const auto row = std::find_if(case_.rows.begin(), case_.rows.end(), [&](const auto& r) { return r.name() == level; });
   if (row == case_.rows.end() || !spec.is_object()) return "";
-  const bool exports = outside::text_or(case_.canonical, "maths", "fp32") == "fp32" &&  // other modes have no export
-                       !is_train();
+  const bool exports = case_.question.precision == core::Precision::fp32 && !is_train();  // others have no export
   const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
   if (exports && same_artefact && row->info.contains("artefact"))
-    return plan::export_command(spec, model, row->level, run_.command);
+    return plan::export_command(spec, case_.question.model, row->level, run_.command);
   if (const Json& program = at(row->info, "generate"); program.is_object())
-    return plan::generate_command(spec, model, {row->level, text(program, "target"), text(program, "options")},
-                                  run_.command);
+    return plan::generate_command(spec, case_.question.model,
+                                  {row->level, text(program, "target"), text(program, "options")}, run_.command);
   return "";
 }
 
@@ -402,8 +400,9 @@ Json CaseView::build() {
   Json rows = Json::array();
   for (const auto& row : case_.rows) rows.push_back(row_json(row));
   Json out{{"id", case_.id},
-           {"hash", case_.hash},
-           {"case", case_.canonical},
+           {"key", case_.key},
+           {"network_hash", case_.network},
+           {"case", at(b, "case")},
            {"model", at(b, "model").is_object() ? at(b, "model") : Json::object()},
            {"input_source", text(b, "input_source")},
            {"weight_source", text(b, "weight_source")},
@@ -435,7 +434,10 @@ Json view(const store::Run& stored) {
   if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
   Json warnings = Json::array(), cases = Json::array();
   for (const auto& warning : run.warnings) {  // each once, however often the run came upon it
-    const Json one{{"id", warning.id}, {"what", warning.what}, {"advice", warning.advice}};
+    const Json one{{"id", warning.id},
+                   {"case", warning.case_key.empty() ? Json() : Json(warning.case_key)},
+                   {"what", warning.what},
+                   {"advice", warning.advice}};
     if (std::find(warnings.begin(), warnings.end(), one) == warnings.end()) warnings.push_back(one);
   }
   for (const auto& one : run.cases) cases.push_back(CaseView(run, one).build());

@@ -6,7 +6,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 3> kMigrations{R"sql(
+inline constexpr std::array<const char*, 4> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -41,6 +41,20 @@ ALTER TABLE run_cases ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
 ALTER TABLE level_rows ADD COLUMN judged INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX runs_by_start ON runs(started);
 CREATE INDEX runs_by_name ON runs(name);
+)sql",
+                                                        R"sql(
+ALTER TABLE cases RENAME COLUMN maths TO precision;
+ALTER TABLE cases RENAME COLUMN input_from TO data;
+ALTER TABLE cases DROP COLUMN synthetic;
+ALTER TABLE cases DROP COLUMN ring;
+ALTER TABLE cases ADD COLUMN height INTEGER;
+ALTER TABLE cases ADD COLUMN width INTEGER;
+ALTER TABLE cases ADD COLUMN loss TEXT;
+UPDATE cases SET canonical=json_remove(json_set(canonical,'$.precision',coalesce(json_extract(canonical,'$.maths'),'fp32')),'$.maths') WHERE json_valid(canonical);
+ALTER TABLE run_cases ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+UPDATE run_cases SET position=rowid;
+ALTER TABLE run_cases ADD COLUMN network TEXT NOT NULL DEFAULT '';
+ALTER TABLE warnings ADD COLUMN case_key TEXT NOT NULL DEFAULT '';
 )sql"};
 
 }  // namespace strata::store

@@ -121,15 +121,12 @@ void check_flags(Statement& row, const char* column, const Json& object, Names n
 }
 
 void check_case(Statement& row, const Case& one) {
-  check_numbers(row, "canonical", one.canonical, {"batch", "threads", "ring"});
   check_numbers_or_null(row, "bundle", one.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"});
   check_numbers(row, "limits", one.limits, {"gflops", "gbytes_per_s"});
   check_flags(row, "limits", one.limits, {"quiet"});
   check_numbers(row, "trust", one.trust, {"process_sigma", "minimum_effect", "restarts"});
   check_flags(row, "trust", one.trust, {"together"});
   check_numbers_or_null(row, "trust.load", outside::field(one.trust, "load"), {"begin", "others", "steal"});
-  check_fields(row, "canonical", one.canonical, {"mode", "maths", "device"}, "text",
-               [](const Json& value) { return value.is_string(); });
 }
 
 void check_row(Statement& row, const Row& one) {
@@ -198,13 +195,14 @@ class RunReader {
   }
 
   Result<void> read_warnings(Run& run) {
-    Statement ask(connection_.handle(), "SELECT id,what,advice FROM warnings WHERE run_id=? ORDER BY rowid");
+    Statement ask(connection_.handle(), "SELECT id,what,advice,case_key FROM warnings WHERE run_id=? ORDER BY rowid");
     ask.bind(run.run_id);
     while (ask.step()) {
       Warning warning;
       warning.id = ask.text();
       warning.what = ask.text();
       warning.advice = ask.text();
+      warning.case_key = ask.text();
       if (auto right = check(ask, "a warning of run " + run.run_id); !right) return right;
       run.warnings.push_back(std::move(warning));
     }
@@ -212,15 +210,19 @@ class RunReader {
   }
 
   Result<void> read_cases(Run& run) {
-    Statement ask(connection_.handle(),
-                  "SELECT c.hash,c.id,c.canonical,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r LEFT "
-                  "JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.rowid");
+    Statement ask(
+        connection_.handle(),
+        "SELECT c.hash,c.id,c.canonical,r.network,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r "
+        "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.position");
     ask.bind(run.run_id);
     while (ask.step()) {
       Case one;
-      one.hash = ask.text();
+      one.key = ask.text();
       one.id = ask.text();
-      one.canonical = ask.json(Shape::object);
+      auto question = core::read_case(ask.json(Shape::object), "\"canonical\"");
+      if (!question) ask.complain(question.error().what);
+      if (question) one.question = std::move(*question);
+      one.network = ask.text();
       one.bundle = ask.json(Shape::object_or_null);
       one.limits = ask.json(Shape::object_or_null);
       one.trust = ask.json(Shape::object_or_null);
@@ -237,7 +239,7 @@ class RunReader {
     Statement ask(connection_.handle(),
                   "SELECT row_id,level,variant,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,proof,"
                   "disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
-    ask.bind(run_id).bind(one.hash);
+    ask.bind(run_id).bind(one.key);
     while (ask.step()) {
       Row row = read_row(ask);
       check_row(ask, row);
@@ -321,13 +323,14 @@ Result<std::vector<Run>> Store::list_runs(int limit) const {
 
 Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) const {
   Statement ask(handle(),
-                "SELECT c.hash,c.id,r.verdict FROM run_cases r LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? "
-                "ORDER BY r.rowid");
+                "SELECT c.hash,r.network,c.id,r.verdict FROM run_cases r LEFT JOIN cases c ON c.hash=r.hash WHERE "
+                "r.run_id=? ORDER BY r.position");
   ask.bind(run_id);
   std::vector<ListedCase> found;
   while (ask.step()) {
     ListedCase one;
-    one.hash = ask.text();
+    one.key = ask.text();
+    one.network = ask.text();
     one.id = ask.text();
     one.verdict = ask.text();
     if (!ask.fault().empty()) return connection_.damaged("a case: " + ask.fault());

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/case.hpp"
+
 namespace strata::store {
 
 using Json = nlohmann::json;
@@ -35,19 +37,22 @@ struct Row {
 };
 
 struct Case {
-  std::string hash, id;
-  Json canonical, bundle, limits, trust;
+  std::string key, id;  // of `question`, as they were when it was stored
+  core::Case question;
+  std::string network;  // hash of what was captured (plan::Bundle); cases of one key and two of these are never mixed
+  Json bundle, limits, trust;
   std::string reference_level;
   std::vector<Row> rows;
 };
 
 // A case of a run as a list of runs shows it.
 struct ListedCase {
-  std::string hash, id, verdict;  // `verdict`: a few words; empty where the run did not come to one
+  std::string key, network, id, verdict;  // `verdict`: a few words; empty where the run did not come to one
 };
 
 struct Warning {
   std::string id, what, advice;
+  std::string case_key;  // of the case that it is about; empty: of the whole run
 };
 
 struct Run {

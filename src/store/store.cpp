@@ -14,11 +14,12 @@ namespace strata::store {
 namespace fs = std::filesystem;
 namespace {
 
-// A canonical case's axis as text for its own column.
-std::string axis(const Json& canonical, const char* name) {
-  const auto found = canonical.find(name);
-  if (found == canonical.end() || found->is_null()) return {};
-  return found->is_string() ? found->get<std::string>() : found->dump();
+// An axis of a case; of several inputs all, a line each.
+std::string axis(const core::Case& question, std::string_view wanted) {
+  std::string text;
+  for (const auto& [name, value] : question.axes())
+    if (name == wanted) text += (text.empty() ? "" : "\n") + value;
+  return text;
 }
 
 constexpr double kMostPeak = 1e9;  // GFLOP/s, GB/s: beyond any machine
@@ -95,54 +96,54 @@ Result<void> Store::drop_empty_run(const std::string& run_id) {
   return {};
 }
 
-Result<void> Store::set_verdict(const std::string& run_id, const std::string& case_hash, const std::string& verdict) {
+Result<void> Store::set_verdict(const std::string& run_id, const std::string& case_key, const std::string& verdict) {
   Statement put(handle(), "UPDATE run_cases SET verdict=? WHERE run_id=? AND hash=?");
-  put.bind(verdict).bind(run_id).bind(case_hash).step();
+  put.bind(verdict).bind(run_id).bind(case_key).step();
   if (!put.ok()) return connection_.broken("cannot write a case's verdict");
   return {};
 }
 
 Result<void> Store::add_warning(const std::string& run_id, const Warning& warning) {
-  Statement put(handle(), "INSERT INTO warnings VALUES(?,?,?,?)");
-  put.bind(run_id).bind(warning.id).bind(warning.what).bind(warning.advice);
+  Statement put(handle(), "INSERT INTO warnings(run_id,id,what,advice,case_key) VALUES(?,?,?,?,?)");
+  put.bind(run_id).bind(warning.id).bind(warning.what).bind(warning.advice).bind(warning.case_key);
   put.step();
   if (!put.ok()) return connection_.broken("cannot write a warning");
   return {};
 }
 
 Result<void> Store::add_case(const std::string& run_id, const Case& one) {
-  const Json& c = one.canonical;
-  const auto number = [&](const char* name) {
-    return c.contains(name) && c[name].is_number() ? c[name].get<std::int64_t>() : std::int64_t{0};
-  };
-  Statement put(handle(), "INSERT OR IGNORE INTO cases VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(one.hash)
-      .bind(one.id)
-      .bind(axis(c, "model"))
-      .bind(axis(c, "mode"))
-      .bind(number("batch"))
-      .bind(axis(c, "inputs"))
-      .bind(axis(c, "maths"));
-  put.bind(axis(c, "device"))
-      .bind(number("threads"))
-      .bind(axis(c, "optimiser"))
-      .bind(number("seed"))
-      .bind(axis(c, "weights"))
-      .bind(axis(c, "input_from"));
-  put.bind(static_cast<int>(c.value("synthetic", false))).bind(number("ring")).bind(c);
+  const auto& asked = one.question;
+  const auto size = asked.image_size();
+  Statement put(handle(),
+                "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
+                "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  put.bind(one.key).bind(one.id).bind(asked.model).bind(std::string(name_of(asked.mode))).bind(asked.batch);
+  put.bind(size ? std::optional(size->first) : std::nullopt).bind(size ? std::optional(size->second) : std::nullopt);
+  put.bind(axis(asked, "input"))
+      .bind(std::string(name_of(asked.precision)))
+      .bind(std::string(name_of(asked.device)))
+      .bind(asked.threads);
+  put.bind(axis(asked, "optimiser")).bind(axis(asked, "loss")).bind(asked.data).bind(asked.weights).bind(asked.seed);
+  put.bind(to_json(asked));
   put.step();
   if (!put.ok()) return connection_.broken("cannot write a case");
-  Statement link(handle(), "INSERT OR REPLACE INTO run_cases VALUES(?,?,?,?,?,?,'')");
-  link.bind(run_id).bind(one.hash).bind(one.bundle).bind(one.limits).bind(one.trust).bind(one.reference_level);
+  // A case that comes back keeps its place among the run's.
+  Statement link(handle(),
+                 "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level,network,position) "
+                 "VALUES(?1,?2,?3,?4,?5,?6,?7,(SELECT count(*) FROM run_cases WHERE run_id=?1)) "
+                 "ON CONFLICT(run_id,hash) DO UPDATE SET bundle=excluded.bundle,limits=excluded.limits,"
+                 "trust=excluded.trust,reference_level=excluded.reference_level,network=excluded.network,verdict=''");
+  link.bind(run_id).bind(one.key).bind(one.bundle).bind(one.limits).bind(one.trust).bind(one.reference_level);
+  link.bind(one.network);
   link.step();
   if (!link.ok()) return connection_.broken("cannot write a case of the run");
   return {};
 }
 
-Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_hash, const Row& row) {
+Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_key, const Row& row) {
   Statement put(handle(), "INSERT INTO level_rows VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(run_id)
-      .bind(case_hash)
+      .bind(case_key)
       .bind(row.level)
       .bind(row.variant)
       .bind(row.state)

@@ -31,10 +31,10 @@ class Store {
   Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows
-  Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_hash, const Row& row);
+  Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_key, const Row& row);
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);
-  Result<void> set_verdict(const std::string& run_id, const std::string& case_hash, const std::string& verdict);
+  Result<void> set_verdict(const std::string& run_id, const std::string& case_key, const std::string& verdict);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
   Result<void> save_effect(const ProcessEffect& effect);

@@ -21,7 +21,7 @@ def compare(strata, *more: str):
     return done, json.loads(done.stdout) if done.stdout else None
 
 
-def test_the_case_is_another_when_the_file_holds_other_numbers(strata):
+def test_what_was_captured_is_another_when_the_file_holds_other_numbers(strata):
     strata.level("one", rank=1)
     found = []
     for rows in (ROWS, ROWS[::-1], ROWS):
@@ -29,7 +29,8 @@ def test_the_case_is_another_when_the_file_holds_other_numbers(strata):
         done, result = compare(strata, "--inputs", "own.safetensors")
         assert done.returncode == 0, done.stderr
         found.append(result["cases"][0])
-    assert found[0]["hash"] == found[2]["hash"] != found[1]["hash"]
+    assert len({one["key"] for one in found}) == 1
+    assert found[0]["network_hash"] == found[2]["network_hash"] != found[1]["network_hash"]
     source = found[0]["input_source"]
     assert source.startswith("the user's file own.safetensors (SHA-256 ")
     assert source.endswith(", its 4 batches")

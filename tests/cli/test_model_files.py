@@ -23,18 +23,18 @@ def test_a_file_that_is_no_network_is_wrong_usage(strata, name, content, words):
         assert word in done.stderr
 
 
-def test_a_file_that_changed_is_another_case(strata):
+def test_a_file_that_changed_is_another_network_of_the_same_case(strata):
     import torch
 
     strata.level("one", rank=1)
-    hashes = []
+    cases = []
     for seed in (0, 1):
         torch.manual_seed(seed)
         torch.export.save(torch.export.export(torch.nn.Linear(6, 3).eval(), (torch.ones(2, 6),)), str(strata.folder / "net.pt2"))
         done = strata.run("compare", "net.pt2", "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store), "--format", "json")
         assert done.returncode == 0, done.stderr
-        hashes.append(json.loads(done.stdout)["cases"][0]["hash"])
-    assert hashes[0] != hashes[1]
+        cases.append(json.loads(done.stdout)["cases"][0])
+    assert cases[0]["key"] == cases[1]["key"] and cases[0]["network_hash"] != cases[1]["network_hash"]
 
 
 @pytest.fixture

@@ -191,7 +191,7 @@ def test_onnx_files_with_external_data_follow_their_data(strata):
         done = strata.run("compare", "net.onnx", "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store), "--format", "json")
         assert done.returncode == 0, done.stderr
         cases.append(json.loads(done.stdout)["cases"][0])
-    assert cases[0]["hash"] != cases[1]["hash"] and cases[0]["network"]["sha256"] != cases[1]["network"]["sha256"]
+    assert cases[0]["key"] == cases[1]["key"] and cases[0]["network_hash"] != cases[1]["network_hash"] and cases[0]["network"]["sha256"] != cases[1]["network"]["sha256"]
     assert "net.onnx and net.onnx.data, SHA-256" in cases[1]["weight_source"]
 
 
@@ -208,7 +208,7 @@ def test_fresh_captures_anew_and_the_same_network_keeps_its_case(strata):
     assert not unseen["captured"]  # an environment variable is not seen
     again, other = case("--fresh"), case("--fresh", EXTRA="1")
     assert again["captured"] and other["captured"]
-    assert first["hash"] == again["hash"] != other["hash"] and first["network"] == again["network"] != other["network"]
+    assert first["key"] == again["key"] == other["key"] and first["network_hash"] == again["network_hash"] != other["network_hash"] and first["network"] == again["network"] != other["network"]
     assert captured(graph(strata, model, "--fresh"))
 
 

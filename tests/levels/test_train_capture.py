@@ -39,7 +39,7 @@ def train_json(folder: Path) -> dict:
 def test_the_folder_holds_what_the_document_says(folder):
     bundle = read_bundle(folder)
     assert bundle["case"]["optimiser"] == DEFAULT and bundle["case"]["loss"] == ("nll" if bundle["case"]["model"] == "mnist_convnet" else "cross_entropy")
-    assert "/train/b4/" in bundle["id"]
+    assert bundle["case"]["mode"] == "train" and bundle["case"]["batch"] == 4
     labels = load_file(folder / "labels.safetensors")
     assert sorted(labels) == [f"{i}/labels" for i in range(bundle["ring"])]
     assert all(v.dtype == torch.int64 and v.shape == (4,) and 0 <= v.min() and v.max() < 10 for v in labels.values())

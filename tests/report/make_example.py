@@ -254,7 +254,7 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
         "maths": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "loss": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2,
     }
     return {
-        "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "hash": "3f2a91c07d", "case": spec,
+        "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "key": "3f2a91c07d2f2a91", "network_hash": "b1946ac92492d234", "case": spec,
         "model": {"name": "resnet50", "kind": "shipped", "source": "the residual network with 50 layers, as torchvision writes it", "note": "", "data": []},
         "input_source": "crops of 11 photographs that scikit-learn and scikit-image ship", "weight_source": "seeded 0, calibrated BatchNorm statistics", "network": {"sha256": "9c1e2f", "tensors": 320},
         "flops": 8.18e9 * batch, "parameters": 25557032, "weight_bytes": 102228128, "flops_uncounted": [], "reference_level": "eager", "reference_instead_of": None, "headline": headline, "limits": limits,

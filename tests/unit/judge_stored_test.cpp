@@ -30,8 +30,8 @@ store::Run run_of(std::vector<store::Row> rows) {
   store::Run run;
   run.run_id = "run-1";
   store::Case one;
-  one.hash = one.id = "m";
-  one.canonical = {{"model", "m"}, {"batch", 1}, {"threads", 1}};
+  one.key = one.id = "m";
+  one.question = {.model = "m"};
   one.bundle = {{"flops", 1e9}};
   one.limits = {{"gflops", 100.0}, {"gbytes_per_s", 10.0}, {"quiet", true}};
   one.reference_level = "eager";

@@ -232,6 +232,18 @@ TEST_F(LevelTest, a_level_on_a_processor_has_a_variant_with_huge_pages_that_diff
   ::unsetenv("GLIBC_TUNABLES");
 }
 
+TEST_F(LevelTest, a_level_may_ask_for_huge_pages_in_all_its_variants_and_has_none_of_that_name_then) {
+  Json content = good("x");
+  content["huge_pages"] = true;
+  content["variants"] = {{"other", {{"title", "another"}}}};
+  const auto level = read(write("x", content));
+  ASSERT_TRUE(level);
+  ASSERT_EQ(level->variants.size(), 1U);
+  ::unsetenv("GLIBC_TUNABLES");
+  for (const auto& one : {*level, as_variant(*level, level->variants[0])})
+    EXPECT_EQ(environment(one, {"", "", "", "/r"}, 2, "/cache").at("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1");
+}
+
 TEST_F(LevelTest, a_level_for_gpus_alone_has_no_variant_with_huge_pages_and_none_may_call_its_own_so) {
   Json content = good("x");
   content["devices"] = {"cuda"};

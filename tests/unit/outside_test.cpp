@@ -8,7 +8,7 @@
 
 #include <ctime>
 
-#include "common/bundle_info.hpp"
+#include "core/bundle_info.hpp"
 
 namespace strata::outside {
 namespace {
@@ -94,11 +94,11 @@ TEST(BundleInfo, names_the_field_that_is_wrong) {
                      {"ring", 4},
                      {"inputs", Json::array()},
                      {"outputs", {{{"name", "output"}, {"dtype", "float32"}, {"shape", {1, 2}}}}}};
-  EXPECT_TRUE(check_bundle_info(good, "b", true));
+  EXPECT_TRUE(core::check_bundle_info(good, "b", true));
   const auto error = [&](const char* pointer, const Json& value) {
     Json bad = good;
     bad[Json::json_pointer(pointer)] = value;
-    const auto checked = check_bundle_info(bad, "b", true);
+    const auto checked = core::check_bundle_info(bad, "b", true);
     return checked ? std::string("good") : checked.error().what;
   };
   EXPECT_THAT(error("/bundle", 2), HasSubstr("\"bundle\" is 2"));

@@ -184,14 +184,15 @@ struct Update : Probe {
       gradient["weight:" + name] = before["weight:" + name];
     }
   }
-  UpdateVerdict check_step(const json& due, const json& done, double factor = 1, double spread = 0) {
+  UpdateVerdict check_step(const core::Sgd& due, const core::Sgd& done, double factor = 1, double spread = 0) {
     const auto after = TrainBundle::step(before, gradient, bundle.order, done, factor * 0.01);
     return check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01,
                         spread);
   }
-  static json changed(json optimiser, const json& by) {
-    optimiser.update(by);
-    return optimiser;
+  static core::Sgd changed(const core::Sgd& optimiser, const json& by) {
+    auto fields = to_json(optimiser);
+    fields.update(by);
+    return *core::read_sgd(fields, "optimiser");
   }
 };
 
@@ -199,7 +200,7 @@ TEST_F(Update, a_step_of_the_optimiser_passes_whatever_its_hyperparameters) {
   for (const json& change : {json::object(), json{{"nesterov", true}}, json{{"dampening", 0.3}},
                              json{{"momentum", 0.0}}, json{{"weight_decay", 0.0}}}) {
     const auto rule = changed(bundle.optimiser, change);
-    if (rule["momentum"] == 0.0)
+    if (rule.momentum == 0)
       std::erase_if(before, [](const auto& entry) { return entry.first.starts_with("momentum:"); });
     const auto update = check_step(rule, rule);
     EXPECT_TRUE(update.verdict.equal_work()) << change << ": " << update.verdict.reason;
@@ -271,9 +272,9 @@ TEST_F(Update, a_state_without_a_parameter_is_not_complete) {
 TEST_F(Update, pairs_of_steps_show_each_hyperparameter_without_knowing_the_gradient) {
   State base;
   for (const auto& name : bundle.order) base["weight:" + name] = before["weight:" + name];
-  const json plain = changed(bundle.optimiser, {{"weight_decay", 0.0}}),
+  const auto plain = changed(bundle.optimiser, {{"weight_decay", 0.0}}),
              decay = changed(plain, {{"weight_decay", 0.1}});
-  const auto at = [&](const State& from, const json& rule, double lr = 0.1) {
+  const auto at = [&](const State& from, const core::Sgd& rule, double lr = 0.1) {
     return bundle.file(TrainBundle::step(from, gradient, bundle.order, rule, lr));
   };
   const auto start = bundle.file(base), buffers = bundle.file(before);
@@ -376,18 +377,6 @@ TEST(Dropout, gradients_that_do_not_differ_or_are_missing_are_refused) {
   EXPECT_FALSE(check_variances({}, {}).has_value());
   EXPECT_TRUE(check_variances({{"w", std::vector<double>(8, 0.0)}}, {{"w", std::vector<double>(8, 0.0)}})->equal_work())
       << "a gradient that no mask reaches";
-}
-
-TEST(Schedule, steps_and_cosine_are_as_documented) {
-  const json step{{"lr", 0.1}, {"schedule", {{"name", "step"}, {"every", 30}, {"gamma", 0.1}}}},
-      cosine{{"lr", 0.1}, {"schedule", {{"name", "cosine"}, {"steps", 100}}}};
-  EXPECT_DOUBLE_EQ(learning_rate({{"lr", 0.1}, {"schedule", nullptr}}, 1000), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(step, 29), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(step, 30), 0.01);
-  EXPECT_NEAR(learning_rate(step, 90), 1e-4, 1e-12);
-  EXPECT_DOUBLE_EQ(learning_rate(cosine, 0), 0.1);
-  EXPECT_NEAR(learning_rate(cosine, 50), 0.05, 1e-12);
-  EXPECT_NEAR(learning_rate(cosine, 100), 0, 1e-12);
 }
 
 struct TrainCertificate : Probe {

@@ -97,12 +97,12 @@ store::Run hostile_run() {
   run.machine = {{"cpu", "x"},    {"cores", 2},           {"physical_cores", 2}, {"logical_processors", 4},
                  {"l2_bytes", 1}, {"last_cache_bytes", 1}};
   run.environments = {{{"name", "default"}}};
-  for (const char* maths : {"fp32", "bf16"}) {
+  for (const auto precision : {core::Precision::fp32, core::Precision::bf16}) {
     store::Case one;
-    one.hash = one.id = std::string("m/") + maths;
-    one.canonical = {{"model", "m"}, {"mode", "infer"}, {"batch", 2},
-                     {"threads", 1}, {"maths", maths},  {"device", "cpu"}};
+    one.question = {.model = "m", .batch = 2, .precision = precision};
+    one.key = one.id = one.question.id();
     one.bundle = {{"flops", 1e6},
+                  {"case", {{"model", "m"}, {"mode", "infer"}, {"batch", 2}, {"weights_label", "seed0"}}},
                   {"weight_bytes", 10},
                   {"input_bytes", 10},
                   {"parameters", 3},
@@ -166,7 +166,6 @@ TEST(Report, of_a_stored_run_survives_any_json_in_any_place) {
   auto& row = one.rows[1];
   try_everything(run.settings, "settings", look);
   try_everything(run.machine, "machine", look);
-  try_everything(one.canonical, "canonical", look);
   try_everything(one.bundle, "bundle", look);
   try_everything(one.limits, "limits", look);
   try_everything(one.trust, "trust", look);

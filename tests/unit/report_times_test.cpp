@@ -33,10 +33,10 @@ store::Row row(const std::string& level, const std::vector<std::vector<double>>&
   return out;
 }
 
-store::Case case_of(std::vector<store::Row> rows, const std::string& maths = "fp32") {
+store::Case case_of(std::vector<store::Row> rows, core::Precision precision = core::Precision::fp32) {
   store::Case one;
-  one.id = "net/infer/b1/1/" + maths + "/cpu/t1";
-  one.canonical = {{"mode", "infer"}, {"batch", 1}, {"threads", 1}, {"maths", maths}};
+  one.question = {.model = "net", .inputs = {{.name = "x", .shape = {1, 1}}}, .precision = precision};
+  one.id = one.question.id();
   one.bundle = {{"model", {{"name", "net"}}}};
   one.limits = one.trust = Json::object();
   one.trust["process_sigma"] = 0.015;
@@ -122,7 +122,7 @@ TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
 TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side) {
   // Side by side the level's restarts part; after each other its two medians happen to be near to eager's.
   std::vector<store::Case> cases{case_of({row("eager", steady(10)), row("static", steady(2, 4, 0.2))}),
-                                 case_of({row("eager", steady(9)), row("static", steady(1))}, "bf16")};
+                                 case_of({row("eager", steady(9)), row("static", steady(1))}, core::Precision::bf16)};
   const auto run = shown(cases);
   const auto width = [](const Json& ratio) {
     return std::log(ratio["high"].get<double>() / ratio["low"].get<double>());
@@ -142,7 +142,7 @@ TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_ha
   auto once = steady(10, 1), disturbed = steady(-2, 1);
   disturbed[0][3] = 2;  // one undisturbed round: a value without a spread
   const auto run = shown({case_of({row("eager", once), row("static", disturbed)}),
-                          case_of({row("eager", once), row("static", steady(1, 1))}, "bf16")});
+                          case_of({row("eager", once), row("static", steady(1, 1))}, core::Precision::bf16)});
   ASSERT_TRUE(run["cases"][0]["rows"][1]["ratio"]["high"].is_null());
   for (const auto& point : run["accuracy"][0]["points"])
     if (point["level"] == "static" && point["maths"] == "bf16") {

@@ -5,6 +5,7 @@
 
 #include "measure/load_facts.hpp"
 #include "report/access.hpp"
+#include "report/first_screen.hpp"
 #include "report/view.hpp"
 
 namespace strata::report {
@@ -41,7 +42,8 @@ store::Run run_with(double taken, double begin = 0) {
   run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
   store::Case one;
   one.id = "m/infer";
-  one.canonical = {{"threads", 2}, {"batch", 1}, {"mode", "infer"}, {"maths", "fp32"}, {"device", "cpu"}};
+  one.key = "m";
+  one.question = {.model = "m", .threads = 2};
   one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
   one.limits = Json::object();
   measure::LoadFacts load;
@@ -192,10 +194,38 @@ TEST(report_view, a_limit_of_time_is_judged_by_reliable_cases_only_and_says_whic
   EXPECT_EQ(slo["note"], "not reliable at batch 1: other programs had the cores while it was measured");
 }
 
+TEST(report_view, a_limit_of_time_is_judged_for_each_size_of_images_by_itself) {
+  auto run = run_with(0.01);
+  run.settings["slo"] = "p50=20ms";
+  run.cases[0].question.inputs = {{.name = "x", .shape = {1, 3, 224, 224}}};
+  auto batch = run.cases[0], small = run.cases[0];
+  batch.question.batch = batch.question.inputs[0].shape[0] = 8;
+  small.question.inputs[0].shape = {1, 3, 96, 96};
+  run.cases.push_back(batch);
+  run.cases.push_back(small);
+  const auto cases = view(run)["cases"];
+  EXPECT_TRUE(cases[0]["slo"].is_object());
+  EXPECT_TRUE(cases[1]["slo"].is_null()) << "another batch of the first";
+  EXPECT_TRUE(cases[2]["slo"].is_object()) << "another question";
+}
+
+TEST(report_view, a_warning_is_shown_on_the_case_that_it_is_about) {
+  auto run = run_with(0.01);
+  run.cases.push_back(run.cases[0]);
+  run.cases[0].key = "2", run.cases[0].id = "m/infer/cpu/t2";
+  run.cases[1].key = "24", run.cases[1].id = "m/infer/cpu/t24";
+  run.warnings = {{"W007", "m/infer/cpu/t2: parts", "more", "2"}, {"W001", "assumed", "calibrate", ""}};
+  const auto shown = view(run);
+  EXPECT_THAT(first_screen(shown, shown["cases"][0], {}).trust, HasSubstr("W007, W001"));
+  const auto other = first_screen(shown, shown["cases"][1], {}).trust;
+  EXPECT_THAT(other, HasSubstr("W001"));
+  EXPECT_THAT(other, Not(HasSubstr("W007")));
+}
+
 TEST(report_view, accuracy_has_no_ratio_to_or_from_a_case_that_is_not_reliable) {
   auto run = run_with(0.01);
   auto reduced = run_with(0.5, 1.0).cases[0];
-  reduced.canonical["maths"] = "bf16";
+  reduced.question.precision = core::Precision::bf16;
   run.cases.push_back(reduced);
   const auto points = view(run)["accuracy"][0]["points"];
   ASSERT_EQ(points.size(), 4U);
@@ -209,8 +239,9 @@ TEST(report_view, accuracy_has_no_ratio_to_or_from_a_case_that_is_not_reliable) 
 
 TEST(report_view, has_each_warning_once) {
   auto run = run_with(0.01);
-  run.warnings = {
-      {"W002", "m/infer: busy", "wait"}, {"W007", "m/infer: parts", "more"}, {"W002", "m/infer: busy", "wait"}};
+  run.warnings = {{"W002", "m/infer: busy", "wait", "m"},
+                  {"W007", "m/infer: parts", "more", "m"},
+                  {"W002", "m/infer: busy", "wait", "m"}};
   EXPECT_EQ(view(run)["warnings"].size(), 2U);
 }
 

@@ -34,9 +34,9 @@ class StoreTest : public ::testing::Test {
   }
   Case a_case() {
     Case one;
-    one.hash = "abc";
+    one.key = "abc";
     one.id = "m/infer/b1";
-    one.canonical = {{"model", "m"}, {"batch", 1}, {"threads", 2}};
+    one.question = {.model = "m", .threads = 2};
     one.reference_level = "eager";
     return one;
   }
@@ -78,6 +78,19 @@ TEST_F(StoreTest, gives_back_every_raw_sample_after_it_was_closed) {
   EXPECT_EQ(block.cpu_ns, 55);
   EXPECT_EQ(block.runq_ns, std::nullopt);
   EXPECT_EQ(run->settings["preset"], "quick");
+}
+
+TEST_F(StoreTest, cases_of_a_run_keep_their_places_when_one_is_written_again) {
+  auto store = Store::open(folder_ / "a.db");
+  ASSERT_TRUE(store->begin_run(run("run-1", "2026-11-21T06:00:00Z")));
+  auto first = a_case(), second = a_case();
+  second.key = "def";
+  second.question.batch = 2;
+  for (const auto& one : {first, second, first}) ASSERT_TRUE(store->add_case("run-1", one));
+  const auto cases = store->load_run("run-1")->cases;
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[0].key, "abc");
+  EXPECT_EQ(cases[1].question, second.question);
 }
 
 TEST_F(StoreTest, finds_a_run_by_the_beginning_of_its_id_and_refuses_an_ambiguous_one) {
@@ -192,7 +205,8 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
   const char* filled =
       "PRAGMA journal_mode=WAL; PRAGMA user_version=2;"
       "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,'{}','{}','[]');"
-      "INSERT INTO cases VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{}');"
+      "INSERT INTO cases "
+      "VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{\"model\":\"m\",\"maths\":\"bf16\",\"ring\":4}');"
       "INSERT INTO run_cases VALUES('run-1','abc','{}','{}','{}','eager');"
       "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{}','{}','null','[]',"
       "'null',NULL,NULL);";
@@ -204,6 +218,7 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
   ASSERT_TRUE(run) << run.error().what;
   EXPECT_EQ(run->cases.at(0).rows.at(0).state, "measured");
   EXPECT_TRUE(run->cases.at(0).rows.at(0).judged);
+  EXPECT_EQ(run->cases.at(0).question, (core::Case{.model = "m", .precision = core::Precision::bf16}));
 }
 
 TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {

@@ -25,8 +25,7 @@ struct TrainBundle {
   std::map<std::string, State> weights, gradients,
       moved;  // by set: parameters and buffers; gradients; statistics after a step
   std::vector<std::vector<double>> labels{{0, 1, 2, 3, 4, 0, 1, 1}, {4, 4, 4, 2, 2, 1, 3, 0}};
-  nlohmann::json optimiser{{"name", "sgd"},        {"lr", 0.01},        {"momentum", 0.9},    {"dampening", 0.0},
-                           {"weight_decay", 0.01}, {"nesterov", false}, {"schedule", nullptr}};
+  core::Sgd optimiser{.weight_decay = 0.01};
   nlohmann::json faults{{"loss_summed", {{"times_bound", 1e5}, {"sentence", "the loss summed"}}}};
   std::string weak;
   double envelope = 1e-5;
@@ -104,7 +103,7 @@ struct TrainBundle {
         {"ring", 2},
         {"parameters", 1445},
         {"flops", 2e6},
-        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", maths}, {"optimiser", optimiser}}}};
+        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", maths}, {"optimiser", to_json(optimiser)}}}};
     auto opened = TrainReference::open(path);
     if (!opened) throw std::runtime_error(opened.error().what);
     return std::make_unique<TrainReference>(std::move(*opened));
@@ -145,9 +144,9 @@ struct TrainBundle {
   // One step of `rule` (the case's optimiser, or a faulty one) on weights with buffers, rounded to float32 as PyTorch
   // does.
   static State step(const State& before, const State& gradient, const std::vector<std::string>& names,
-                    const nlohmann::json& rule, double lr) {
+                    const core::Sgd& rule, double lr) {
     State out = before;
-    const double mu = rule["momentum"], damp = rule["dampening"], decay = rule["weight_decay"];
+    const double mu = rule.momentum, damp = rule.dampening, decay = rule.weight_decay;
     for (const auto& name : names) {
       const Values &w = before.at("weight:" + name), &g = gradient.at("momentum:" + name);
       Values d(w.size()), next(w.size());
@@ -158,7 +157,7 @@ struct TrainBundle {
         for (std::size_t i = 0; i < w.size(); ++i)
           buffer[i] = static_cast<float>(mu * v->second[i] + (1 - damp) * d[i]);
       for (std::size_t i = 0; i < w.size(); ++i)
-        next[i] = static_cast<float>(w[i] - lr * (rule["nesterov"] ? d[i] + mu * buffer[i] : buffer[i]));
+        next[i] = static_cast<float>(w[i] - lr * (rule.nesterov ? d[i] + mu * buffer[i] : buffer[i]));
       out["weight:" + name] = next;
       if (mu > 0) out["momentum:" + name] = buffer;
     }

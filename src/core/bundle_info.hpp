@@ -7,14 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "common/result.hpp"
+#include "core/case.hpp"
 
-namespace strata {
+namespace strata::core {
 
-// Error: unreadable, another version, or the first field that is not as docs/bundle.md says. `whole`: what a run needs
-// (case, model, ring, outputs) must be there.
+// With `id`, the case's (core/case.hpp), which the file does not hold. Error: unreadable, another version, or the first
+// field that is not as docs/bundle.md says. `whole`: what a run needs (case, model, ring, outputs) must be there.
 Result<nlohmann::json> read_bundle_info(const std::filesystem::path& bundle, bool whole);
 
 // The same for a value that was read elsewhere. `where` names it.
 Result<void> check_bundle_info(const nlohmann::json& info, const std::string& where, bool whole);
 
-}  // namespace strata
+// The case that a bundle was captured for.
+Result<Case> case_in(const std::filesystem::path& bundle);
+
+}  // namespace strata::core

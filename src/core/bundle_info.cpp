@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/bundle_info.hpp"
+#include "core/bundle_info.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "common/outside.hpp"
+#include "core/case.hpp"
 
-namespace strata {
+namespace strata::core {
 namespace {
 
 using outside::Fields;
@@ -27,7 +28,6 @@ struct Rule {
 
 constexpr Rule of_bundle[] = {{"spec", Kind::object},
                               {"case", Kind::object},
-                              {"id", Kind::text},
                               {"model", Kind::object},
                               {"inputs", Kind::list},
                               {"input_source", Kind::text},
@@ -202,7 +202,18 @@ Result<Json> read_bundle_info(const std::filesystem::path& bundle, bool whole) {
   if (!info) return fail(fmt::format("the captured network is damaged: {}", info.error().what), kHint);
   if (auto good = check_bundle_info(*info, path.string(), whole); !good)
     return fail(fmt::format("the captured network is damaged: {}", good.error().what), kHint);
+  if (info->contains("case")) {
+    const auto question = captured_case(*info, path.string());
+    if (!question) return fail(fmt::format("the captured network is damaged: {}", question.error().what), kHint);
+    (*info)["id"] = question->id();
+  }
   return info;
 }
 
-}  // namespace strata
+Result<Case> case_in(const std::filesystem::path& bundle) {
+  const auto info = read_bundle_info(bundle, false);
+  if (!info) return tl::unexpected(info.error());
+  return captured_case(*info, (bundle / "bundle.json").string());
+}
+
+}  // namespace strata::core

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/case.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace strata::core {
+namespace {
+
+std::string shape_words(const std::vector<std::int64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, "x"));
+}
+
+// ":0..100"; empty where no range was asked for.
+std::string range_words(const Input& input) {
+  return input.low && input.high ? fmt::format(":{}..{}", *input.low, *input.high) : "";
+}
+
+// "3x224x224", "int64:128:0..30521": what differs from float32 of any value is said, the batch is not.
+std::string input_words(const Input& input) {
+  auto shape = input.shape.size() > 1 ? shape_words({input.shape.begin() + 1, input.shape.end()}) : std::string("1");
+  return (input.dtype == "float32" ? "" : input.dtype + ":") + shape + range_words(input);
+}
+
+std::string schedule_words(const Schedule& schedule) {
+  if (schedule.kind == Schedule::Kind::cosine) return fmt::format("cosine/{}", schedule.steps);
+  return fmt::format("step/{}/{}", schedule.steps, schedule.gamma);
+}
+
+// Every setting, so that a default that changes one day makes another case.
+std::string all_words(const Sgd& optimiser) {
+  return fmt::format("sgd lr={} momentum={} dampening={} weight_decay={} nesterov={} schedule={}", optimiser.lr,
+                     optimiser.momentum, optimiser.dampening, optimiser.weight_decay, optimiser.nesterov,
+                     optimiser.schedule ? schedule_words(*optimiser.schedule) : "none");
+}
+
+}  // namespace
+
+std::string_view name_of(Mode mode) {
+  return mode == Mode::train ? "train" : "infer";
+}
+
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::amp_bf16:
+      return "amp-bf16";
+    default:
+      return "fp32";
+  }
+}
+
+std::string_view name_of(Device device) {
+  return device == Device::cuda ? "cuda" : "cpu";
+}
+
+std::string words(const Sgd& optimiser) {
+  const Sgd usual;
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, double value, double otherwise) {
+    if (value != otherwise) parts.push_back(fmt::format("{}={}", name, value));
+  };
+  add("dampening", optimiser.dampening, usual.dampening);
+  add("lr", optimiser.lr, usual.lr);
+  add("momentum", optimiser.momentum, usual.momentum);
+  if (optimiser.nesterov) parts.emplace_back("nesterov=true");
+  if (optimiser.schedule) parts.push_back("schedule=" + schedule_words(*optimiser.schedule));
+  add("weight_decay", optimiser.weight_decay, usual.weight_decay);
+  return parts.empty() ? "" : fmt::format("sgd:{}", fmt::join(parts, ","));
+}
+
+double learning_rate(const Sgd& optimiser, std::int64_t step) {
+  if (!optimiser.schedule) return optimiser.lr;
+  const auto& schedule = *optimiser.schedule;
+  if (schedule.kind == Schedule::Kind::step)
+    return optimiser.lr * std::pow(schedule.gamma, static_cast<double>(step / schedule.steps));
+  const auto done = static_cast<double>(step) / static_cast<double>(schedule.steps);
+  return optimiser.lr * (1 + std::cos(std::numbers::pi * done)) / 2;
+}
+
+std::vector<std::pair<std::string, std::string>> Case::axes() const {
+  std::vector<std::pair<std::string, std::string>> named{
+      {"model", model}, {"mode", std::string(name_of(mode))}, {"batch", fmt::format("{}", batch)}};
+  if (const auto size = image_size()) {
+    named.emplace_back("height", fmt::format("{}", size->first));
+    named.emplace_back("width", fmt::format("{}", size->second));
+  }
+  for (const auto& input : inputs)
+    named.emplace_back("input", fmt::format("{}{} {}{}", input.keyword ? input.name + "=" : "", input.dtype,
+                                            shape_words(input.shape), range_words(input)));
+  named.emplace_back("precision", name_of(precision));
+  named.emplace_back("device", name_of(device));
+  named.emplace_back("threads", fmt::format("{}", threads));
+  if (recipe) {
+    named.emplace_back("optimiser", all_words(recipe->optimiser));
+    named.emplace_back("loss", recipe->loss);
+  }
+  named.emplace_back("data", data);
+  named.emplace_back("weights", weights);
+  named.emplace_back("seed", fmt::format("{}", seed));
+  return named;
+}
+
+std::string Case::canonical() const {
+  std::string text;
+  for (const auto& [name, value] : axes()) {
+    text += name + ' ';
+    for (const char c : value) text += c == '\n' ? ' ' : c;  // a line each, whatever a file is called
+    text += '\n';
+  }
+  return text;
+}
+
+std::string Case::id() const {
+  std::vector<std::string> shapes;
+  for (const auto& input : inputs) shapes.push_back(input_words(input));
+  auto text = fmt::format("{}/{}/b{}/{}/{}/{}/t{}", model, name_of(mode), batch, fmt::join(shapes, "+"),
+                          name_of(precision), name_of(device), threads);
+  const auto add = [&](const std::string& words) {
+    if (!words.empty()) text += '/' + words;
+  };
+  if (recipe) {
+    add(words(recipe->optimiser));
+    if (recipe->loss != Recipe().loss) add(recipe->loss);
+  }
+  add(data);
+  if (!weights.empty()) add("weights:" + weights);
+  if (seed != 0) add(fmt::format("seed{}", seed));
+  return text;
+}
+
+Case Case::without_batch() const {
+  Case any = *this;
+  any.batch = 0;
+  for (auto& input : any.inputs)
+    if (!input.shape.empty() && input.shape.front() == batch) input.shape.front() = 0;
+  return any;
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> Case::image_size() const {
+  if (inputs.empty()) return std::nullopt;
+  const auto& shape = inputs.front().shape;
+  if (shape.size() != 4 || (shape[1] != 1 && shape[1] != 3)) return std::nullopt;
+  return std::pair{shape[2], shape[3]};
+}
+
+}  // namespace strata::core

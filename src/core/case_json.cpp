@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "common/outside.hpp"
+#include "core/case.hpp"
+
+namespace strata::core {
+namespace {
+
+using outside::Fields;
+using outside::Json;
+
+constexpr std::int64_t kMostWhole = std::int64_t{1} << 53;  // whole numbers that JSON's readers agree on
+
+// One of a few names; the first of them where the field is missing.
+template <class Enum, std::size_t N>
+Enum one_of(Fields& fields, const char* key, const Enum (&allowed)[N]) {
+  const auto got = fields.text(key, std::string(name_of(allowed[0])));
+  std::string names;
+  for (const Enum value : allowed) {
+    if (name_of(value) == got) return value;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  fields.complain(key, got, names);
+  return allowed[0];
+}
+
+std::optional<double> number_or_null(Fields& fields, const char* key) {
+  const Json* value = fields.find(key);
+  if (!value || value->is_null()) return std::nullopt;
+  return fields.number(key, -HUGE_VAL, HUGE_VAL);
+}
+
+std::string text_or_null(Fields& fields, const char* key) {
+  const Json* value = fields.find(key);
+  return !value || value->is_null() ? std::string() : fields.text(key);
+}
+
+Result<Input> read_input(const Json& value, const std::string& where) {
+  Fields fields(value, where);
+  Input input;
+  input.name = fields.text("name", "");
+  input.dtype = fields.text("dtype", input.dtype);
+  input.keyword = fields.flag("keyword", false);
+  input.shape = fields.integers("shape", std::nullopt, 0, kMostWhole);
+  input.low = number_or_null(fields, "low");
+  input.high = number_or_null(fields, "high");
+  if (fields.error()) return tl::unexpected(*fields.error());
+  return input;
+}
+
+Result<Schedule> read_schedule(const Json& value, const std::string& where) {
+  Fields fields(value, where);
+  Schedule schedule;
+  const auto name = fields.text("name");
+  if (name != "step" && name != "cosine") fields.complain("name", name, "step, cosine");
+  if (name == "cosine") schedule.kind = Schedule::Kind::cosine;
+  schedule.steps = fields.integer(name == "cosine" ? "steps" : "every", 1, kMostWhole);
+  if (name == "step") schedule.gamma = fields.number("gamma", 0, HUGE_VAL);
+  if (fields.error()) return tl::unexpected(*fields.error());
+  return schedule;
+}
+
+Result<Recipe> read_recipe(const Json& fields, const std::string& where) {
+  Recipe recipe;
+  if (const Json& optimiser = outside::field(fields, "optimiser"); !optimiser.is_null()) {
+    auto sgd = read_sgd(optimiser, where + ": optimiser");
+    if (!sgd) return tl::unexpected(sgd.error());
+    recipe.optimiser = *sgd;
+  }
+  recipe.loss = outside::text_or(fields, "loss", recipe.loss);
+  return recipe;
+}
+
+// What bundle.json says of where inputs come from, in one word.
+std::string data_of(const Json& fields) {
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  if (outside::flag_or(fields, "synthetic", false)) return "synthetic";
+  if (const auto folder = outside::text_or(fields, "input_from"); !folder.empty()) return "folder:" + name(folder);
+  if (const auto file = outside::text_or(fields, "input_file"); !file.empty()) return "file:" + name(file);
+  return {};
+}
+
+// What bundle.json's case and to_json() have in common.
+Result<Case> read_axes(const Json& value, const char* precision, const std::string& where) {
+  Fields fields(value, where);
+  Case question;
+  question.mode = one_of(fields, "mode", {Mode::infer, Mode::train});
+  question.batch = fields.integer("batch", 1, kMostWhole, 1);
+  question.precision =
+      one_of(fields, precision, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16});
+  question.device = one_of(fields, "device", {Device::cpu, Device::cuda});
+  question.threads = static_cast<int>(fields.integer("threads", 1, 4096, 1));
+  question.seed = fields.integer("seed", -kMostWhole, kMostWhole, 0);
+  question.weights = text_or_null(fields, "weights");
+  if (fields.error()) return tl::unexpected(*fields.error());
+  const Json& inputs = outside::field(value, "inputs");
+  for (std::size_t i = 0; inputs.is_array() && i < inputs.size(); ++i) {
+    auto input = read_input(inputs[i], fmt::format("{}: inputs[{}]", where, i));
+    if (!input) return tl::unexpected(input.error());
+    question.inputs.push_back(std::move(*input));
+  }
+  if (question.mode == Mode::train) {
+    auto recipe = read_recipe(value, where);
+    if (!recipe) return tl::unexpected(recipe.error());
+    question.recipe = std::move(*recipe);
+  }
+  return question;
+}
+
+}  // namespace
+
+Result<Sgd> read_sgd(const Json& value, const std::string& where) {
+  Fields fields(value, where);
+  Sgd sgd;
+  if (const auto name = fields.text("name", "sgd"); name != "sgd") fields.complain("name", name, "sgd");
+  sgd.lr = fields.number("lr", 0, HUGE_VAL, sgd.lr);
+  sgd.momentum = fields.number("momentum", 0, HUGE_VAL, sgd.momentum);
+  sgd.dampening = fields.number("dampening", -HUGE_VAL, HUGE_VAL, sgd.dampening);
+  sgd.weight_decay = fields.number("weight_decay", 0, HUGE_VAL, sgd.weight_decay);
+  sgd.nesterov = fields.flag("nesterov", sgd.nesterov);
+  if (fields.error()) return tl::unexpected(*fields.error());
+  if (const Json& schedule = outside::field(value, "schedule"); !schedule.is_null()) {
+    auto read = read_schedule(schedule, where + ".schedule");
+    if (!read) return tl::unexpected(read.error());
+    sgd.schedule = *read;
+  }
+  return sgd;
+}
+
+Json to_json(const Sgd& sgd) {
+  Json schedule;
+  if (sgd.schedule && sgd.schedule->kind == Schedule::Kind::step)
+    schedule = {{"name", "step"}, {"every", sgd.schedule->steps}, {"gamma", sgd.schedule->gamma}};
+  else if (sgd.schedule)
+    schedule = {{"name", "cosine"}, {"steps", sgd.schedule->steps}};
+  return {{"name", "sgd"},
+          {"lr", sgd.lr},
+          {"momentum", sgd.momentum},
+          {"dampening", sgd.dampening},
+          {"weight_decay", sgd.weight_decay},
+          {"nesterov", sgd.nesterov},
+          {"schedule", std::move(schedule)}};
+}
+
+Result<Case> captured_case(const Json& info, const std::string& where) {
+  const Json& fields = outside::field(info, "case");
+  auto question = read_axes(fields, "maths", where + ": case");
+  if (!question) return question;
+  question->model = outside::text_or(outside::field(info, "model"), "name", outside::text_or(fields, "model"));
+  question->data = data_of(fields);
+  if (const Json& range = outside::field(fields, "dynamic"); !range.is_null()) {
+    Fields open(range, where + ": case.dynamic");
+    question->open_batch = {.low = open.integer("low", 1, kMostWhole),
+                            .high = open.integer("high", 1, kMostWhole),
+                            .sizes = open.integers("sizes", std::nullopt, 1, kMostWhole)};
+    if (open.error()) return tl::unexpected(*open.error());
+  }
+  question->weights = std::filesystem::path(question->weights).filename().string();
+  return question;
+}
+
+Result<Case> read_case(const Json& value, const std::string& where) {
+  auto question = read_axes(value, "precision", where);
+  if (!question) return question;
+  Fields fields(value, where);
+  question->model = fields.text("model");
+  question->data = fields.text("data", "");
+  if (fields.error()) return tl::unexpected(*fields.error());
+  return question;
+}
+
+Json to_json(const Case& question) {
+  Json inputs = Json::array();
+  for (const auto& input : question.inputs)
+    inputs.push_back({{"name", input.name},
+                      {"dtype", input.dtype},
+                      {"keyword", input.keyword},
+                      {"shape", input.shape},
+                      {"low", input.low ? Json(*input.low) : Json()},
+                      {"high", input.high ? Json(*input.high) : Json()}});
+  return {{"model", question.model},
+          {"mode", name_of(question.mode)},
+          {"batch", question.batch},
+          {"inputs", std::move(inputs)},
+          {"precision", name_of(question.precision)},
+          {"device", name_of(question.device)},
+          {"threads", question.threads},
+          {"optimiser", question.recipe ? to_json(question.recipe->optimiser) : Json()},
+          {"loss", question.recipe ? Json(question.recipe->loss) : Json()},
+          {"data", question.data},
+          {"weights", question.weights},
+          {"seed", question.seed}};
+}
+
+}  // namespace strata::core
