@@ -41,7 +41,7 @@ def check_spec(spec: Any) -> dict:
     """A copy of the spec with every field present; Problem when it is not one."""
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
-    full = {"mode": "infer", "batch": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
+    full = {"mode": "infer", "batch": None, "size": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
             "input_from": None, "input_file": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "dynamic": None} | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
@@ -57,6 +57,9 @@ def check_spec(spec: Any) -> dict:
             raise Problem("usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}")
     if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):
         raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
+    size = full["size"]
+    if size is not None and not (isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and n >= 1 for n in size)):
+        raise Problem("usage", f"'size' is {size!r}; allowed: [height, width] in pixels")
     sources = [name for name in ("synthetic", "input_from", "input_file") if full[name]]
     if len(sources) > 1:
         raise Problem("usage", f"'{sources[0]}' and '{sources[1]}' exclude each other", "leave one of them out")
@@ -111,6 +114,8 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
         if names.count(name) > 1:
             raise Problem("usage", f"two inputs are called '{name}'", "give each its own name")
     _settle_batch(spec["batch"], inputs)
+    if spec["size"]:
+        _settle_size(spec["size"], inputs, built.name)
     if all(0 in one.shape for one in inputs):
         raise Problem("usage", f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute", "give an example of at least one element")
     return inputs
@@ -189,6 +194,16 @@ def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
             if one.example is not None:
                 rows = torch.arange(batch) % own
                 one.example = one.example[rows].contiguous()
+
+
+def _settle_size(size: list[int], inputs: list[Input], name: str) -> None:
+    """Gives every input that is an image the asked height and width; an example of another size is dropped, since its values cannot be followed."""
+    images = [one for one in inputs if is_image(one.shape)]
+    if not images:
+        raise Problem("usage", f"--size {'x'.join(map(str, size))}: {name} has no input that is an image (N, 1 or 3, height, width)", "say the inputs' form with --input")
+    for one in images:
+        if one.shape[2:] != size:
+            one.shape, one.example = [*one.shape[:2], *size], None
 
 
 def is_image(shape: list[int]) -> bool:

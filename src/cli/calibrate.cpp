@@ -33,9 +33,9 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
   options.model = kModel;
   options.inputs = {kInput};
   options.threads = threads;
-  const auto specs = plan::specs_of(options);
-  if (!specs) return tl::unexpected(specs.error());
-  const auto bundle = plan::get_bundle(specs->front(), place, *environment, wishes_of(options, line));
+  const auto spec = plan::spec_of(options);
+  if (!spec) return tl::unexpected(spec.error());
+  const auto bundle = plan::get_bundle(*spec, place, *environment, wishes_of(options, line));
   if (!bundle) return tl::unexpected(bundle.error());
   const auto logs = place.cache / "logs" / "calibration";
   const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);

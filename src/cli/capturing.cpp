@@ -28,6 +28,9 @@ void add_input_options(CLI::App& verb, plan::Options& options, const std::string
           "an input's form: 1x3x224x224, ids=int64:1x128:0..30521, mask=float32:1x12:1 (a constant); repeat for "
           "more inputs (default: the model's own)")
       ->type_name("FORM");
+  verb.add_option("--size", options.size,
+                  "pixels of images: 224, or 224x320 as height x width (default: the model's own)")
+      ->type_name("SIZE");
   verb.add_option("--inputs", options.input_file,
                   fmt::format("{} from a .safetensors or .npz file: named tensors, one batch or several", inputs))
       ->type_name("PATH");

@@ -15,8 +15,8 @@ namespace strata::cli {
 // question of it.
 void add_limits(CLI::App& verb);
 
-// --input, --inputs, --input-from, --synthetic, --weights, --seed, with the limits of these files. `inputs`: how help
-// begins, as "the test's inputs".
+// --input, --size, --inputs, --input-from, --synthetic, --weights, --seed, with the limits of these files. `inputs`:
+// how help begins, as "the test's inputs".
 void add_input_options(CLI::App& verb, plan::Options& options, const std::string& inputs);
 
 // --fresh. `timeout`: also --timeout, for verbs in which nothing else has one.

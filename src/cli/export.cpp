@@ -117,15 +117,15 @@ Result<Ready> get_ready(const ExportArguments& a) {
   if (!a.python.empty()) ready.place.python = a.python;
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
-  const auto specs = plan::specs_of(options);
-  if (!specs) return tl::unexpected(specs.error());
-  auto level = choose_level(a, ready.place, specs->front());
+  auto spec = plan::spec_of(options);
+  if (!spec) return tl::unexpected(spec.error());
+  auto level = choose_level(a, ready.place, *spec);
   if (!level) return tl::unexpected(level.error());
   ready.level = std::move(*level);
   if (options.maths != "fp32")
     return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out",
                 Exit::usage);
-  ready.spec = specs->front();
+  ready.spec = std::move(*spec);
   return ready;
 }
 

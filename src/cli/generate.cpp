@@ -68,9 +68,7 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
   // what eager's runs are off in the mode is known where they are made
   if (a.target == "cuda" && a.options.maths != "fp32") options.device = "cuda";
   if (a.batch) options.batches = {*a.batch};
-  auto specs = plan::specs_of(options);
-  if (!specs) return tl::unexpected(specs.error());
-  return specs->front();
+  return plan::spec_of(options);
 }
 
 // A folder that is made, or is empty, so that nothing of the user's is ever replaced.

@@ -72,12 +72,12 @@ int show_program(const GraphArguments& a, const Result<compiler::Program>& progr
 Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
-  auto specs = plan::specs_of(options);
-  if (!specs) return tl::unexpected(specs.error());
+  auto spec = plan::spec_of(options);
+  if (!spec) return spec;
   if (a.backward && options.mode != "train")
     return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode),
                 "add --mode train", Exit::usage);
-  return specs->front();
+  return spec;
 }
 
 Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec) {

@@ -12,6 +12,7 @@
 #include "common/duration.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
+#include "plan/axes.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::cli {
@@ -32,6 +33,17 @@ CLI::Option* checked(CLI::Option* option, const char* name, std::function<void(c
 
 std::string allowed_range(std::int64_t low, std::int64_t high) {
   return high == no_bound ? fmt::format("{} or more", low) : fmt::format("{} to {}", low, high);
+}
+
+// More than a few for each processor only wait for each other.
+void check_threads(const CLI::Option& option, const std::string& value, std::optional<std::int64_t> got) {
+  if (got && *got == 1) return;  // and nothing of the machine is read
+  const int processors = std::max(1, probe::cpu().logical), most = threads_of_a_processor * processors;
+  if (!got || *got < 1 || *got > most)
+    throw WrongUsage(
+        fmt::format("{} {}: allowed: 1 to {} ({} for each of the {} processor{} that this process may "
+                    "use)",
+                    option.get_name(), value, most, threads_of_a_processor, processors, processors == 1 ? "" : "s"));
 }
 
 }  // namespace
@@ -85,15 +97,15 @@ CLI::Option* list(CLI::Option* option) {
 }
 
 CLI::Option* threads(CLI::Option* option) {
-  return checked(option, "N", [=](const std::string& value) {
-    const auto got = number<std::int64_t>(value);
-    if (got && *got == 1) return;  // and nothing of the machine is read
-    const int processors = std::max(1, probe::cpu().logical), most = threads_of_a_processor * processors;
-    if (!got || *got < 1 || *got > most)
-      throw WrongUsage(
-          fmt::format("{} {}: allowed: 1 to {} ({} for each of the {} processor{} that this process may "
-                      "use)",
-                      option->get_name(), value, most, threads_of_a_processor, processors, processors == 1 ? "" : "s"));
+  return checked(option, "N",
+                 [=](const std::string& value) { check_threads(*option, value, number<std::int64_t>(value)); });
+}
+
+CLI::Option* thread_counts(CLI::Option* option) {
+  return checked(option, "N[,N...]", [=](const std::string& value) {
+    const auto counts = plan::whole_numbers(option->get_name(), value, 1, std::numeric_limits<int>::max());
+    if (!counts) throw WrongUsage(counts.error().what, counts.error().hint);
+    for (const int count : *counts) check_threads(*option, value, count);
   });
 }
 

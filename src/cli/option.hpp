@@ -41,6 +41,8 @@ CLI::Option* list(CLI::Option* option);
 
 // Threads of a process: 1 to 4 for each processor of this machine.
 CLI::Option* threads(CLI::Option* option);
+// Several of them: a list or a range (plan/axes.hpp).
+CLI::Option* thread_counts(CLI::Option* option);
 
 // Seeds as the capture takes them: 0 or more.
 CLI::Option* seed(CLI::Option* option);

@@ -10,6 +10,7 @@
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "measure/calibrate.hpp"
+#include "measure/cut_case.hpp"
 #include "measure/dynamic.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/make_player.hpp"
@@ -84,6 +85,7 @@ class CaseRun {
   store::Case case_;
   std::vector<Player> players_;
   bool serving_failed_ = false;
+  CutCase cut_;
   fs::path logs_;
 };
 
@@ -127,6 +129,9 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   for (const auto& level : levels)
     if (case_.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager"))
       case_.reference_level = level.name();
+  auto cut = CutCase::open(setting_, case_, store_);
+  if (!cut) return tl::unexpected(cut.error());
+  cut_ = std::move(*cut);
   if (auto added = store_.add_case(setting_.run_id, case_); !added) return added;
   logs_ = store_.path().parent_path() / "logs" / setting_.run_id / bundle_.key;
   for (const auto& level : levels) {
@@ -145,6 +150,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
 }
 
 Result<void> CaseRun::add_row(Player& player) {
+  if (cut_.take_up(player)) return store_.update_row(player.row);
   const auto id = store_.add_row(setting_.run_id, case_.key, player.row);
   if (!id) return tl::unexpected(id.error());
   player.row.row_id = *id;
@@ -367,6 +373,12 @@ Result<void> CaseRun::take_turns() {
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   auto load = look_at_others(mark);
   if (!load) return tl::unexpected(load.error());
+  cut_.add_to(players_, plan);
+  plan.finished = [&](int number, const std::vector<probe::Load>& loads) -> Result<void> {
+    for (auto& player : players_)
+      if (auto written = write(player); !written) return written;
+    return store_.add_restart(setting_.run_id, case_.key, number, to_json(loads));
+  };
   auto done = measure::take_turns(players_, references_.judge(), store_, plan, progress_);
   if (!done) return tl::unexpected(done.error());
   choose_reference();  // which may have failed meanwhile
@@ -470,22 +482,26 @@ Result<Outcome> CaseRun::finish() {
     } else {
       certify(player);
     }
-    const auto state = state_from(player.row.state).value_or(State::failed);
-    const bool absent = state == State::unavailable || state == State::unsupported;
-    const auto& wanted = setting_.options.levels;
-    if (absent && std::find(wanted.begin(), wanted.end(), player.name()) != wanted.end()) outcome.missing = true;
-    if (!absent && state != State::measured) outcome.failed = true;
-    if (player.row.info.contains("eval") && player.row.info["eval"]["state"] != "scored") outcome.failed = true;
-    if (const auto open = player.row.info.value("dynamic", Json()); open.is_object() && open["state"] != "measured" &&
-                                                                    open["state"] != "unsupported" &&
-                                                                    open["state"] != "unavailable")
-      outcome.failed = true;
+    add_outcome(outcome, player.row, setting_.options.levels);
     if (auto written = write(player); !written) return tl::unexpected(written.error());
   }
+  if (!interrupted())
+    if (auto written = store_.finish_case(setting_.run_id, case_.key); !written) return tl::unexpected(written.error());
   return outcome;
 }
 
 }  // namespace
+
+void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted) {
+  const auto state = state_from(row.state).value_or(State::failed);
+  const bool absent = state == State::unavailable || state == State::unsupported;
+  if (absent && std::find(wanted.begin(), wanted.end(), row.name()) != wanted.end()) outcome.missing = true;
+  if (!absent && state != State::measured) outcome.failed = true;
+  const Json &eval = outside::field(row.info, "eval"), &open = outside::field(row.info, "dynamic");
+  if (eval.is_object() && outside::text_or(eval, "state") != "scored") outcome.failed = true;
+  const auto served = open.is_object() ? outside::text_or(open, "state") : "measured";
+  if (served != "measured" && served != "unsupported" && served != "unavailable") outcome.failed = true;
+}
 
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, store::Store& store, const Progress& progress) {

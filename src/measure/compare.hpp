@@ -15,13 +15,17 @@ struct Setting {
   plan::Environment environment, tools;
   std::string run_id;
   std::uint64_t order_seed = 0;
-  Json machine;  // probe::machine()
+  Json machine;                         // probe::machine()
+  const store::Run* resumed = nullptr;  // as it was stored when it was cut off, if this goes on with it
 };
 
 struct Outcome {
   bool failed = false;   // a level failed, timed out, crashed or was unequal
   bool missing = false;  // a level named with --levels is unavailable or unsupported
 };
+
+// What a stored row does to the outcome of its run; `wanted`: the levels that were named.
+void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted);
 
 // What else was captured of a case; nullptr: not needed.
 struct Besides {

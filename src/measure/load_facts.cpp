@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/outside.hpp"
 #include "stats/disturbed.hpp"
 
 namespace strata::measure {
 namespace {
 
 std::optional<double> share_of(const store::Json& facts, const char* name) {
-  const auto found = facts.find(name);
-  if (found == facts.end() || !found->is_number()) return std::nullopt;
-  return std::clamp(found->get<double>(), 0.0, 1.0);
+  const auto& share = outside::field(facts, name);
+  return share.is_number() ? std::optional(std::clamp(share.get<double>(), 0.0, 1.0)) : std::nullopt;
 }
 
 }  // namespace
@@ -48,6 +48,21 @@ store::Json to_json(const LoadFacts& facts) {
           {"steal", facts.during ? store::Json(facts.during->steal) : store::Json()},
           {"restarts", facts.restarts},
           {"other_run", facts.other_run ? store::Json(*facts.other_run) : store::Json()}};
+}
+
+store::Json to_json(const std::vector<probe::Load>& loads) {
+  auto all = store::Json::array();
+  for (const auto& load : loads)
+    all.push_back({{"others", load.others}, {"steal", load.steal}, {"seconds", load.seconds}});
+  return all;
+}
+
+std::vector<probe::Load> loads_of(const store::Json& stored) {
+  std::vector<probe::Load> loads;
+  for (const auto& load : stored)
+    if (const auto others = share_of(load, "others"))
+      loads.push_back({*others, share_of(load, "steal").value_or(0), outside::number_or(load, "seconds")});
+  return loads;
 }
 
 LoadFacts load_of(const store::Case& one) {

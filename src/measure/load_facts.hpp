@@ -25,6 +25,9 @@ struct LoadFacts {
 void add_restarts(LoadFacts& facts, const std::vector<probe::Load>& restarts);
 
 store::Json to_json(const LoadFacts& facts);
+// A restart's loads as the store has them, and back; what is no load is left out.
+store::Json to_json(const std::vector<probe::Load>& loads);
+std::vector<probe::Load> loads_of(const store::Json& stored);
 // Everything unknown where the case has no such facts.
 LoadFacts load_of(const store::Case& one);
 

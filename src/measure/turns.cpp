@@ -403,17 +403,23 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   else
     for (const auto i : everybody) groups.push_back({i});
   stats::Random random(plan.seed);
-  for (int number = 0; number < plan.effort.restarts && !interrupted() && !everybody.empty(); ++number) {
+  result.restarts = plan.first;
+  result.load = plan.load_before;
+  for (int number = plan.first; number < plan.effort.restarts && !interrupted() && !everybody.empty(); ++number) {
     result.restarts = number + 1;
     random.shuffle(groups);
+    std::vector<probe::Load> loads;
     for (const auto& group : groups) {
       Restart restart(players, judge, store, plan, progress, number);
       restart.start_workers(group);
       const double own = share / static_cast<double>(groups.size());
       if (auto ran = restart.run(own, share * (plan.effort.restarts - number - 1)); !ran)
         return tl::unexpected(ran.error());
-      result.load.push_back(restart.load());
+      loads.push_back(restart.load());
     }
+    result.load.insert(result.load.end(), loads.begin(), loads.end());
+    if (!interrupted() && plan.finished)
+      if (auto written = plan.finished(number, loads); !written) return tl::unexpected(written.error());
     if (!interrupted() && !plan.trial) note_results(players, number, plan.effort.restarts, progress);
     if (plan.effort.precision > 0 && plan.together && number + 1 >= stats::fewest_with_scatter &&
         precise_enough(players, plan)) {

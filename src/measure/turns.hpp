@@ -17,8 +17,12 @@ struct TurnsPlan {
   bool twice = false;      // A/A: two workers of each level
   bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
-  std::size_t reference = 0;  // index of the reference level
-  bool trial = false;         // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
+  std::size_t reference = 0;             // index of the reference level
+  int first = 0;                         // restarts that are stored already; their blocks lie in the players
+  std::vector<probe::Load> load_before;  // of others in those
+  // After each restart: its number and what others had meanwhile (one entry for each group of levels that ran alone).
+  std::function<Result<void>(int, const std::vector<probe::Load>&)> finished;
+  bool trial = false;  // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
 };
 
 struct TurnsResult {

@@ -49,7 +49,7 @@ inline store::Warning weak_proof(const std::string& what, const std::string& why
 }
 inline store::Warning interrupted_run() {
   return {"W005", "the run was interrupted; it shows what was measured until then",
-          "run the command again for the rest"};
+          "./strata resume RUN goes on with it"};
 }
 inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "mend its level.json; `strata level check` tests a level"};

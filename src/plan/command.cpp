@@ -52,6 +52,10 @@ std::int64_t number_of(const nlohmann::json& spec, const char* field) {
 std::string network_words(const nlohmann::json& spec) {
   std::string words = quoted(text_of(spec, "model"));
   if (number_of(spec, "batch") > 0) words += fmt::format(" --batch {}", number_of(spec, "batch"));
+  if (const auto& size = outside::field(spec, "size"); size.is_array() && size.size() == 2) {
+    const auto height = outside::as_integer(size[0]).value_or(0), width = outside::as_integer(size[1]).value_or(0);
+    words += height == width ? fmt::format(" --size {}", height) : fmt::format(" --size {}x{}", height, width);
+  }
   if (spec.contains("inputs") && spec["inputs"].is_array())
     for (const auto& input : spec["inputs"]) words += " --input " + quoted(input_words(input));
   if (!text_of(spec, "weights").empty()) words += " --weights " + quoted(text_of(spec, "weights"));

@@ -8,6 +8,7 @@
 
 #include "common/nearest.hpp"
 #include "common/text.hpp"
+#include "plan/axes.hpp"
 #include "plan/clients.hpp"
 #include "plan/dynamic_spec.hpp"
 #include "plan/input_spec.hpp"
@@ -114,6 +115,10 @@ Result<void> check(const Options& options) {
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
   if (auto ok = one_source(options); !ok) return ok;
+  if (!options.size.empty() && (!options.inputs.empty() || !options.input_file.empty()))
+    return usage(fmt::format("--size and {} exclude each other: that says the size of images already",
+                             options.inputs.empty() ? "--inputs" : "--input"),
+                 "leave one of them out");
   if (options.threads < 0 || options.threads > 4096)
     return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
   if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
@@ -136,6 +141,38 @@ Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, con
   spec["optimiser"] = *optimiser;
   if (!options.loss.empty()) spec["loss"] = options.loss;
   return spec;
+}
+
+// Each spec once with every value, in its order; as they are where there is none.
+template <class Values, class Set>
+std::vector<nlohmann::json> times(const std::vector<nlohmann::json>& specs, const Values& values, Set set) {
+  if (values.empty()) return specs;
+  std::vector<nlohmann::json> all;
+  for (const auto& spec : specs)
+    for (const auto& value : values) set(all.emplace_back(spec), value);
+  return all;
+}
+
+// The product of all axes.
+Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Options& options) {
+  std::vector<nlohmann::json> specs;
+  const auto modes = modes_of(options);
+  for (const auto& mode : *modes) {
+    auto one = in_mode(spec, mode, options);
+    if (!one) return tl::unexpected(one.error());
+    specs.push_back(std::move(*one));
+  }
+  std::vector<ImageSize> sizes;
+  if (!options.size.empty()) {
+    auto named = image_sizes("--size", options.size);
+    if (!named) return tl::unexpected(named.error());
+    sizes = std::move(*named);
+  }
+  const auto maths = maths_of(options);
+  specs = times(specs, *maths, [](auto& one, const auto& mode) { one["maths"] = mode; });
+  specs = times(specs, sizes, [](auto& one, const auto& size) { one["size"] = {size.height, size.width}; });
+  specs = times(specs, options.thread_counts, [](auto& one, int threads) { one["threads"] = threads; });
+  return times(specs, options.batches, [](auto& one, int batch) { one["batch"] = batch; });
 }
 
 }  // namespace
@@ -191,6 +228,7 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   if (!model) return tl::unexpected(model.error());
   nlohmann::json spec{{"model", *model},
                       {"batch", nullptr},
+                      {"size", nullptr},
                       {"inputs", nlohmann::json::array()},
                       {"maths", "fp32"},
                       {"device", options.device},
@@ -237,22 +275,16 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
                      "widen the range, or leave that batch out");
     spec["dynamic"] = *range;
   }
-  std::vector<nlohmann::json> specs;
-  const auto modes = modes_of(options);
-  for (const auto& mode : *modes) {
-    auto one = in_mode(spec, mode, options);
-    if (!one) return tl::unexpected(one.error());
-    const auto maths_modes = maths_of(options);
-    for (const auto& maths : *maths_modes) {
-      (*one)["maths"] = maths;
-      for (const int batch : options.batches) {
-        (*one)["batch"] = batch;
-        specs.push_back(*one);
-      }
-      if (options.batches.empty()) specs.push_back(*one);
-    }
-  }
-  return specs;
+  return product(spec, options);
+}
+
+Result<nlohmann::json> spec_of(const Options& options) {
+  const auto specs = specs_of(options);
+  if (!specs) return tl::unexpected(specs.error());
+  if (specs->size() > 1 && !options.size.empty())
+    return usage(fmt::format("--size {}: one network is captured here, at one size", options.size),
+                 "name one; ./strata compare takes several");
+  return specs->front();
 }
 
 }  // namespace strata::plan

@@ -25,7 +25,9 @@ struct Effort {
 
 struct Options {
   std::string model;
-  std::vector<int> batches;  // empty: the model's own
+  std::vector<int> batches;        // empty: the model's own
+  std::vector<int> thread_counts;  // of a comparison, in place of `threads`
+  std::string size;                // of images (axes.hpp), several for a comparison; empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string input_from, input_file, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
@@ -56,8 +58,11 @@ Result<std::vector<std::string>> modes_of(const Options& options);
 // The maths modes asked for, in that order.
 Result<std::vector<std::string>> maths_of(const Options& options);
 
-// One spec.json (docs/bundle.md) for each mode, maths mode and batch. Errors: contradicting options, unreadable files,
-// bad shapes, unknown modes.
+// One spec.json (docs/bundle.md) for each combination of modes, maths modes, sizes, threads and batches. Errors:
+// contradicting options, unreadable files, bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);
+
+// The same for what takes one case: several sizes are an error.
+Result<nlohmann::json> spec_of(const Options& options);
 
 }  // namespace strata::plan

@@ -54,6 +54,11 @@ UPDATE cases SET canonical=json_remove(json_set(canonical,'$.precision',coalesce
 ALTER TABLE run_cases ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
 UPDATE run_cases SET position=rowid;
 ALTER TABLE run_cases ADD COLUMN network TEXT NOT NULL DEFAULT '';
+ALTER TABLE run_cases ADD COLUMN finished INTEGER NOT NULL DEFAULT 0;
+UPDATE run_cases SET finished=1;
+CREATE TABLE restarts(
+  run_id TEXT NOT NULL REFERENCES runs(run_id), hash TEXT NOT NULL REFERENCES cases(hash), number INTEGER NOT NULL, load TEXT NOT NULL,
+  PRIMARY KEY(run_id, hash, number)) WITHOUT ROWID;
 ALTER TABLE warnings ADD COLUMN case_key TEXT NOT NULL DEFAULT '';
 )sql"};
 

@@ -210,10 +210,10 @@ class RunReader {
   }
 
   Result<void> read_cases(Run& run) {
-    Statement ask(
-        connection_.handle(),
-        "SELECT c.hash,c.id,c.canonical,r.network,r.bundle,r.limits,r.trust,r.reference_level FROM run_cases r "
-        "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.position");
+    Statement ask(connection_.handle(),
+                  "SELECT c.hash,c.id,c.canonical,r.network,r.bundle,r.limits,r.trust,r.reference_level,r.finished "
+                  "FROM run_cases r "
+                  "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.position");
     ask.bind(run.run_id);
     while (ask.step()) {
       Case one;
@@ -227,6 +227,7 @@ class RunReader {
       one.limits = ask.json(Shape::object_or_null);
       one.trust = ask.json(Shape::object_or_null);
       one.reference_level = ask.text();
+      one.finished = ask.integer(0, 1) != 0;
       check_case(ask, one);
       if (auto right = check(ask, "a case of run " + run.run_id); !right) return right;
       if (auto done = read_rows(run.run_id, one); !done) return done;
@@ -319,6 +320,20 @@ Result<std::vector<Run>> Store::list_runs(int limit) const {
   }
   if (!ask.ok()) return connection_.broken("cannot list the runs");
   return runs;
+}
+
+Result<std::vector<Json>> Store::restarts(const std::string& run_id, const std::string& case_key) const {
+  Statement ask(handle(), "SELECT number,load FROM restarts WHERE run_id=? AND hash=? ORDER BY number");
+  ask.bind(run_id).bind(case_key);
+  std::vector<Json> loads;
+  while (ask.step()) {
+    const auto number = ask.integer(0, kMostRestarts);
+    loads.push_back(ask.json(Shape::array));
+    if (number != static_cast<std::int64_t>(loads.size()) - 1) ask.complain("a restart is missing");
+    if (!ask.fault().empty()) return connection_.damaged("the restarts of a case: " + ask.fault());
+  }
+  if (!ask.ok()) return connection_.broken("cannot read the restarts of a case");
+  return loads;
 }
 
 Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) const {

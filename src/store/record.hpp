@@ -42,6 +42,7 @@ struct Case {
   std::string network;  // hash of what was captured (plan::Bundle); cases of one key and two of these are never mixed
   Json bundle, limits, trust;
   std::string reference_level;
+  bool finished = false;  // all that was asked of it was done; else `strata resume` goes on
   std::vector<Row> rows;
 };
 

@@ -22,7 +22,7 @@ std::string system_now() {
   return boot.empty() || ec ? std::string() : boot + " " + ids.string();
 }
 
-// When the process began, in the kernel's ticks; empty: there is none. Its number alone may be another's by now.
+// When the process began, in the kernel's ticks; empty: there is none that still runs. Its number alone may be another's by now.
 std::string begin_of(const std::string& pid) {
   std::string line;
   std::ifstream file("/proc/" + pid + "/stat");
@@ -30,8 +30,10 @@ std::string begin_of(const std::string& pid) {
   const auto name_end = line.rfind(')');
   if (name_end == std::string::npos) return {};
   std::istringstream fields(line.substr(name_end + 1));
-  std::string field;
-  for (int number = 3; number <= 22; ++number) fields >> field;  // proc(5): starttime is field 22
+  std::string state, field;
+  fields >> state;
+  if (state == "Z" || state == "X") return {};  // killed, and nobody has asked how it ended
+  for (int number = 4; number <= 22; ++number) fields >> field;  // proc(5): starttime is field 22
   return field;
 }
 

@@ -85,6 +85,46 @@ Result<void> Store::finish_run(const Run& run) {
   return {};
 }
 
+Result<void> Store::continue_run(const Run& run) {
+  Statement put(handle(), "UPDATE runs SET finished='', interrupted=0, process=? WHERE run_id=?");
+  put.bind(run.process).bind(run.run_id).step();
+  if (!put.ok()) return connection_.broken("cannot go on with the run");
+  Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=''");
+  drop.bind(run.run_id).step();
+  if (!drop.ok()) return connection_.broken("cannot go on with the run");
+  return {};
+}
+
+Result<void> Store::add_restart(const std::string& run_id, const std::string& case_key, int number, const Json& load) {
+  Statement put(handle(), "INSERT OR REPLACE INTO restarts VALUES(?,?,?,?)");
+  put.bind(run_id).bind(case_key).bind(number).bind(load).step();
+  if (!put.ok()) return connection_.broken("cannot write a restart");
+  return {};
+}
+
+Result<void> Store::cut_case(const std::string& run_id, const std::string& case_key, int restarts) {
+  const std::vector<const char*> after{
+      "DELETE FROM warnings WHERE run_id=?1 AND case_key=?2",
+      "DELETE FROM blocks WHERE restart>=?3 AND row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1 AND hash=?2)",
+      "DELETE FROM restarts WHERE run_id=?1 AND hash=?2 AND number>=?3",
+      "DELETE FROM level_rows WHERE ?3=0 AND run_id=?1 AND hash=?2"};
+  for (const char* sql : after) {
+    Statement drop(handle(), sql);
+    drop.bind(run_id).bind(case_key);
+    if (sql != after.front()) drop.bind(restarts);
+    drop.step();
+    if (!drop.ok()) return connection_.broken("cannot go on with a case");
+  }
+  return {};
+}
+
+Result<void> Store::finish_case(const std::string& run_id, const std::string& case_key) {
+  Statement put(handle(), "UPDATE run_cases SET finished=1 WHERE run_id=? AND hash=?");
+  put.bind(run_id).bind(case_key).step();
+  if (!put.ok()) return connection_.broken("cannot write the end of a case");
+  return {};
+}
+
 Result<void> Store::drop_empty_run(const std::string& run_id) {
   for (const char* sql :
        {"DELETE FROM warnings WHERE run_id=?1 AND NOT EXISTS(SELECT 1 FROM run_cases WHERE run_id=?1)",

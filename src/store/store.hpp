@@ -28,6 +28,7 @@ class Store {
 
   Result<void> begin_run(const Run& run);                  // the run's own fields; its cases are added one by one
   Result<void> finish_run(const Run& run);                 // its finished, interrupted and settings
+  Result<void> continue_run(const Run& run);               // its process: it has no end, and no case-less warnings
   Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows
@@ -35,6 +36,13 @@ class Store {
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);
   Result<void> set_verdict(const std::string& run_id, const std::string& case_key, const std::string& verdict);
+  // A restart of a case whose blocks are all stored, in order; `load`: what others had meanwhile, as the caller writes
+  // it.
+  Result<void> add_restart(const std::string& run_id, const std::string& case_key, int number, const Json& load);
+  Result<std::vector<Json>> restarts(const std::string& run_id, const std::string& case_key) const;
+  // Of a case that goes on: its warnings and the blocks from this restart on are dropped; with 0 all its rows.
+  Result<void> cut_case(const std::string& run_id, const std::string& case_key, int restarts);
+  Result<void> finish_case(const std::string& run_id, const std::string& case_key);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
   Result<void> save_effect(const ProcessEffect& effect);

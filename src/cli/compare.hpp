@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison as `compare` runs it, `compare --dry-run` prints it and `resume` goes on with it.
+#pragma once
+
+#include "cli/compare_options.hpp"
+#include "level/level.hpp"
+#include "measure/compare.hpp"
+
+namespace strata::cli {
+
+// Everything that a run needs and that can be wrong before anything is measured.
+struct Prepared {
+  measure::Setting setting;
+  std::vector<nlohmann::json> specs;  // of the cases, in the order in which they run
+  std::vector<level::Level> levels;
+  std::vector<level::Problem> problems;
+  std::optional<measure::ScoreFile> score;
+};
+
+// Checks, runs, shows; the exit code. `a.options` is filled from its texts.
+int compare(CompareArguments& a);
+
+// What would run, with what it is likely to take; the exit code.
+int print_plan(const Prepared& ready, const CompareArguments& a);
+
+}  // namespace strata::cli

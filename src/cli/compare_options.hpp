@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `strata compare` takes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/options.hpp"
+#include "store/record.hpp"
+
+namespace strata::cli {
+
+struct CompareArguments {
+  plan::Options options;
+  std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output;
+  bool dry_run = false;
+  std::vector<std::string> words;     // as typed, after the program's name
+  std::optional<store::Run> resumed;  // the run that goes on
+};
+
+void add_compare_options(CLI::App& verb, CompareArguments& a);
+
+// Fills `options` from the texts. Error: one is not of its form.
+Result<void> read_texts(CompareArguments& a);
+
+}  // namespace strata::cli

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata compare --dry-run`: the plan of a comparison and what it is likely to take, from runs of the same network if
+// the store has one.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "cli/compare.hpp"
+#include "cli/say.hpp"
+#include "core/bundle_info.hpp"
+#include "plan/bundle.hpp"
+#include "plan/clients.hpp"
+#include "plan/jobs.hpp"
+#include "report/access.hpp"
+#include "report/format.hpp"
+#include "report/table.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+// Where nothing is stored of a network, roughly what small ones take on two cores.
+constexpr double kCaptureS = 15, kStartS = 1.5;
+constexpr int kStartsBeside = 2;  // of a level, to prove it and to look at its memory and its start
+constexpr int kLookedAt = 50;     // runs
+
+// A spec as a bundle that is not captured yet: its question, as far as it is known.
+plan::Bundle foreseen(const Json& spec) {
+  plan::Bundle bundle;
+  const auto model = report::text(spec, "model");
+  const fs::path path(model);
+  const bool users = plan::is_users(spec);
+  const auto colon = model.rfind(':');
+  const auto name = users && colon != std::string::npos
+                        ? fs::path(model.substr(0, colon)).stem().string() + model.substr(colon)
+                    : users ? path.filename().string()
+                            : model;
+  bundle.info = {{"case", spec}, {"model", {{"name", name}, {"kind", users ? "user" : ""}}}};
+  auto& fields = bundle.info["case"];
+  if (fields["batch"].is_null()) fields.erase("batch");
+  if (auto question = core::captured_case(bundle.info, "the plan")) bundle.question = std::move(*question);
+  return bundle;
+}
+
+// "8", "64x96": an axis as typed; "own": what the model brings.
+std::string batch_of(const Json& spec) {
+  const auto batch = report::number(spec, "batch");
+  return batch ? fmt::format("{:.0f}", *batch) : "own";
+}
+
+std::string form_of(const Json& spec) {
+  const auto& size = report::at(spec, "size");
+  if (size.is_array() && size.size() == 2) return fmt::format("{}x{}", size[0].dump(), size[1].dump());
+  return report::list(spec, "inputs").empty() && report::text(spec, "input_file").empty() ? "own" : "as given";
+}
+
+// What is done with every case, in this order.
+std::vector<std::string> passes_of(const Prepared& ready) {
+  const auto& options = ready.setting.options;
+  std::vector<std::string> passes{"capture", "prove", "memory and start"};
+  const auto add = [&](bool asked, const char* name) {
+    if (asked) passes.emplace_back(name);
+  };
+  add(options.tuned, "tune");
+  add(options.deep, "compare layers");
+  passes.push_back(fmt::format("measure in turns ({} restarts, {:.0f} s)", ready.setting.effort.restarts,
+                               ready.setting.effort.budget_s));
+  add(!options.dynamic.empty(), "several batch sizes");
+  add(!options.clients.empty(), "serve");
+  add(!options.eval.empty(), "score");
+  return passes;
+}
+
+// Seconds of a case by what was asked, where nothing is stored.
+double assumed_s(const Prepared& ready) {
+  const auto& [options, effort] = std::tie(ready.setting.options, ready.setting.effort);
+  const auto levels = static_cast<double>(ready.levels.size());
+  double seconds = kCaptureS + effort.budget_s + levels * (effort.restarts + kStartsBeside) * kStartS;
+  if (options.tuned) seconds += levels * effort.tune_s;
+  if (const auto clients = plan::parse_clients(options.clients); clients && !options.clients.empty())
+    seconds += levels * effort.serve_s * static_cast<double>(clients->size());
+  if (!options.dynamic.empty()) seconds += levels * std::min(effort.tune_s, effort.budget_s);
+  return seconds;
+}
+
+// What a stored run of the same network, mode and effort took a case.
+struct Seen {
+  std::string run;
+  double seconds = 0;
+};
+
+std::optional<Seen> seen(const Prepared& ready, const core::Case& question, const fs::path& path) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) return std::nullopt;
+  const auto store = store::Store::open_existing(path);
+  if (!store) return std::nullopt;  // a comparison says what is wrong with it
+  const auto runs = store->list_runs(kLookedAt);
+  const auto prefix = fmt::format("{}/{}/", question.model, name_of(question.mode));
+  for (const auto& run : runs.value_or(std::vector<store::Run>())) {
+    const auto wall = report::number(run.settings, "wall_s");
+    const auto& effort = ready.setting.effort;
+    if (!wall || run.interrupted || report::number(run.settings, "restarts") != effort.restarts ||
+        report::number(run.settings, "budget_s") != effort.budget_s)
+      continue;
+    const auto cases = store->run_cases(run.run_id).value_or(std::vector<store::ListedCase>());
+    const bool same = !cases.empty() && std::all_of(cases.begin(), cases.end(),
+                                                    [&](const auto& one) { return one.id.starts_with(prefix); });
+    if (same) return Seen{run.run_id, *wall / static_cast<double>(cases.size())};
+  }
+  return std::nullopt;
+}
+
+// Bytes that a captured case of this network has on disk; 0: none is captured.
+double captured_bytes(const fs::path& cache, const std::string& model) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(cache / "bundles", ec)) {
+    const auto question = core::case_in(entry.path());
+    if (!question || question->model != model) continue;
+    double bytes = 0;
+    for (const auto& file : fs::recursive_directory_iterator(entry.path(), ec)) {
+      std::error_code gone;
+      if (file.is_regular_file(gone) && !file.is_symlink(gone)) bytes += static_cast<double>(file.file_size(gone));
+    }
+    return bytes;
+  }
+  return 0;
+}
+
+// Levels that run a case, and why others do not.
+struct Participants {
+  std::vector<std::string> names;
+  std::vector<std::string> without;
+};
+
+Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) {
+  Participants found;
+  const auto& s = ready.setting;
+  for (const auto& level : ready.levels) {
+    const auto why = plan::cannot_run(level, bundle, s.environment, s.tools, s.place);
+    if (why)
+      found.without.push_back(fmt::format("{}: {}", level.name(), why->what));
+    else
+      found.names.push_back(level.name());
+  }
+  return found;
+}
+
+}  // namespace
+
+int print_plan(const Prepared& ready, const CompareArguments& a) {
+  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  std::vector<report::Cells> rows;
+  std::vector<std::string> notes;
+  double seconds = 0;
+  Json points = Json::array();
+  const auto note = [&](const std::string& text) {
+    if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
+  };
+  for (const auto& spec : ready.specs) {
+    const auto bundle = foreseen(spec);
+    const auto& question = bundle.question;
+    const auto who = participants_of(ready, bundle);
+    for (const auto& why : who.without) note("without " + why);
+    const auto before = seen(ready, question, path);
+    const double of_case = before ? before->seconds : assumed_s(ready);
+    note(before ? fmt::format("{} {}: {:.1f} min a case, as run {} took", question.model, name_of(question.mode),
+                              of_case / 60, before->run)
+                : fmt::format("{} {}: {:.1f} min a case, assumed: no run of it with this effort is stored",
+                              question.model, name_of(question.mode), of_case / 60));
+    seconds += of_case;
+    const report::Cells cells{question.model,
+                              std::string(name_of(question.mode)),
+                              batch_of(spec),
+                              form_of(spec),
+                              std::string(name_of(question.precision)),
+                              std::string(name_of(question.device)),
+                              std::to_string(question.threads),
+                              fmt::format("{}", fmt::join(who.names, ","))};
+    rows.push_back(cells);
+    points.push_back({{"model", cells[0]},
+                      {"mode", cells[1]},
+                      {"batch", report::at(spec, "batch")},
+                      {"size", report::at(spec, "size")},
+                      {"precision", cells[4]},
+                      {"device", cells[5]},
+                      {"threads", question.threads},
+                      {"levels", who.names},
+                      {"without", who.without},
+                      {"predicted_s", of_case}});
+  }
+  const double bytes = captured_bytes(ready.setting.place.cache, foreseen(ready.specs.front()).question.model);
+  const auto format = report::format_from(a.format).value_or(report::Format::text);
+  if (format == report::Format::json) {
+    answer(Json{{"points", points},
+                {"passes", passes_of(ready)},
+                {"predicted_s", seconds},
+                {"disk_bytes_a_case", bytes > 0 ? Json(bytes) : Json()}}
+               .dump(1) +
+           "\n");
+    return 0;
+  }
+  answer(report::table({"model", "mode", "batch", "size", "precision", "device", "threads", "levels"}, rows, format));
+  if (format != report::Format::text) return 0;
+  answer(fmt::format("\n{} case{}, about {:.0f} min; each: {}\n", rows.size(), rows.size() == 1 ? "" : "s",
+                     std::max(1.0, seconds / 60), fmt::join(passes_of(ready), ", ")));
+  answer(bytes > 0 ? fmt::format("about {} on disk for each case that is not captured yet\n", report::size(bytes))
+                   : std::string("disk: not known before the network is captured once\n"));
+  for (const auto& text : notes) answer(text + "\n");
+  return 0;
+}
+
+}  // namespace strata::cli

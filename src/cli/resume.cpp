@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata resume RUN`: goes on with a comparison that was cut off. Its stored arguments are read again, as compare
+// reads them; what is stored of its cases is not measured again.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "cli/compare.hpp"
+#include "cli/option.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "report/access.hpp"
+#include "store/run_state.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct ResumeArguments {
+  std::string run, store, format, output, python;
+};
+
+// The run, if it can go on.
+Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
+  const auto store = store::Store::open_existing(path);
+  if (!store) return tl::unexpected(store.error());
+  auto run = store->load_run(a.run);
+  if (!run) return run;
+  if (store::state_of(*run) == store::RunState::running)
+    return fail(fmt::format("run {} is being measured by another process", run->run_id),
+                "let it end; `./strata list runs` shows it", Exit::usage);
+  const auto& words = report::at(run->settings, "arguments");
+  if (!words.is_array() || words.empty())
+    return fail(fmt::format("run {} was stored by a strata that did not keep what was asked", run->run_id),
+                "compare again: " + run->command, Exit::usage);
+  return run;
+}
+
+// The arguments as they were typed, read as compare reads them. May throw CLI::ParseError.
+CompareArguments arguments_of(const store::Run& run) {
+  CompareArguments a;
+  for (const auto& word : report::at(run.settings, "arguments"))
+    if (word.is_string()) a.words.push_back(word.get<std::string>());
+  CLI::App app;
+  add_compare_options(*app.add_subcommand("compare"), a);
+  std::vector<std::string> reversed(a.words.rbegin(), a.words.rend());  // as CLI11 takes them
+  app.parse(reversed);
+  return a;
+}
+
+int resume(const ResumeArguments& a) {
+  const auto path = fs::absolute(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  auto run = find(a, path);
+  if (!run) return complain(run.error());
+  const auto folder = report::text(run->settings, "folder");
+  std::error_code ec;
+  const auto output = a.output.empty() ? fs::path() : fs::absolute(a.output, ec);
+  fs::current_path(folder, ec);  // in which its paths hold
+  if (ec)
+    return complain({fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
+                     "its network and files were named from there", Exit::usage});
+  try {
+    auto arguments = arguments_of(*run);
+    if (arguments.python != a.python)  // which set-up has to know before this program starts
+      return complain({fmt::format("run {} began with {}", run->run_id,
+                                   arguments.python.empty() ? "strata's own Python" : arguments.python),
+                       arguments.python.empty() ? "leave --python out" : "add --python " + arguments.python,
+                       Exit::usage});
+    arguments.store = path.string();
+    if (!a.format.empty()) arguments.format = a.format;
+    if (!output.empty()) arguments.output = output.string();
+    arguments.resumed = std::move(*run);
+    return compare(arguments);
+  } catch (const CLI::ParseError& error) {
+    return complain({fmt::format("what run {} was asked is refused by this strata: {}", run->run_id, error.what()),
+                     "compare again: " + run->command, Exit::usage});
+  }
+}
+
+}  // namespace
+
+void add_resume(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("resume", "go on with a comparison that was interrupted or killed");
+  auto a = std::make_shared<ResumeArguments>();
+  verb->add_option("run", a->run, "its id, a beginning of it, its name, or last")->required();
+  verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  verb->add_option("--python", a->python, "the interpreter that the run began with, if it named one")
+      ->type_name("PATH");
+  choice(verb->add_option("--format", a->format, "of the result on standard output (default: the run's)"),
+         {"text", "json", "csv", "md"});
+  verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");
+  verb->footer(
+      "Whole restarts that are stored are not measured again; with --tuned, whole cases. Exit codes as of compare.");
+  verb->callback([a, &exit_code] { exit_code = resume(*a); });
+}
+
+}  // namespace strata::cli

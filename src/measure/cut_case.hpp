@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case in which a run was cut off: its whole restarts are kept, and the comparison goes on after them.
+#pragma once
+
+#include "measure/compare.hpp"
+#include "measure/turns.hpp"
+
+namespace strata::measure {
+
+class CutCase {
+ public:
+  // What is stored of the case in the run that goes on; nothing where none does, or the case was not begun. Drops what
+  // belongs to no whole restart. With --tuned everything, since what a level's best variant was chosen from is not
+  // stored. Error: the store's; the network is another now.
+  static Result<CutCase> open(const Setting& setting, const store::Case& now, store::Store& store);
+
+  // Gives a player the row that it had; false: it has none. A level that had dropped out of the restarts stays out.
+  bool take_up(Player& player) const;
+  // Blocks and starts of the whole restarts, for players that play.
+  void add_to(std::vector<Player>& players, TurnsPlan& plan) const;
+
+ private:
+  int restarts() const { return static_cast<int>(loads_.size()); }
+  const store::Case* before_ = nullptr;
+  std::vector<std::vector<probe::Load>> loads_;  // of each whole restart
+};
+
+}  // namespace strata::measure
