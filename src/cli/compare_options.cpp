@@ -45,9 +45,10 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
                   "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
                   "(TorchScript), .onnx")
       ->required();
-  verb.add_option("--batch", a.batch,
-                  "batch size, or several: 1,8,32, or a range as 1..32*2 (doubling) or 1..9+2; with several of --size, "
-                  "--threads, --mode and --maths every combination is a case (default: the model's own)")
+  verb.add_option(
+          "--batch", a.batch,
+          "batch size, or several: 1,8,32, or a range as 1..32*2 (doubling) or 1..9+2; with several sizes, threads, "
+          "modes or precisions every combination is a case (default: the model's own)")
       ->type_name("N[,N...]");
   add_input_options(verb, o, "your inputs");
   add_capture_options(verb, o, false);

@@ -103,7 +103,9 @@ CLI::Option* threads(CLI::Option* option) {
 
 CLI::Option* thread_counts(CLI::Option* option) {
   return checked(option, "N[,N...]", [=](const std::string& value) {
-    const auto counts = plan::whole_numbers(option->get_name(), value, 1, std::numeric_limits<int>::max());
+    constexpr int most = std::numeric_limits<int>::max();
+    const auto counts = plan::whole_numbers(option->get_name(), value, -most, most);
+    if (!counts && value.find_first_of(",.") == std::string::npos) check_threads(*option, value, std::nullopt);
     if (!counts) throw WrongUsage(counts.error().what, counts.error().hint);
     for (const int count : *counts) check_threads(*option, value, count);
   });
