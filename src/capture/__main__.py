@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
     parser.add_argument("--strict", type=Path, help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared")
     parser.add_argument("--by-state", action="store_true", help="the folder's name gets a hash of the files that the network came from")
+    parser.add_argument("--networks", type=Path, help="a folder of weight sets that cases of one network share; made where it is missing")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
@@ -47,7 +48,7 @@ def main() -> int:
         except (OSError, ValueError) as error:
             say({"ok": False, "code": "usage", "what": f"cannot read the spec {options.spec}: {error}", "hint": "docs/bundle.md describes it"})
             return 1
-        info = capture(spec, options.out, lambda text: say({"progress": text}), options.strict, options.by_state)
+        info = capture(spec, options.out, lambda text: say({"progress": text}), options.strict, options.by_state, options.networks)
     except BaseException as error:  # a user's model may raise anything, SystemExit too
         traceback.print_exc(file=sys.stderr)
         problem = from_exception(error, options.out)

@@ -24,19 +24,22 @@ from capture.identity import network_of, state_of_capture, write_manifest
 from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.maths import add_mode, copy_strict
+from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
-from capture.weights import make_generic, prepare_timed, state_of
+from capture.weights import state_of
 from strata_sdk.models import Built, TapModule, build_model, call, count_parameters, elements_once, last_line, load_weights, source_files
+from strata_sdk.preparing import save_exported
 
 Progress = Callable[[str], None]
 
 
-def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None, by_state: bool = False) -> dict:
+def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None, by_state: bool = False, networks: Path | None = None) -> dict:
     """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Of two captures that run at once the first stays: what reads it is not
     disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`: the folder's name gets the beginning of `state`, so
-    that captures of one network before and after a change lie side by side. Raises Problem, OSError and what torch raises."""
+    that captures of one network before and after a change lie side by side. `networks`: where weight sets are kept that cases share (network.py). Raises Problem, OSError and
+    what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
@@ -45,8 +48,8 @@ def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = Non
     try:
         (partial / "weights").mkdir(parents=True)
         (partial / "reference").mkdir()
-        maker = _Capture(spec | {"maths": "fp32"}, partial, progress)
-        with Opened([partial, out, *filter(None, [strict])]) as opened:
+        with Opened([partial, out, *filter(None, [strict, networks])]) as opened:
+            maker = _Capture(spec | {"maths": "fp32"}, partial, progress, networks, opened)
             info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
             if spec["maths"] != "fp32":
                 info = add_mode(spec, info, partial, maker.write, maker.say)
@@ -67,11 +70,14 @@ def state_folder(out: Path, info: dict) -> Path:
 def _complete(info: dict, folder: Path, opened: Opened) -> None:
     """Adds what a user's network was read from, so that a cached capture can be checked against it, and the manifest. strata's own networks come from nothing else than
     strata and its packages."""
-    own = info["model"]["kind"] in ("shipped", "torchvision")
-    info["read"] = [] if own else merged(info["read"], opened.files())
+    info["read"] = [] if _is_own(info) else merged(info["read"], opened.files())
     info["state"] = state_of_capture(info, folder)
     (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
     write_manifest(folder)
+
+
+def _is_own(info: dict) -> bool:
+    return info["model"]["kind"] in ("shipped", "torchvision")
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -105,8 +111,9 @@ def _remove_left_overs(out: Path) -> None:
 
 
 class _Capture:
-    def __init__(self, spec: dict, folder: Path, progress: Progress) -> None:
+    def __init__(self, spec: dict, folder: Path, progress: Progress, networks: Path | None, opened: Opened) -> None:
         self.spec, self.folder, self.progress = spec, folder, progress
+        self.networks, self.opened = networks, opened
         self.started = time.monotonic()
         self.notes: list[str] = []
         self.e0 = 0.0
@@ -134,7 +141,7 @@ class _Capture:
             self.info["case"]["inputs_label"] = label_of(Path(spec["input_file"]))
         self._first_run(module)
         self.write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
-        self._timed(module)
+        self._weights(module, built, inputs)
         self.say("counting operations")
         self.work, self.info["activation_bytes"], calls = count_work(module, self.ring[0], self.info)
         if spec["mode"] == "train":
@@ -190,15 +197,19 @@ class _Capture:
         self.info["input_source"] = "; ".join(filter(None, (self.info["input_source"], effects.input_sentence())))
         self.buffer_sentence = effects.buffer_sentence()
 
-    def _timed(self, module: nn.Module) -> None:
+    def _weights(self, module: nn.Module, built: Built, inputs: list[Input]) -> None:
         self.say("preparing weights")
-        self.info["weight_source"], self.info["case"]["weights_label"] = prepare_timed(module, self.spec, self.ring, self.info)
-        self.info["weight_source"] = "; ".join(filter(None, (self.info["weight_source"], self.buffer_sentence)))
+        case = (self.ring, self.info["inputs"])
+        rings = [ring for ring in (own_ring(self.spec, built, inputs), case) if ring]
+        read = [] if self.networks is None or _is_own(self.info) else self.opened.files()
+        self.weights = NetworkWeights(module, self.spec, self.info, rings, self.networks, read, self.folder)
+        size = sum(t.numel() * t.element_size() for t in module.state_dict().values() if isinstance(t, Tensor))
+        source, self.info["case"]["weights_label"] = self.weights.prepare(lambda sets: self._check_space(sets, size), self.say)
+        self.info["weight_source"] = "; ".join(filter(None, (source, self.buffer_sentence)))
         self.info["weight_bytes"] = _bytes_once(module)
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
         """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
-        self._check_space(state_of(module))
         self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
         self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say, self.work).run(module, trained)
         self.say("exporting the training graph")
@@ -215,20 +226,15 @@ class _Capture:
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
-        timed = self.timed = state_of(module)
-        self._check_space(timed)
+        self.timed = state_of(module)
         work = copy.deepcopy(module).to(self.spec["device"])
-        for number, name in enumerate(("timed", *(f"generic{n + 1}" for n in range(self.spec["generic_sets"])))):
-            if number:
-                make_generic(module, timed, self.spec["seed"] + 7919 * number, self.ring, self.info)
-            weights = state_of(module)
-            self.write(f"weights/{name}", weights)
-            load_weights(work, weights, name)
+        for name in self.weights.names:
+            load_weights(module, self.weights.tensors(name), name)
+            load_weights(work, module.state_dict(), name)
             entries = self.ring if name == "timed" else self.ring[:ref.PROVEN_GENERIC]
-            self.say(f"reference of weight set {name}")
+            self.say(f"float32 runs of weight set {name}")
             runs, wanted = self._reference(name, work, entries)
             if name == "timed":
-                load_weights(module, timed, name)
                 self._export(module, runs, wanted)
             elif name == "generic1":
                 self._faults(module, wanted[0])
@@ -236,6 +242,7 @@ class _Capture:
     def _reference(self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Writes and returns a set's envelope and reference. Taps are large and tell only where levels part: one set and one entry have them."""
         runs, wanted = self._run_all(work, entries)
+        self.say(f"writing the reference of weight set {name}")
         self._check_repeatable(work, runs["default"][0])
         self.e0 = ref.envelope_error(runs, wanted)
         if self.spec["deep"] and name == "generic1":
@@ -252,6 +259,7 @@ class _Capture:
         """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
         runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1)
         if self.info["reference"] == "float64":
+            self.say("float64 reference")
             try:
                 return runs, ref.reference_float64(self.runner, ref.double_copy(view), entries)
             except Exception as error:  # whatever the model's code raises in float64
@@ -287,7 +295,7 @@ class _Capture:
             if differs := ref.differs(got, wanted[i], [run[i] for run in runs.values()], self.e0):
                 self.info["graph"] = self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output {differs}"}
                 return
-        torch.export.save(program, str(self.folder / "model.pt2"))
+        save_exported(program, self.folder / "model.pt2", with_inputs=False)
         (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
         self.info["graph"] = write_graph(program, module, "infer", names, [d["name"] for d in self.info["inputs"]], self.folder, self.write)
 
@@ -310,9 +318,9 @@ class _Capture:
 
         save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
 
-    def _check_space(self, timed: dict[str, Tensor]) -> None:
-        """Refuses early when the weights alone (timed, generic sets and the export; in training three sets and their gradients) cannot fit."""
-        needed = (6 if self.spec["mode"] == "train" else 2 + self.spec["generic_sets"]) * sum(t.numel() * t.element_size() for t in timed.values())
+    def _check_space(self, sets: int, size: int) -> None:
+        """Refuses early when the weights alone (the sets that are not kept yet; in training probes and gradients) cannot fit."""
+        needed = (sets + (5 if self.spec["mode"] == "train" else 0)) * size
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",

@@ -19,6 +19,7 @@ from capture.export import constants_digest, export
 from capture.inputs import make_ring
 from capture.problem import Problem, is_out_of_memory
 from strata_sdk.models import last_line, source_files
+from strata_sdk.preparing import save_exported
 
 RING = 2  # entries that every size is proven on
 Write = Callable[[Path, dict[str, Tensor]], None]
@@ -104,7 +105,7 @@ class DynamicCapture:
                 return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} does not run at batch {size}: {' '.join(str(error).split())[:300]}"}
             if differs := ref.differs(dict(zip([o["name"] for o in self.info["outputs"]], outputs)), self.references[size], self.runs[size], worst[size]):
                 return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} computes something else than the model at batch {size}: output {differs}"}
-        torch.export.save(program, str(self.folder / "model.pt2"))
+        save_exported(program, self.folder / "model.pt2", with_inputs=True)
         (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
         return said
 

@@ -193,7 +193,7 @@ def by_kind(values: dict[str, float], even: bool) -> dict:
 
 
 class TrainCapture:
-    """Writes weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one
+    """Writes probe weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one
     call, roughly."""
 
     def __init__(self, spec: dict, info: dict, ring: list[Named], folder: Path, write: Callable[[str, Named], None], say: Callable[[str], None],
@@ -215,6 +215,7 @@ class TrainCapture:
         about = self.dropout(work, dropouts)
         dropouts.switch(False)
         wide = ref.double_copy(work)
+        self.say("training step in float64")
         step, notes = check_trains(self.stepper, wide, self.ring[0])
         self.doubts += notes
         self.one_set("timed", work, step, {}, has_kinks=True)
@@ -225,6 +226,7 @@ class TrainCapture:
             self.doubts += [s for s in [found.sentence(name)] if s]
             load_weights(work, wide.state_dict(), name)
             load_weights(wide, work.state_dict(), name)  # as float32 holds them
+            self.say("training step in float64")
             step, further = self.stepper.run(wide, self.ring[0], ref.to_double), {} if number else self.other_losses(wide)
             exact, envelope = self.one_set(name, work, step, further, has_kinks=found.maxima > 0)
             if not number:
@@ -251,7 +253,8 @@ class TrainCapture:
 
     def one_set(self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool) -> tuple[Exact, dict[str, float]]:
         """Writes a set's weights, reference and envelope. `step`: that of the same weights in float64; `further`: tensors beside it."""
-        self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
+        if name != "timed":  # which is the network's
+            self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
         self.say(f"training steps of weight set {name}")
         still = {f"stat:{k}": v.cpu().double() for k, v in work.named_buffers()}
         exact = Exact({k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])})  # buffers that a step changes

@@ -6,6 +6,7 @@
 
 #include <charconv>
 
+#include "common/hash.hpp"
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "common/python.hpp"
@@ -68,6 +69,16 @@ void remove_left_overs(const fs::path& out) {
   }
 }
 
+// Where weight sets lie that cases of one network share. A model file is a program: it writes into a folder of its own,
+// so that no other network's weights come from it.
+Result<fs::path> networks_of(const Capture& capture, const Installation& place, bool confined) {
+  auto folder = place.cache / "networks";
+  if (confined) folder /= "file-" + sha256_hex(outside::text_or(capture.spec, "model")).substr(0, 16);
+  if (auto own = private_folder(folder, "set STRATA_CACHE to a folder of your own"); !own)
+    return tl::unexpected(own.error());
+  return folder;
+}
+
 }  // namespace
 
 Result<fs::path> run_capture(const Capture& capture, const Installation& place, const Environment& environment) {
@@ -83,6 +94,9 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
   // the spec itself and no file of it, which a killed driver would leave behind
   launch.argv = python_command(environment.python, place.root,
                                {"-m", "capture", "--spec", capture.spec.dump(), "--out", out.string()});
+  const auto networks = networks_of(capture, place, confined);
+  if (!networks) return tl::unexpected(networks.error());
+  launch.argv.insert(launch.argv.end(), {"--networks", networks->string()});
   if (!capture.strict.empty()) launch.argv.insert(launch.argv.end(), {"--strict", capture.strict.string()});
   if (capture.by_state) launch.argv.emplace_back("--by-state");
   const auto temporary = temporary_folder(place.cache);
@@ -96,7 +110,7 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
   std::error_code ec;
   if (confined) {
     fs::create_directory(incoming, ec);
-    if (auto done = confine(launch, place, {incoming}); !done) return tl::unexpected(done.error());
+    if (auto done = confine(launch, place, {incoming, *networks}); !done) return tl::unexpected(done.error());
   }
   const auto longest = capture.timeout_s.value_or(kLongest_s);
   const auto ran = worker::run_to_end(launch, std::chrono::milliseconds(static_cast<std::int64_t>(longest * 1000)),

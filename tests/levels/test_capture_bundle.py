@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 from capture.faults import FAULTS, POWER, NotApplicable, apply_fault, shared_copy  # noqa: E402
 from capture.reference import Runner, envelope_error, output_errors  # noqa: E402
 from strata_sdk.models import TapModule, build_model, build_module, call, example_inputs, graph_module, read_bundle  # noqa: E402
+from strata_sdk.preparing import read_exported  # noqa: E402
 
 SETS = ("timed", "generic1", "generic2")
 
@@ -140,14 +141,25 @@ def test_export_computes_the_same_and_keeps_pytorch_names(bundles):
     folder = bundles("keywords")
     bundle = read_bundle(folder)
     assert bundle["export"] == {"ok": True, "what": "", "where": ""}
-    program = torch.export.load(folder / "model.pt2")
+    program = read_exported(folder)
     module, _ = build_module(folder, "timed")
+    assert all(torch.equal(value, module.state_dict()[name]) for name, value in program.state_dict.items())
+    assert [torch.equal(a, b) for a, b in zip(program.example_inputs[0], example_inputs(folder).values())] == [True] * len(bundle["inputs"])
     assert set(program.state_dict) == set(module.state_dict())
     entry = example_inputs(folder, 1)
     got = program.module()(*entry.values())
     wanted = call(module, entry, bundle)
     assert [o["name"] for o in bundle["outputs"]] == list(wanted)
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, wanted.values()))
+
+
+def test_the_exported_network_holds_no_weights_of_its_own(bundles):
+    """They would lie in every case's folder again."""
+    folder = bundles("resnet18")
+    assert read_bundle(folder)["export"]["ok"] and (folder / "model.pt2").stat().st_size < 1e6 < (folder / "weights" / "timed.safetensors").stat().st_size
+    wanted, _ = build_module(folder, "generic2")
+    got = read_exported(folder, "generic2").module()(*example_inputs(folder, 1).values())
+    assert torch.allclose(got[0], wanted(*example_inputs(folder, 1).values()), atol=1e-4)
 
 
 def test_a_data_dependent_branch_is_told_with_file_and_line(bundles):

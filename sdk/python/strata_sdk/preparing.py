@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import subprocess
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -90,11 +92,50 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
         where = f" ({bundle['export']['where']})" if bundle["export"]["where"] else ""
         raise UnsupportedError(f"the network does not export: {bundle['export']['what']}{where}", "only levels that run the Python module can run it")
     if not bundle["case"].get("deep"):
-        return torch.export.load(bundle_dir / "model.pt2")
+        return read_exported(bundle_dir)
     module, names = models.build_module(bundle_dir)
     example = models.example_inputs(bundle_dir)
     with torch.no_grad():
         return torch.export.export(models.graph_module(module, bundle), tuple(example[name] for name in names))
+
+
+def save_exported(program: torch.export.ExportedProgram, path: Path, with_inputs: bool) -> None:
+    """Writes a bundle's model.pt2: the program without its weights, which are the weight set `timed`. `with_inputs`: with its example inputs; else they are entry 0 of the ring."""
+    import torch
+
+    hollow = copy.copy(program)
+    # one number in the place of each weight, with the weight's type and shape; tied ones stay so
+    numbers = {(value.data_ptr(), value.dtype): torch.zeros((), dtype=value.dtype) for value in program.state_dict.values()}
+    hollow._state_dict = {name: _alike(value, numbers[value.data_ptr(), value.dtype].expand(value.shape)) for name, value in program.state_dict.items()}
+    if not with_inputs:
+        hollow._example_inputs = None
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="No complete tensor found")  # for which those are taken
+        torch.export.save(hollow, path)
+
+
+def read_exported(bundle_dir: Path, weight_set: str = "timed") -> torch.export.ExportedProgram:
+    """A bundle's model.pt2 with the weights of a set in it, and with example inputs."""
+    import torch
+
+    from . import models
+
+    program = torch.export.load(bundle_dir / "model.pt2")
+    tensors = weights(bundle_dir, weight_set)
+    by_place: dict[int, torch.Tensor] = {}  # tied weights share one
+    for name, value in list(program.state_dict.items()):
+        content = by_place.setdefault(value.data_ptr(), tensors[name])
+        program.state_dict[name] = _alike(value, content if content.shape == value.shape else tensors[name])
+    if program.example_inputs is None:
+        program._example_inputs = (tuple(models.example_inputs(bundle_dir).values()), {})
+    return program
+
+
+def _alike(value: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
+    """A parameter or a plain tensor, as `value` is."""
+    import torch
+
+    return torch.nn.Parameter(content, requires_grad=value.requires_grad) if isinstance(value, torch.nn.Parameter) else content
 
 
 def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
