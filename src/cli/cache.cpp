@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// `strata cache list|clear`: what networks were captured as, and what levels made of them.
+// `strata cache list|prune|limit`: what networks were captured as, and what levels made of them.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "common/outside.hpp"
 #include "common/places.hpp"
 #include "core/bundle_info.hpp"
 #include "measure/measuring_mark.hpp"
@@ -24,31 +31,38 @@ namespace {
 
 struct CacheArguments {
   std::string format = "text";
-  double days = 0;  // clear what was not used for so long
+  double days = 0;         // prune what was not used for so long
+  std::uint64_t most = 0;  // bytes that the cache may keep
 };
 
+using FileId = std::pair<dev_t, ino_t>;  // of all links to one file
+
 struct CacheEntry {
-  std::string kind, name;  // "capture" and its case; "artefact" and its level
+  std::string kind, name;  // "capture" and its case; "network" and its model; "artefact" and its level
   fs::path folder;
-  std::uintmax_t bytes = 0;
+  std::map<FileId, std::uintmax_t> files;  // with their bytes
   fs::file_time_type used;
 };
 
-std::uintmax_t bytes_below(const fs::path& folder) {
-  std::uintmax_t bytes = 0;
+std::map<FileId, std::uintmax_t> files_below(const fs::path& folder) {
+  std::map<FileId, std::uintmax_t> files;
   std::error_code ec;
   for (const auto& entry : fs::recursive_directory_iterator(folder, ec)) {
-    std::error_code gone;
-    if (entry.is_regular_file(gone) && !entry.is_symlink(gone)) bytes += entry.file_size(gone);
+    struct stat about {};
+    if (::lstat(entry.path().c_str(), &about) == 0 && S_ISREG(about.st_mode))
+      files[{about.st_dev, about.st_ino}] = static_cast<std::uintmax_t>(about.st_size);
   }
-  return bytes;
+  return files;
 }
 
-// The time of the file that says so (plan/states.hpp), or of the folder.
+// The time of the file that says so (plan/states.hpp; docs/bundle.md, Networks), or of the folder.
 fs::file_time_type used_last(const fs::path& folder) {
+  for (const char* stamp : {"bundle.json", "network.json"}) {
+    std::error_code ec;
+    if (const auto time = fs::last_write_time(folder / stamp, ec); !ec) return time;
+  }
   std::error_code ec;
-  const auto stamp = fs::last_write_time(folder / "bundle.json", ec);
-  return ec ? fs::last_write_time(folder, ec) : stamp;
+  return fs::last_write_time(folder, ec);
 }
 
 // "eager" of "eager-67ff2877549ce2884c42d68b-5abd0f177fad-23b6a200": the key, the code's hash and the versions' follow.
@@ -64,21 +78,63 @@ std::string case_of_capture(const fs::path& folder) {
   return question ? question->id() : "incomplete";
 }
 
+std::string model_of_network(const fs::path& folder) {
+  std::ifstream in(folder / "network.json");
+  const auto about = nlohmann::json::parse(in, nullptr, false);
+  const auto model = outside::text_or(about, "model");
+  return model.empty() ? "incomplete" : model;
+}
+
 // Folders alone: a file or a link below the cache is none of strata's.
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    std::error_code gone;
+    if (!entry.is_symlink(gone) && entry.is_directory(gone)) found.push_back(entry.path());
+  }
+  return found;
+}
+
+// A network's weights are in use as long as a capture that links to them is.
+void use_with_captures(std::vector<CacheEntry>& entries) {
+  std::map<FileId, fs::file_time_type> used;
+  for (const auto& entry : entries)
+    if (entry.kind == "capture")
+      for (const auto& [file, bytes] : entry.files) {
+        const auto [at, added] = used.try_emplace(file, entry.used);
+        if (!added) at->second = std::max(at->second, entry.used);
+      }
+  for (auto& entry : entries)
+    if (entry.kind == "network")
+      for (const auto& [file, bytes] : entry.files)
+        if (const auto found = used.find(file); found != used.end()) entry.used = std::max(entry.used, found->second);
+}
+
+// The last used first.
 std::vector<CacheEntry> cache_entries(const fs::path& cache) {
   std::vector<CacheEntry> all;
-  for (const bool capture : {true, false}) {
-    std::error_code ec;
-    for (const auto& entry : fs::directory_iterator(cache / (capture ? "bundles" : "artefacts"), ec)) {
-      std::error_code gone;
-      if (entry.is_symlink(gone) || !entry.is_directory(gone)) continue;
-      const auto& folder = entry.path();
-      all.push_back({capture ? "capture" : "artefact",
-                     capture ? case_of_capture(folder) : level_of(folder.filename().string()), folder,
-                     bytes_below(folder), used_last(folder)});
+  const auto add = [&](const char* kind, std::string name, const fs::path& folder) {
+    all.push_back({.kind = kind,
+                   .name = std::move(name),
+                   .folder = folder,
+                   .files = files_below(folder),
+                   .used = used_last(folder)});
+  };
+  for (const auto& folder : folders_in(cache / "bundles")) add("capture", case_of_capture(folder), folder);
+  for (const auto& folder : folders_in(cache / "artefacts")) add("artefact", level_of(folder.filename()), folder);
+  for (const auto& folder : folders_in(cache / "networks")) {
+    if (!folder.filename().string().starts_with("file-")) {
+      add("network", model_of_network(folder), folder);
+      continue;
     }
+    for (const auto& inner : folders_in(folder)) add("network", model_of_network(inner), inner);  // of a model file
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.used > b.used; });
+  use_with_captures(all);
+  // a network behind its captures, so that it is removed with the last of them
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.used != b.used ? a.used > b.used : (a.kind != "network" && b.kind == "network");
+  });
   return all;
 }
 
@@ -94,9 +150,37 @@ std::string day_of(fs::file_time_type time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts)};
 }
 
-std::string total_of(const std::vector<CacheEntry>& entries) {
-  std::uintmax_t bytes = 0;
-  for (const auto& entry : entries) bytes += entry.bytes;
+// Each file once, however many captures link to it.
+class Content {
+ public:
+  explicit Content(const std::vector<CacheEntry>& entries) {
+    for (const auto& entry : entries)
+      for (const auto& [file, bytes] : entry.files)
+        if (links_[file]++ == 0) bytes_ += bytes;
+  }
+  // What is freed with a folder.
+  std::uintmax_t remove(const CacheEntry& entry) {
+    std::uintmax_t freed = 0;
+    for (const auto& [file, bytes] : entry.files)
+      if (--links_[file] == 0) freed += bytes;
+    bytes_ -= freed;
+    return freed;
+  }
+  std::uintmax_t bytes() const { return bytes_; }
+  // Of an entry's own; what networks share is theirs.
+  std::uintmax_t own_bytes(const CacheEntry& entry) const {
+    std::uintmax_t own = 0;
+    for (const auto& [file, bytes] : entry.files)
+      if (entry.kind == "network" || links_.at(file) == 1) own += bytes;
+    return own;
+  }
+
+ private:
+  std::map<FileId, int> links_;
+  std::uintmax_t bytes_ = 0;
+};
+
+std::string in_words(std::uintmax_t bytes) {
   return report::size(static_cast<double>(bytes));
 }
 
@@ -116,16 +200,19 @@ int list_cache(const CacheArguments& a) {
   const auto cache = own_cache();
   if (!cache) return complain(cache.error());
   const auto entries = cache_entries(*cache);
+  const Content content(entries);
   std::vector<report::Cells> rows;
   for (const auto& entry : entries)
-    rows.push_back({entry.kind, entry.name, report::size(static_cast<double>(entry.bytes)), day_of(entry.used),
+    rows.push_back({entry.kind, entry.name, in_words(content.own_bytes(entry)), day_of(entry.used),
                     entry.folder.filename().string()});
   answer(report::table({"kind", "what", "size", "last used (UTC)", "folder"}, rows, *format));
-  tell(fmt::format("{} folders in {}, {} in all\n", entries.size(), cache->string(), total_of(entries)));
+  tell(fmt::format("{} folders in {}, {} in all\n", entries.size(), cache->string(), in_words(content.bytes())));
   return 0;
 }
 
-int clear_cache(const CacheArguments& a) {
+// Removes folders for which `is_next` holds, the one that was not used for longest first. `is_next` sees what the cache
+// holds by then.
+int remove_while(const std::function<bool(const CacheEntry&, const Content&)>& is_next) {
   const auto cache = own_cache();
   if (!cache) return complain(cache.error());
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
@@ -133,22 +220,35 @@ int clear_cache(const CacheArguments& a) {
     return complain({fmt::format("a strata run is measuring{}, and needs what lies in the cache",
                                  *mark.other() > 0 ? fmt::format(" (pid {})", *mark.other()) : ""),
                      "wait until it is done"});
+  const auto entries = cache_entries(*cache);
+  Content content(entries);
+  std::size_t removed = 0;
+  std::uintmax_t freed = 0;
+  std::string failure;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    if (!is_next(*entry, content)) break;
+    std::error_code ec;
+    fs::remove_all(entry->folder, ec);
+    if (ec) {
+      failure = fmt::format("cannot remove {}: {}", entry->folder.string(), ec.message());
+      continue;
+    }
+    freed += content.remove(*entry);
+    ++removed;
+  }
+  answer(fmt::format("removed {} folders of {}, {}; {} are left\n", removed, cache->string(), in_words(freed),
+                     in_words(content.bytes())));
+  return failure.empty() ? 0 : complain({failure, "remove it by hand"});
+}
+
+int prune_cache(const CacheArguments& a) {
   const auto oldest = fs::file_time_type::clock::now() - std::chrono::duration_cast<fs::file_time_type::duration>(
                                                              std::chrono::duration<double>(a.days * 86400));
-  auto entries = cache_entries(*cache);
-  std::erase_if(entries, [&](const CacheEntry& entry) { return a.days > 0 && entry.used > oldest; });
-  std::vector<CacheEntry> removed;
-  std::string failure;
-  for (auto& entry : entries) {
-    std::error_code ec;
-    fs::remove_all(entry.folder, ec);
-    if (ec)
-      failure = fmt::format("cannot remove {}: {}", entry.folder.string(), ec.message());
-    else
-      removed.push_back(std::move(entry));
-  }
-  answer(fmt::format("removed {} folders of {}, {}\n", removed.size(), cache->string(), total_of(removed)));
-  return failure.empty() ? 0 : complain({failure, "remove it by hand"});
+  return remove_while([&](const CacheEntry& entry, const Content&) { return !(a.days > 0 && entry.used > oldest); });
+}
+
+int limit_cache(const CacheArguments& a) {
+  return remove_while([&](const CacheEntry&, const Content& content) { return content.bytes() > a.most; });
 }
 
 }  // namespace
@@ -157,15 +257,28 @@ void add_cache(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("cache", "what captured networks and artefacts of levels take, and removing them");
   verb->require_subcommand(1);
   auto a = std::make_shared<CacheArguments>();
-  auto* list = verb->add_subcommand("list", "every capture and artefact with its size, the last used first");
+  auto* list = verb->add_subcommand("list", "every capture, network and artefact with its size, the last used first");
   format_choice(list->add_option("--format", a->format, "of the list"));
   list->footer("Exit codes: 0 shown; 1 the cache cannot be read; 2 wrong usage.");
   list->callback([a, &exit_code] { exit_code = list_cache(*a); });
-  auto* clear = verb->add_subcommand("clear", "remove them; what is needed again is made again");
-  positive(clear->add_option("--older-than", a->days, "only what was not used for so many days (default: all)"))
+  const char* codes = "Exit codes: 0 removed; 1 something could not be removed, or a run is measuring; 2 wrong usage.";
+  auto* prune = verb->add_subcommand("prune", "remove them; what is needed again is made again");
+  positive(prune->add_option("--older-than", a->days, "only what was not used for so many days (default: all)"))
       ->type_name("DAYS");
-  clear->footer("Exit codes: 0 removed; 1 something could not be removed, or a run is measuring; 2 wrong usage.");
-  clear->callback([a, &exit_code] { exit_code = clear_cache(*a); });
+  prune->footer(codes);
+  prune->callback([a, &exit_code] { exit_code = prune_cache(*a); });
+  auto* limit = verb->add_subcommand("limit", "remove what was not used for longest, until the rest is no larger");
+  limit->add_option("size", a->most, "as 20GB or 500MiB")
+      ->required()
+      ->type_name("SIZE")
+      ->transform(CLI::Validator(
+          [](const std::string& text) {
+            return text.starts_with('-') ? "SIZE is negative; write it as 20GB or 500MiB" : std::string();
+          },
+          ""))
+      ->transform(CLI::AsSizeValue(true));
+  limit->footer(codes);
+  limit->callback([a, &exit_code] { exit_code = limit_cache(*a); });
 }
 
 }  // namespace strata::cli

@@ -172,7 +172,7 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
   cached = !found.folder.empty();
   if (cached) {
     if (auto own = private_tree(found.folder, kRemedy); !own) return tl::unexpected(own.error());
-    if (is_users(spec)) mark_used(found.folder);
+    mark_used(found.folder);
     return found.folder;
   }
   if (!found.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", found.why));

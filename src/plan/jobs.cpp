@@ -187,6 +187,7 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   // what lies there is loaded into processes
   if (auto own = private_tree(job.cache, "set STRATA_CACHE to a folder of your own"); !own)
     return tl::unexpected(own.error());
+  fs::last_write_time(job.cache, fs::file_time_type::clock::now(), ec);  // for `strata cache`, if it is there already
   if (is_model_file(outside::text_or(outside::field(bundle.info, "case"), "model"))) {
     const auto confined = confine(job.launch, place, {log_folder, job.cache});
     if (!confined) return tl::unexpected(confined.error());

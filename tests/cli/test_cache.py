@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata cache list|clear`: what lies in the cache, and that nothing else is ever removed."""
+"""`strata cache list|prune|limit`: what lies in the cache, and that nothing else is ever removed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ from pathlib import Path
 import pytest
 
 
+def captured(batch: int) -> str:
+    """A bundle.json."""
+    case = {"model": "net", "mode": "infer", "batch": batch, "inputs": [{"name": "x", "keyword": True, "dtype": "float32", "shape": [batch, 8], "low": None, "high": None}], "maths": "fp32",
+            "device": "cpu", "threads": 1, "seed": 0}
+    return json.dumps({"bundle": 1, "model": {"name": "net"}, "case": case})
+
+
+def name(batch: int) -> str:
+    return f"net/infer/b{batch}/8/fp32/cpu/t1"
+
+
 @pytest.fixture
 def filled(strata, tmp_path) -> Path:
     """A cache of two captures and an artefact; one capture was last used ten days ago."""
@@ -19,7 +30,7 @@ def filled(strata, tmp_path) -> Path:
     for number, days in ((1, 10), (2, 0)):
         bundle = cache / "bundles" / f"361bb32b84e492df24d1efa8.{number:016x}"
         bundle.mkdir(parents=True, mode=0o700)
-        (bundle / "bundle.json").write_text(json.dumps({"id": f"net/infer/b{number}"}))
+        (bundle / "bundle.json").write_text(captured(number))
         (bundle / "weights.safetensors").write_bytes(b"x" * 2_000_000)
         used = time.time() - days * 86400
         os.utime(bundle / "bundle.json", (used, used))
@@ -35,36 +46,36 @@ def filled(strata, tmp_path) -> Path:
 def test_lists_captures_by_case_and_artefacts_by_level_with_their_size(strata, filled):
     rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
     assert {(row["kind"], row["what"], row["size"]) for row in rows} == {
-        ("capture", "net/infer/b1", "2.00 MB"),
-        ("capture", "net/infer/b2", "2.00 MB"),
+        ("capture", name(1), "2.00 MB"),
+        ("capture", name(2), "2.00 MB"),
         ("artefact", "compile-freezing", "1.00 MB"),
     }
-    assert rows[-1]["what"] == "net/infer/b1", "the last used stands first"
+    assert rows[-1]["what"] == name(1), "the last used stands first"
     assert "3 folders" in strata.run("cache", "list").stderr
 
 
-def test_clears_what_was_not_used_for_so_long_or_everything_and_nothing_else(strata, filled, tmp_path):
+def test_prunes_what_was_not_used_for_so_long_or_everything_and_nothing_else(strata, filled, tmp_path):
     (filled / "headers").mkdir()
     (filled / "bundles" / "notes.txt").write_text("mine")
     (tmp_path / "elsewhere").mkdir()
     (filled / "artefacts" / "link").symlink_to(tmp_path / "elsewhere")
-    done = strata.run("cache", "clear", "--older-than", "3")
+    done = strata.run("cache", "prune", "--older-than", "3")
     assert done.returncode == 0 and "removed 1 folders" in done.stdout and "2.00 MB" in done.stdout
     assert len(list((filled / "bundles").iterdir())) == 2
-    assert strata.run("cache", "clear").returncode == 0
+    assert strata.run("cache", "prune").returncode == 0
     assert [path.name for path in (filled / "bundles").iterdir()] == ["notes.txt"]
     assert (filled / "headers").is_dir() and (tmp_path / "elsewhere").is_dir()
     assert json.loads(strata.run("cache", "list", "--format", "json").stdout) == []
 
 
-def test_clears_nothing_while_a_run_measures(strata, filled):
+def test_removes_nothing_while_a_run_measures(strata, filled):
     mark = Path(strata.environment["XDG_DATA_HOME"]) / "strata" / "measuring"
     mark.parent.mkdir(parents=True, mode=0o700)
     with mark.open("w") as held:
         held.write("1234\n")
         held.flush()
         fcntl.flock(held, fcntl.LOCK_EX)
-        done = strata.run("cache", "clear")
+        done = strata.run("cache", "prune")
     assert done.returncode == 1 and "pid 1234" in done.stderr
     assert len(list((filled / "bundles").iterdir())) == 2
 
@@ -72,9 +83,62 @@ def test_clears_nothing_while_a_run_measures(strata, filled):
 def test_a_cache_that_is_not_there_yet_is_empty(strata, tmp_path):
     strata.environment["STRATA_CACHE"] = str(tmp_path / "none")
     assert json.loads(strata.run("cache", "list", "--format", "json").stdout) == []
-    assert strata.run("cache", "clear").returncode == 0 and not (tmp_path / "none").exists()
+    assert strata.run("cache", "prune").returncode == 0 and not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("arguments", [("cache",), ("cache", "clear", "--older-than", "0"), ("cache", "clear", "--older-than", "x")])
+@pytest.fixture
+def shared(filled) -> Path:
+    """The same with a network, whose weights the newer capture and one of three days ago link to."""
+    weights = filled / "networks" / "0a1b2c3d4e5f60718293a4b5" / "weights"
+    weights.mkdir(parents=True, mode=0o700)
+    (filled / "networks").chmod(0o700)
+    (weights / "timed.safetensors").write_bytes(b"x" * 5_000_000)
+    (weights.parent / "network.json").write_text('{"network": 1, "model": "resnet18"}')
+    middle = filled / "bundles" / "461bb32b84e492df24d1efa8"
+    middle.mkdir(mode=0o700)
+    (middle / "bundle.json").write_text(captured(3))
+    (middle / "inputs.safetensors").write_bytes(b"x" * 500_000)
+    for folder in (middle, filled / "bundles" / f"361bb32b84e492df24d1efa8.{2:016x}"):
+        (folder / "weights").mkdir()
+        (folder / "weights" / "timed.safetensors").hardlink_to(weights / "timed.safetensors")
+    for path, days in ((middle / "bundle.json", 3), (weights.parent / "network.json", 20), (filled / "artefacts" / "compile-freezing-67ff2877549ce2884c42d68b-9df9955d4deb-23b6a200", 5)):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    return filled
+
+
+def listed(strata) -> dict[str, str]:
+    return {row["what"]: row["size"] for row in json.loads(strata.run("cache", "list", "--format", "json").stdout)}
+
+
+def test_weights_that_captures_share_are_counted_once_as_the_networks(strata, shared):
+    assert listed(strata) == {name(1): "2.00 MB", name(2): "2.00 MB", name(3): "500 kB", "compile-freezing": "1.00 MB", "resnet18": "5.00 MB"}
+    assert "10.5 MB in all" in strata.run("cache", "list").stderr
+    assert list(listed(strata))[1] == "resnet18", "a network is in use as its captures are"
+
+
+def test_the_limit_removes_what_was_not_used_for_longest_until_the_rest_fits(strata, shared):
+    done = strata.run("cache", "limit", "20MB")
+    assert done.returncode == 0 and "removed 0 folders" in done.stdout and len(listed(strata)) == 5
+    done = strata.run("cache", "limit", "9MB")
+    assert done.returncode == 0 and "removed 1 folders" in done.stdout and "8.50 MB are left" in done.stdout
+    assert name(1) not in listed(strata)
+    assert strata.run("cache", "limit", "7600kB").returncode == 0 and list(listed(strata)) == [name(2), "resnet18", name(3)]
+    assert strata.run("cache", "limit", "7MiB").returncode == 0 and list(listed(strata)) == [name(2), "resnet18"]
+    done = strata.run("cache", "limit", "1MB")
+    assert "removed 2 folders" in done.stdout and "7.00 MB; 0 B are left" in done.stdout and not listed(strata)
+    assert not list((shared / "networks").iterdir()) and not list((shared / "bundles").iterdir())
+
+
+def test_weights_of_a_network_that_is_gone_count_with_the_captures_that_have_them(strata, shared):
+    for path in (shared / "networks").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    (shared / "networks" / "0a1b2c3d4e5f60718293a4b5" / "weights").rmdir()
+    (shared / "networks" / "0a1b2c3d4e5f60718293a4b5").rmdir()
+    assert "10.5 MB in all" in strata.run("cache", "list").stderr
+    assert strata.run("cache", "limit", "3MB").returncode == 0 and not listed(strata)
+
+
+@pytest.mark.parametrize("arguments", [("cache", "limit"), ("cache", "limit", "much"), ("cache", "limit", "-1"), ("cache",), ("cache", "prune", "--older-than", "0"), ("cache", "prune", "--older-than", "x")])
 def test_wrong_usage_is_told(strata, arguments):
     assert strata.run(*arguments).returncode == 2
