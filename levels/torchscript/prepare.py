@@ -2,7 +2,6 @@
 """Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
 import json
 import re
-import warnings
 from pathlib import Path
 
 import torch
@@ -29,7 +28,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         example = models.example_inputs(bundle_dir)
         step("tracing it")
         view = models.graph_module(maths.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle)
-        script, warned = trace(view, tuple(example[name].to(device) for name in names))
+        script, warned = preparing.traced(view, tuple(example[name].to(device) for name in names))
         dropouts = []
         if warned and not bundle["export"]["ok"]:  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
             raise UnsupportedError(f"the network's path depends on its input, a trace would hold one of them: {warned}", "levels that run the Python module can run it")
@@ -37,18 +36,6 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     part = cache / "script.pt.part"
     script.save(str(part), _extra_files={"dropouts.json": json.dumps(dropouts), "maths": bundle["case"]["maths"]})
     part.replace(cache / "script.pt")
-
-
-def trace(view: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.jit.ScriptModule, str]:
-    """The traced module, and the first place where the tracer saw a value turn into Python's ("" if nowhere)."""
-    with warnings.catch_warnings(record=True) as caught, torch.no_grad():
-        warnings.simplefilter("always")
-        try:
-            script = torch.jit.trace(view, inputs, check_trace=False)  # the proof compares with float64; the tracer's own check only runs it again
-        except Exception as error:
-            raise UnsupportedError(f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}", "levels that run the Python module can run it") from error
-    places = [f"{w.filename}:{w.lineno}" for w in caught if issubclass(w.category, torch.jit.TracerWarning)]
-    return script, places[0] if places else ""
 
 
 def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]]:

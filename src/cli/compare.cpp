@@ -23,6 +23,7 @@
 #include "measure/compare.hpp"
 #include "measure/warnings.hpp"
 #include "plan/command.hpp"
+#include "plan/install.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 #include "report/html.hpp"
@@ -267,6 +268,8 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   if (!chosen) return tl::unexpected(chosen.error());
   ready.levels = std::move(*chosen);
   if (auto there = check_reference(a.options.reference, ready.levels); !there) return tl::unexpected(there.error());
+  if (!a.dry_run) plan::install_environments(ready.levels, a.options.levels, s.place);
+  if (interrupted()) return fail("interrupted: nothing was measured", "", Exit::failed);
   ready.problems = std::move(found.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
@@ -290,6 +293,7 @@ int compare(CompareArguments& a) {
   if (!a.output.empty())
     if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
   auto ready = get_ready(a);
+  if (interrupted()) return interrupt_exit_code();
   if (!ready) return complain(ready.error());
   if (a.dry_run) return print_plan(*ready, a);
   if (auto same = check_resumed(*ready, a); !same) return complain(same.error());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +12,8 @@
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "common/places.hpp"
-#include "level/level.hpp"
+#include "level/own_environment.hpp"
+#include "plan/availability.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
 #include "probe/checks.hpp"
@@ -23,31 +23,21 @@
 namespace strata::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using probe::Check;
 using probe::Checks;
 using probe::Standing;
 
-// What is known of one interpreter: its PyTorch and whether a Python module can be imported there.
-struct Modules {
-  std::string python, torch, why_not;  // why_not: the interpreter itself does not work
-  fs::path site;                       // empty: asked by starting the interpreter
-  std::vector<std::string> missing;
-
-  bool has(const std::string& module) const {
-    if (!site.empty()) return there_is(site / module) || there_is(site / (module + ".py"));
-    return std::find(missing.begin(), missing.end(), module) == missing.end();
-  }
-};
-
 // strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
-Modules modules_of(const std::string& python, const Installation& place, const std::vector<level::Level>& levels) {
-  Modules found;
-  found.python = python;
-  if (python == place.tools_python) {
-    found.site = probe::site_packages(python);
-    if (found.site.empty()) found.why_not = "strata's own environment is not set up";
-    const auto packages = probe::installed_packages(found.site);
+plan::Interpreter interpreter_of(const std::string& python, const Installation& place,
+                                 const std::vector<level::Level>& levels) {
+  plan::Interpreter found{python, {}, {}, {}, python == place.tools_python};
+  if (found.own) {
+    const auto site = probe::site_packages(python);
+    if (site.empty()) found.why_not = "strata's own environment is not set up";
+    found.has = [site](const std::string& module) {
+      return !site.empty() && (there_is(site / module) || there_is(site / (module + ".py")));
+    };
+    const auto packages = probe::installed_packages(site);
     if (const auto torch = packages.find("torch"); torch != packages.end()) found.torch = torch->second;
     return found;
   }
@@ -59,56 +49,38 @@ Modules modules_of(const std::string& python, const Installation& place, const s
     return found;
   }
   found.torch = answer->torch_version;
-  found.missing = answer->missing;
+  found.has = [missing = answer->missing](const std::string& module) {
+    return std::find(missing.begin(), missing.end(), module) == missing.end();
+  };
   return found;
 }
 
-Check level_check(const level::Level& level, const Modules& environment, const Modules& tools,
+Check level_check(const level::Level& level, const plan::Interpreter& measured, const plan::Interpreter& tools,
                   const Installation& place, bool gpu) {
   Check check{"levels", level.id, Standing::ok, {}, {}, {}};
-  const bool by_tools = !level.start.empty() && level.start.front() == "{tools_python}";
-  const auto& python = by_tools ? tools : environment;
-  const bool own = python.python == place.tools_python;
   const auto unavailable = [&](const std::string& reason, const std::string& remedy) {
     check.standing = Standing::missing;
     check.reason = reason;
     check.remedy = remedy;
     return check;
   };
-  const std::string first_use = "./strata compare sets it up on first use";
-  if ((level.environment || !level.needs.empty()) && !python.why_not.empty())
-    return unavailable(python.why_not, own ? first_use : "name a working interpreter with --python");
-  if (level.environment && environment.torch.empty())
-    return unavailable("no PyTorch in " + environment.python, own ? first_use : "install PyTorch 2.11 or newer there");
-  for (const auto& need : level.needs) {
-    if (!python.has(need))
-      return unavailable(fmt::format("Python module {} is missing in {}", need, python.python),
-                         own ? first_use : fmt::format("{} -m pip install {}", python.python, need));
-  }
-  const auto program =
-      level.start.empty() ? std::string() : level::expand({level.start.front()}, level, plan::places_of(place)).front();
-  if (!level.start.empty() && level.start.front().starts_with("{build}") && !there_is(program)) {
-    if (const auto why = level::left_out(program)) return unavailable(why->what, why->hint);
-    std::string reason;
-    std::ifstream file(place.level_build / "FAILED");
-    if (std::getline(file, reason))
-      return unavailable("it could not be compiled: " + reason,
-                         fmt::format("mend the cause, then rm -r {}", place.level_build.string()));
-    return unavailable("its program is not compiled yet", first_use);
-  }
+  if (const auto why = plan::why_unavailable(level, measured, tools, place)) return unavailable(why->what, why->hint);
   for (const auto& device : level.devices) {
     if (device != "cuda" || gpu) check.found += (check.found.empty() ? "" : ", ") + device;
   }
   if (check.found.empty())
     return unavailable("it runs only on a GPU, and there is none",
                        "run it where there is an NVIDIA GPU with its driver; comparisons on a CPU leave it out");
+  if (level::has_own_environment(level))
+    check.found += fmt::format(", in {}", level::own_environment(level, plan::places_of(place)).string());
   return check;
 }
 
 Checks level_checks(const Installation& place) {
   const auto found = level::discover(level::search_path(place.root));
-  const auto tools = modules_of(place.tools_python, place, found.levels);
-  const auto environment = place.python == place.tools_python ? tools : modules_of(place.python, place, found.levels);
+  const auto tools = interpreter_of(place.tools_python, place, found.levels);
+  const auto environment =
+      place.python == place.tools_python ? tools : interpreter_of(place.python, place, found.levels);
   const bool gpu = probe::gpus().available;
   Checks checks;
   for (const auto& level : found.levels) checks.push_back(level_check(level, environment, tools, place, gpu));

@@ -20,8 +20,11 @@
 #include "core/bundle_info.hpp"
 #include "level/conformance.hpp"
 #include "level/level.hpp"
+#include "level/own_environment.hpp"
 #include "level/skeleton.hpp"
 #include "level/tiny_bundle.hpp"
+#include "plan/install.hpp"
+#include "plan/jobs.hpp"
 
 namespace strata::cli {
 namespace {
@@ -96,6 +99,8 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   level::Level bare;  // a program without level.json
   bare.folder = fs::absolute(fs::path(options.path)).parent_path();
   const level::Level& known = *level ? **level : bare;
+  plan::install_environments({known}, {known.id}, place);
+  if (const auto why = level::own_environment_missing(known, places)) return tl::unexpected(*why);
   subject.launch.argv = *level ? level::expand(known.start, known, places)
                                : std::vector<std::string>{fs::absolute(options.path).string()};
   subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
@@ -131,6 +136,30 @@ int run_check(const CheckOptions& options) {
                      counts[level::Verdict::skip]));
   if (interrupted().load()) return complain({"interrupted: the checks above are not all", "", Exit::failed});
   return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
+}
+
+// The environments that levels bring: what `compare --levels` does on first use.
+int run_install(const std::vector<std::string>& names) {
+  const auto place = installation();
+  const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), names);
+  if (!chosen) {
+    auto error = chosen.error();
+    if (const std::string option = "--levels: "; error.what.starts_with(option)) error.what.erase(0, option.size());
+    return complain(error);
+  }
+  plan::install_environments(*chosen, names, place);
+  if (interrupted().load()) return interrupt_exit_code();
+  const auto places = plan::places_of(place);
+  int code = 0;
+  for (const auto& level : *chosen) {
+    if (const auto why = level::own_environment_missing(level, places))
+      code = complain({level.id + ": " + why->what, why->hint, Exit::environment});
+    else if (level::has_own_environment(level))
+      answer(fmt::format("{}: installed in {}\n", level.id, level::own_environment(level, places).string()));
+    else
+      answer(fmt::format("{}: brings no environment of its own\n", level.id));
+  }
+  return code;
 }
 
 int run_new(level::Skeleton wanted) {
@@ -173,6 +202,13 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   make->add_option("--into", wanted->parent, "the folder to make it in (default: strata's levels/)")->type_name("PATH");
   make->footer("Exit codes: 0 written; 1 could not be written; 2 wrong usage.");
   make->callback([wanted, &exit_code] { exit_code = run_new(*wanted); });
+
+  const auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* install =
+      verb->add_subcommand("install", "install the environments that levels bring (compare --levels does it, too)");
+  install->add_option("level", *names, "ids of levels")->required();
+  install->footer("Exit codes: 0 all are there; 2 wrong usage; 3 one could not be installed.");
+  install->callback([names, &exit_code] { exit_code = run_install(*names); });
 
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* check = verb->add_subcommand(

@@ -16,6 +16,7 @@
 #include "common/places.hpp"
 #include "common/python.hpp"
 #include "level/level.hpp"
+#include "plan/availability.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
 #include "plan/supported.hpp"
@@ -66,17 +67,21 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
   return 0;
 }
 
+// Whether its files are there; its interpreter is not asked, which takes time.
+std::string state_of(const level::Level& level, const Installation& place) {
+  const auto missing = plan::missing_files(level, place);
+  if (!missing) return "ready";
+  if (missing->lack == plan::Lack::left_out) return "left out: strata doctor says why";
+  if (missing->lack == plan::Lack::program) return "built on first use";
+  return fmt::format("environment not installed: ./strata level install {}", level.id);
+}
+
 int levels(const ListArguments& a) {
   const auto place = installation();
   const auto found = level::discover(level::search_path(place.root));
   Rows rows;
   for (const auto& level : found.levels) {
-    const auto program =
-        level.start.empty() ? "" : level::expand({level.start.front()}, level, plan::places_of(place)).front();
-    const bool built = level.start.empty() || level.start.front().rfind("{build}", 0) != 0 || there_is(program);
-    const auto state = built                      ? "ready"
-                       : level::left_out(program) ? "left out: strata doctor says why"
-                                                  : "built on first use";
+    const auto state = state_of(level, place);
     rows.push_back({level.id, level.rank, level.language, level.devices, level.modes,
                     level.harness ? "harness"
                     : level.peer  ? "peer"

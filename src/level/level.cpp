@@ -13,9 +13,11 @@
 #include <set>
 #include <sstream>
 
+#include "common/hash.hpp"
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
 #include "common/python.hpp"
+#include "level/own_environment.hpp"
 
 namespace strata::level {
 namespace {
@@ -28,13 +30,12 @@ constexpr int newest_api = 1;
 constexpr int search_depth = 4;
 const char* const see_level_json = "docs/protocol.md, section level.json, shows every field";
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
-const std::vector<std::string> placeholders = {"python", "tools_python", "build", "level", "root"};
-const std::vector<std::string> known_keys = {"id",           "title",         "rank",        "language",   "api",
-                                             "devices",      "modes",         "maths",       "models",     "start",
-                                             "prepare",      "environment",   "needs",       "peer",       "harness",
-                                             "reassociates", "bakes_weights", "from",        "changes",    "default",
-                                             "variants",     "dynamic",       "to_maintain", "operations", "generate",
-                                             "huge_pages"};
+const std::vector<std::string> placeholders = {"python", "tools_python", "level_python", "build", "level", "root"};
+const std::vector<std::string> known_keys = {
+    "id",      "title",        "rank",          "language", "api",         "devices", "modes",
+    "maths",   "models",       "start",         "prepare",  "environment", "needs",   "peer",
+    "harness", "reassociates", "bakes_weights", "from",     "changes",     "default", "variants",
+    "dynamic", "to_maintain",  "operations",    "generate", "huge_pages"};
 const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights", "generate"};
 
 // A list of strings; `allowed` empty: any. A required list has at least one entry.
@@ -167,7 +168,8 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
 // A worker's host memory is what it is about, so a level that has no device but a GPU has it not; nor one whose workers
 // ask for them anyway.
 bool takes_huge_pages(const Level& level) {
-  return !level.harness && !level.huge_pages && std::find(level.devices.begin(), level.devices.end(), "cpu") != level.devices.end();
+  return !level.harness && !level.huge_pages &&
+         std::find(level.devices.begin(), level.devices.end(), "cpu") != level.devices.end();
 }
 
 Variant huge_pages_variant() {
@@ -192,6 +194,26 @@ Result<Json> parse_file(const fs::path& file) {
                 Exit::usage);
   }
   return object;
+}
+
+// An environment of the level's own: requirements.txt, which {level_python} needs and whose every line pins a hash.
+void read_requirements(Fields& fields, Level& level) {
+  const fs::path file = level.folder / "requirements.txt";
+  const auto names = [](const std::vector<std::string>& command) {
+    return std::any_of(command.begin(), command.end(),
+                       [](const std::string& word) { return word.find("{level_python}") != std::string::npos; });
+  };
+  const bool used = names(level.start) || names(level.prepare);
+  const auto hash = sha256_of_file(file);
+  if (hash && used) {
+    level.requirements = *hash;
+  } else if (used) {
+    fields.fail_with(
+        fmt::format("{}: {{level_python}} is the interpreter of the level's own environment, and {} is not "
+                    "there",
+                    fields.where(), file.string()),
+        "write it (docs/add_a_level.md says how), or use {python} or {tools_python}");
+  }
 }
 
 void walk(const fs::path& folder, int depth, std::vector<fs::path>& out) {
@@ -278,6 +300,7 @@ Result<Level> read(const fs::path& folder) {
   }
   check_placeholders(fields, "start", level.start);
   check_placeholders(fields, "prepare", level.prepare);
+  read_requirements(fields, level);
   if (fields.error()) {
     return tl::unexpected<Error>(*fields.error());
   }
@@ -360,17 +383,19 @@ std::size_t interpreter_at(const std::vector<std::string>& command) {
   if (!command.empty() && fs::path(command[0]).filename() == "env")
     while (++at < command.size() && command[at].find('=') != std::string::npos) {
     }
-  const bool is_python = at < command.size() && (command[at] == "{python}" || command[at] == "{tools_python}");
+  const bool is_python = at < command.size() && (command[at] == "{python}" || command[at] == "{tools_python}" ||
+                                                 command[at] == "{level_python}");
   return is_python ? at : command.size();
+}
+std::string python_of(const Level& level, const Places& places) {
+  return has_own_environment(level) ? (own_environment(level, places) / "bin" / "python").string() : "";
 }
 }  // namespace
 
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places) {
-  const std::map<std::string, std::string> meaning = {{"python", places.python},
-                                                      {"tools_python", places.tools_python},
-                                                      {"build", places.build},
-                                                      {"root", places.root},
-                                                      {"level", level.folder.string()}};
+  const std::map<std::string, std::string> meaning = {
+      {"python", places.python}, {"tools_python", places.tools_python},      {"build", places.build},
+      {"root", places.root},     {"level_python", python_of(level, places)}, {"level", level.folder.string()}};
   std::vector<std::string> out;
   const std::size_t interpreter = interpreter_at(command);
   for (const std::string& argument : command) {

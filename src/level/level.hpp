@@ -42,6 +42,7 @@ struct Level {
   std::string generate_options;                 // what more it is told, for a variant
   std::vector<Variant> variants;  // in the order of level.json's names, then strata's own; empty in a level that is one
   std::filesystem::path folder;   // absolute
+  std::string requirements;       // SHA-256 of its folder's requirements.txt (own_environment.hpp); empty: it has none
   std::vector<std::string> ignored;  // keys of level.json that this version does not know
 
   std::string name() const { return variant == "default" ? id : id + "@" + variant; }  // as --levels takes it
@@ -74,7 +75,8 @@ Found discover(const std::vector<std::filesystem::path>& roots);
 // `<root>/levels`, then the folders of STRATA_LEVEL_PATH (separated by colons).
 std::vector<std::filesystem::path> search_path(const std::filesystem::path& root);
 
-// What {python}, {tools_python}, {build} and {root} stand for in `start` and `prepare`; {level} is the level's folder.
+// What {python}, {tools_python}, {build} and {root} stand for in `start` and `prepare`; {level} is the level's folder,
+// {level_python} the interpreter of the environment that it brings (own_environment.hpp).
 // A command that starts with an interpreter starts it as common/python.hpp does.
 struct Places {
   std::string python, tools_python, build, root;

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/temporary.hpp"
+#include "plan/availability.hpp"
 #include "plan/model_file.hpp"
 #include "probe/huge_pages.hpp"
 
@@ -66,6 +66,13 @@ Result<level::Level> variant_of(const level::Found& found, const std::string& id
                   : fmt::format("--levels {}@{}: unknown variant{}; {} has: {}", id, name,
                                 near ? fmt::format(" (did you mean '{}'?)", *near) : "", id, fmt::join(known, ", ")),
               "`strata list levels` describes them", Exit::usage);
+}
+
+// An interpreter that was asked.
+Interpreter of(const Environment& environment, const Installation& place) {
+  return {environment.python, environment.torch_version, "",
+          [&](const std::string& module) { return !has(environment.missing, module); },
+          environment.python == place.tools_python};
 }
 
 }  // namespace
@@ -130,25 +137,8 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (level.variant == level::kHugePages)
     if (const auto why = probe::why_no_huge_pages(probe::huge_pages()))
       return Failure{State::unavailable, why->what, why->hint, ""};
-  if (level.environment && environment.torch_version.empty())
-    return Failure{State::unavailable, "no PyTorch in this environment",
-                   fmt::format("install PyTorch for {}, or name another with --python PATH", environment.python), ""};
-  const bool by_tools = !level.start.empty() && level.start.front().find("{tools_python}") != std::string::npos;
-  for (const auto& need : level.needs)
-    if (has((by_tools ? tools : environment).missing, need))
-      return Failure{State::unavailable, fmt::format("Python module {} is missing", need),
-                     fmt::format("install it for {}", (by_tools ? tools : environment).python), ""};
-  if (!level.start.empty() && level.start.front().rfind("{build}", 0) == 0) {
-    const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
-    if (!there_is(program)) {
-      if (const auto why = level::left_out(program)) return Failure{State::unavailable, why->what, why->hint, ""};
-      std::ifstream log(place.level_build / "FAILED");
-      std::string reason;
-      std::getline(log, reason);
-      return Failure{State::unavailable, "its program is not built",
-                     reason.empty() ? "run ./strata compare again: it builds level programs on first use" : reason, ""};
-    }
-  }
+  const auto why = why_unavailable(level, of(environment, place), of(tools, place), place);
+  if (why) return Failure{State::unavailable, why->what, why->hint, ""};
   return std::nullopt;
 }
 

@@ -157,6 +157,22 @@ def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
         raise UnsupportedError(f"the network does not export in {bundle['case']['maths']}: {last_line(error)}", "only levels that run the Python module can run it") from error
 
 
+def traced(view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.jit.ScriptModule, str]:
+    """The traced module, and the first place where the tracer saw a value turn into Python's ("" if nowhere)."""
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+        warnings.simplefilter("always")
+        try:
+            script = torch.jit.trace(view, inputs, check_trace=False)  # the proof compares with float64; the tracer's own check only runs it again
+        except Exception as error:
+            raise UnsupportedError(f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}", "levels that run the Python module can run it") from error
+    places = [f"{w.filename}:{w.lineno}" for w in caught if issubclass(w.category, torch.jit.TracerWarning)]
+    return script, places[0] if places else ""
+
+
 def weight_sets(bundle_dir: Path) -> list[str]:
     """The names of the bundle's weight sets, `timed` and generic ones."""
     return sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors"))

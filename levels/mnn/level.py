@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mnn: the exported network, converted by MNN. The artefact is <weight set>.mnn in the cache, written by prepare.py."""
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import MNN
+import numpy as np
+from MNN import expr, nn
+from strata_sdk import Job, Level, LevelError, UnsupportedError
+
+
+class Mnn(Level):
+    def load(self, job: Job) -> None:
+        # high: float32 throughout; low and the default may take float16 where the CPU has it
+        self.runtime = nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": job.threads},))
+
+    def load_weights(self, weights: str) -> None:
+        self.path = self.job.cache / f"{weights}.mnn"
+        if not self.path.is_file():
+            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.net = nn.load_module_from_file(str(self.path), [], [], runtime_manager=self.runtime)
+        if self.net is None:
+            raise UnsupportedError(f"MNN {MNN.version()} cannot load the converted network", "the worker's log names the operation")
+        about = self.net.get_info()
+        self.order = [self.job.input_names.index(name) for name in about["inputNames"]]  # an input that nothing reads may be gone
+        self.results = [about["outputNames"].index(name) for name in self.job.output_names]
+
+    def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
+        self.inputs = [expr.const(inputs[i], list(inputs[i].shape), expr.NCHW) for i in self.order]  # copies
+
+    def run(self) -> None:
+        self.variables = self.net.onForward(self.inputs)
+
+    def outputs(self) -> Sequence[np.ndarray]:
+        variables, self.variables = self.variables, None
+        return [np.array(variables[i].read()) for i in self.results]
+
+    def artefacts(self) -> Sequence[Path]:
+        return [self.path]
+
+    def settings(self) -> dict[str, Any]:
+        return {"threads": self.job.threads, "maths": "fp32", "layout": "blocked", "freezing": True, "graph": "exported"}
+
+    def versions(self) -> dict[str, str]:
+        return super().versions() | {"mnn": MNN.version()}

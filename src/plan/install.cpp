@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/install.hpp"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "common/interrupt.hpp"
+#include "level/own_environment.hpp"
+#include "plan/jobs.hpp"
+
+namespace strata::plan {
+namespace {
+
+// A set-up step with the terminal of this program, standard output turned to standard error; a Ctrl-C reaches both.
+int run_step(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int refused = posix_spawnp(&child, argv.front(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (refused != 0) return 127;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    if (interrupted()) kill(child, SIGTERM);  // it tidies up and ends
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+void install_environments(const std::vector<level::Level>& levels, const std::vector<std::string>& named,
+                          const Installation& place) {
+  const auto places = places_of(place);
+  for (const auto& level : levels) {
+    const bool wanted = std::any_of(named.begin(), named.end(), [&](const std::string& name) {
+      return name.substr(0, name.find('@')) == level.id;
+    });
+    if (!wanted || interrupted() || !level::own_environment_missing(level, places)) continue;
+    const auto folder = level::own_environment(level, places).string();
+    const auto script = (place.root / "setup" / "environment.sh").string();
+    if (run_step({"bash", script, level.id, level.folder.string(), folder}) == 130) interrupted() = true;
+  }
+}
+
+}  // namespace strata::plan
