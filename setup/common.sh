@@ -55,7 +55,7 @@ log_tail() {
 fail_with_log() {
   log_tail "$1"
   local advice=$3
-  if grep -qiE 'could not resolve|temporary failure|dns error|failed to fetch|error sending request|connection (refused|reset|timed)|network is unreachable|NewConnectionError|timed out|could not connect|from versions: none' "$logs/$1.log"; then
+  if grep -qiE 'could not resolve|temporary failure|dns error|failed to fetch|error sending request|connection (refused|reset|timed)|network (is unreachable|was disabled)|NewConnectionError|timed out|could not connect|from versions: none' "$logs/$1.log"; then
     advice="the package index could not be reached: check the network; behind a proxy set HTTPS_PROXY, for a mirror set pip's index-url or UV_DEFAULT_INDEX"
   elif grep -qi 'no space left' "$logs/$1.log"; then
     advice="the disk is full: $(df -h --output=avail,target "$root" | tail -n 1 | sed 's/  */ free on /2; s/^ *//'); free some space"

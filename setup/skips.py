@@ -51,6 +51,12 @@ def other_pytorch() -> bool:
     return os.environ.get("STRATA_PYTHON", sys.executable) != os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)
 
 
+def has_level_environments() -> bool:
+    """Whether every level that brings an environment has it: ./test tries to install them, which takes the network."""
+    root = pathlib.Path(__file__).resolve().parent.parent
+    return all(list(root.glob(f"build/environments/{level.parent.name}-*/bin/python")) for level in root.glob("levels/*/requirements.txt"))
+
+
 # (what a reason says, whether that may be so here)
 ALLOWED = [
     (r"no CUDA driver|CUDA's driver finds no device|cudaError(NoDevice|InsufficientDriver)", lambda: not has_cuda_device()),
@@ -59,6 +65,7 @@ ALLOWED = [
     (r"this CPU has no bf16", lambda: not processor_has("amx_bf16", "avx512_bf16")),
     (r"cudnn is left out", lambda: not has_nvcc() or other_pytorch()),
     (r"oneDNN|static is not built|level_static|level_onednn", lambda: platform.machine() != "x86_64"),
+    (r"the environment of \w+ is not installed", lambda: not has_level_environments()),
     (r"no huge pages here", lambda: not gives_huge_pages()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
     (r"no file system can be mounted here without rights", lambda: True),  # the test has tried

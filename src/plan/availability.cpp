@@ -24,7 +24,7 @@ std::optional<Unavailable> missing_program(const level::Level& level, const Inst
   if (const auto why = level::left_out(program)) return Unavailable{Lack::left_out, why->what, why->hint};
   std::ifstream log(place.level_build / "FAILED");
   if (std::string reason; std::getline(log, reason))
-    return Unavailable{Lack::program, "its program could not be compiled: " + reason,
+    return Unavailable{Lack::program, "it could not be compiled: " + reason,
                        fmt::format("mend the cause, then rm -r {}", place.level_build.string())};
   return Unavailable{Lack::program, "its program is not built", kFirstUse};
 }

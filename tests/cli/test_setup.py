@@ -445,6 +445,10 @@ def test_every_reason_to_skip_is_looked_up_on_the_machine(monkeypatch):
     assert not skips.may_skip("there is no CUDA driver")
     monkeypatch.setattr(skips, "has_cuda_device", lambda: False)
     assert skips.may_skip("there is no CUDA driver")
+    monkeypatch.setattr(skips, "has_level_environments", lambda: True)
+    assert not skips.may_skip("the environment of ncnn is not installed")
+    monkeypatch.setattr(skips, "has_level_environments", lambda: False)
+    assert skips.may_skip("the environment of ncnn is not installed")
     monkeypatch.setattr(skips, "processor_has", lambda *_: True)
     assert not skips.may_skip("this processor has no AVX-512, without which static has no bfloat16 (asked of /proc/cpuinfo)") and not skips.may_skip("for no reason that is known")
 

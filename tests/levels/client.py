@@ -60,10 +60,16 @@ def environment(folder: Path, threads: int = 2, cache: Path | None = None, **ext
     return os.environ | promised | extra
 
 
+def own_python(level: str) -> str:
+    """The interpreter of the environment that a level brings; empty: it is not installed."""
+    found = sorted(ROOT.glob(f"build/environments/{level}-*/bin/python"), key=lambda path: path.lstat().st_mtime)
+    return str(found[-1]) if found else ""
+
+
 def command(folder: Path, key: str) -> list[str]:
     """`start` or `prepare` of level.json with its placeholders filled in."""
     words = json.loads((folder / "level.json").read_text(encoding="utf-8"))[key]
-    for placeholder, value in (("{python}", preloaded.PYTHON), ("{tools_python}", sys.executable), ("{level}", str(folder)), ("{root}", str(ROOT)),
+    for placeholder, value in (("{python}", preloaded.PYTHON), ("{tools_python}", sys.executable), ("{level_python}", own_python(folder.name)), ("{level}", str(folder)), ("{root}", str(ROOT)),
                                ("{build}", os.environ.get("STRATA_LEVEL_BUILD", ""))):
         words = [word.replace(placeholder, value) for word in words]
     return words

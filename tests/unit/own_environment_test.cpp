@@ -99,7 +99,7 @@ TEST_F(OwnEnvironmentTest, what_is_missing_is_said_with_the_command_and_the_size
   EXPECT_THAT(missing->hint, HasSubstr("./strata level install own"));
   EXPECT_THAT(missing->hint, HasSubstr("54 MB to download, 171 MB on disk"));
   fs::create_directories(folder + ".part/bin");
-  EXPECT_THAT(own_environment_missing(level, places_)->what, HasSubstr("stopped before its end"));
+  EXPECT_THAT(own_environment_missing(level, places_)->what, HasSubstr("is not complete"));
   std::ofstream(folder + ".failed") << "the disk is full\nfree some space\n";
   EXPECT_THAT(own_environment_missing(level, places_)->what, HasSubstr("the disk is full"));
   EXPECT_THAT(own_environment_missing(level, places_)->hint, HasSubstr("free some space"));
