@@ -44,7 +44,7 @@ need_disk "$name" "$(dirname "$folder")" $((disk > 0 ? disk + 100 : 500))
 link_mode_for
 # its programs find their Python by their own place, so that it can be moved when it is whole
 run_uv "$name" "making it" venv --relocatable --python "$venv/bin/python" "$part" || fail_with_log "$name" "the environment could not be made" "$logs/$name.log says why"
-run_uv "$name" "installing what levels/$level needs" pip install --compile-bytecode --python "$part/bin/python" --no-deps --require-hashes -r "$requirements" ||
+run_uv "$name" "installing its packages" pip install --compile-bytecode --python "$part/bin/python" --no-deps --require-hashes -r "$requirements" ||
   fail_with_log "$name" "the packages of $requirements could not be installed" "$logs/$name.log says why"
 mv -T "$part" "$folder"
 # those of an older list are of no use

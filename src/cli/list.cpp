@@ -15,7 +15,7 @@
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/python.hpp"
-#include "level/level.hpp"
+#include "level/own_environment.hpp"
 #include "plan/availability.hpp"
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
@@ -176,16 +176,26 @@ int models(const ListArguments& a) {
 
 int environments(const ListArguments& a) {
   const auto place = installation();
-  Rows rows;
+  const auto places = plan::places_of(place);
+  Rows rows, missing;
   std::vector<std::pair<std::string, std::string>> interpreters{
       {"default", (place.root / ".venv/bin/python").string()}};
   if (place.python != interpreters.front().second) interpreters.emplace_back("named", place.python);
+  for (const auto& level : level::discover(level::search_path(place.root)).levels) {
+    if (!level::has_own_environment(level)) continue;
+    const auto python = (level::own_environment(level, places) / "bin" / "python").string();
+    if (const auto why = level::own_environment_missing(level, places))
+      missing.push_back({level.id, python, "-", "-", fmt::format("{}; {}", why->what, why->hint)});
+    else
+      interpreters.emplace_back(level.id, python);
+  }
   for (const auto& [name, python] : interpreters) {
     const auto found = plan::ask_environment(python, place, {});
     rows.push_back({name, python, found ? found->python_version : "-",
                     found ? (found->torch_version.empty() ? "none" : found->torch_version) : "-",
                     found ? "" : found.error().what});
   }
+  rows.insert(rows.end(), missing.begin(), missing.end());
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
 }
 

@@ -160,11 +160,12 @@ def test_list_and_doctor_name_the_environment(tree):
     assert "environment not installed: ./strata level install own" in tree.run("list", "levels").stdout
     missing = tree.run("doctor").stdout
     assert "its environment is not installed" in missing and "3 MB to download, 7 MB on disk" in missing
+    assert "not installed; `./strata level install own`" in tree.run("list", "environments").stdout
     installed = tree.run("level", "install", "own", "plain")
     assert "plain: brings no environment of its own" in installed.stdout
     [name] = environments(tree)
     assert name in installed.stdout and name in tree.run("doctor").stdout
-    assert "level install own" not in tree.run("list", "levels").stdout
+    assert "level install own" not in tree.run("list", "levels").stdout + tree.run("list", "environments").stdout
 
 
 def test_an_unknown_level_is_refused_before_anything_is_installed(tree):

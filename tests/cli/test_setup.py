@@ -123,7 +123,7 @@ def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
     assert asked(tree) == ["program||"]
 
 
-@pytest.mark.parametrize("arguments", [["compare", "resnet50"], ["graph", "resnet50"], ["generate", "resnet50", "-o", "x"], ["export", "resnet50"], ["level", "check", "x"], ["doctor", "--calibrate"]])
+@pytest.mark.parametrize("arguments", [["compare", "resnet50"], ["graph", "resnet50"], ["generate", "resnet50", "-o", "x"], ["export", "resnet50"], ["level", "check", "x"], ["level", "install", "x"], ["doctor", "--calibrate"]])
 def test_what_measures_asks_for_the_levels(tree, arguments):
     run([tree / "strata", *arguments])
     assert asked(tree) == ["levels||"]
