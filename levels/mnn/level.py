@@ -10,8 +10,13 @@ from MNN import expr, nn
 from strata_sdk import Job, Level, LevelError, UnsupportedError
 
 
+# MNN has no 64-bit integers, and its converter makes the network's 32-bit ones
+_TYPES = {"float32": (np.float32, expr.float), "int32": (np.int32, expr.int), "int64": (np.int32, expr.int)}
+
+
 class Mnn(Level):
     def load(self, job: Job) -> None:
+        self.types = [output["dtype"] for output in job.about["outputs"]]
         # high: float32 throughout; low and the default may take float16 where the CPU has it
         self.runtime = nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": job.threads},))
 
@@ -27,14 +32,19 @@ class Mnn(Level):
         self.results = [about["outputNames"].index(name) for name in self.job.output_names]
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
-        self.inputs = [expr.const(inputs[i], list(inputs[i].shape), expr.NCHW) for i in self.order]  # copies
+        self.inputs = []
+        for array in (inputs[i] for i in self.order):
+            own, kind = _TYPES[array.dtype.name]
+            self.inputs.append(expr.const(array.astype(own, copy=False), list(array.shape), expr.NCHW, kind))  # copies
 
     def run(self) -> None:
         self.variables = self.net.onForward(self.inputs)
 
     def outputs(self) -> Sequence[np.ndarray]:
         variables, self.variables = self.variables, None
-        return [np.array(variables[i].read()) for i in self.results]
+        if len(variables) < len(self.results):  # an operation whose shape it cannot tell: it logs that and gives nothing
+            raise UnsupportedError(f"MNN {MNN.version()} computes {len(variables)} of the network's {len(self.results)} results", "the worker's log names the operation")
+        return [np.array(variables[i].read(), dtype=dtype) for i, dtype in zip(self.results, self.types, strict=True)]
 
     def artefacts(self) -> Sequence[Path]:
         return [self.path]

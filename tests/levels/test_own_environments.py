@@ -91,3 +91,19 @@ def test_ncnn_names_what_it_has_no_layer_for_and_refuses_whole_numbers(bundles, 
     assert answer["code"] == "unsupported" and "no layer of ncnn for" in answer["what"], answer
     answer = prepare("ncnn", bundles("keywords"), tmp_path)
     assert answer["code"] == "unsupported" and "ids is int64" in answer["what"], answer
+
+
+def test_mnn_takes_token_ids(bundles, loaded):
+    need("mnn")
+    worker, _ = loaded("mnn", "keywords")
+    for weights in SETS:
+        worker.ask("weights", weights=weights)
+        assert error(worker.prove([0, 1]), reference(bundles("keywords"), weights)) <= WITHIN["mnn"] * envelope(bundles("keywords"), weights), weights
+
+
+def test_mnn_says_how_many_results_it_cannot_compute(loaded):
+    need("mnn")
+    worker, _ = loaded("mnn", "token_operations")
+    with pytest.raises(Failed, match="computes 0 of the network's") as failure:
+        worker.prove([0])
+    assert failure.value.code == "unsupported"
