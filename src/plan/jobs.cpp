@@ -69,7 +69,7 @@ Result<level::Level> variant_of(const level::Found& found, const std::string& id
 }
 
 // An interpreter that was asked.
-Interpreter of(const Environment& environment, const Installation& place) {
+Interpreter interpreter_of(const Environment& environment, const Installation& place) {
   return {environment.python, environment.torch_version, "",
           [&](const std::string& module) { return !has(environment.missing, module); },
           environment.python == place.tools_python};
@@ -137,7 +137,7 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (level.variant == level::kHugePages)
     if (const auto why = probe::why_no_huge_pages(probe::huge_pages()))
       return Failure{State::unavailable, why->what, why->hint, ""};
-  const auto why = why_unavailable(level, of(environment, place), of(tools, place), place);
+  const auto why = why_unavailable(level, interpreter_of(environment, place), interpreter_of(tools, place), place);
   if (why) return Failure{State::unavailable, why->what, why->hint, ""};
   return std::nullopt;
 }
