@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -19,18 +20,28 @@ def main() -> int:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
+    if sys.argv[1:] == ["--serve"]:
+        from capture.serve import serve
+
+        return serve(lambda arguments: one(arguments, say), say)
+    return one(sys.argv[1:], say)
+
+
+def one(arguments: list[str], say: Callable[[dict], None]) -> int:
+    """Captures one case."""
+
     class Parser(argparse.ArgumentParser):
         def error(self, message: str):
             say({"ok": False, "code": "usage", "what": message, "hint": self.format_usage().strip()})
             raise SystemExit(1)
 
-    parser = Parser(prog="python -m capture", description="Captures one network for every level.")
+    parser = Parser(prog="python -m capture", description="Captures one network for every level. With --serve alone: many, as src/capture/serve.py says.")
     parser.add_argument("--spec", required=True, help="spec.json, see docs/bundle.md; or its text, which begins with {")
     parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
     parser.add_argument("--strict", type=Path, help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared")
     parser.add_argument("--by-state", action="store_true", help="the folder's name gets a hash of the files that the network came from")
     parser.add_argument("--networks", type=Path, help="a folder of weight sets that cases of one network share; made where it is missing")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
     say({"progress": "loading PyTorch"})

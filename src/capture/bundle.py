@@ -106,8 +106,16 @@ def _remove_left_overs(out: Path) -> None:
     """Removes what killed captures of the same bundle left."""
     for path in out.parent.glob(f".{out.name}.partial-*"):
         pid = path.name.rpartition("-")[2]
-        if not (pid.isdigit() and Path(f"/proc/{pid}").exists()):
+        if not (pid.isdigit() and _is_running(int(pid))):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    """One that has ended and that nobody waited for yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class _Capture:

@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
+#include <thread>
 
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "common/python.hpp"
 #include "common/temporary.hpp"
+#include "plan/capture_process.hpp"
 #include "plan/model_file.hpp"
 #include "worker/answers.hpp"
 #include "worker/worker.hpp"
@@ -54,19 +57,32 @@ bool is_left_over(const std::string& name, const std::string& begin, const std::
   const auto number = name.find_last_of("-.", name.size() - end.size() - 1) + 1;
   int pid = 0;
   const auto [stop, error] = std::from_chars(name.data() + number, last, pid);
-  std::error_code ec;
-  return error == std::errc() && stop == last && !fs::exists(fmt::format("/proc/{}", pid), ec);
+  return error == std::errc() && stop == last && !is_running(pid);
 }
 
-// Logs and half-made folders of captures of the same network that were killed.
-void remove_left_overs(const fs::path& out) {
+// Logs and half-made folders of captures of the same network that were killed. Whether a half-made one is left, whose
+// capture runs.
+bool remove_left_overs(const fs::path& out) {
   std::error_code ec;
   const auto own = out.filename().string();
+  bool half = false;
   for (const auto& entry : fs::directory_iterator(out.parent_path(), ec)) {
     const auto name = entry.path().filename().string();
     if (is_left_over(name, own + ".", ".log") || is_left_over(name, "." + own + ".partial-", ""))
       fs::remove_all(entry.path(), ec);
+    else
+      half |= name.starts_with("." + own + ".partial-");
   }
+  return half;
+}
+
+// After a capture that failed: one that was killed with the process that served it may need a moment to go.
+void remove_all_of(const fs::path& out, const fs::path& log, const fs::path& incoming) {
+  std::error_code ec;
+  fs::remove(log, ec);
+  fs::remove_all(incoming, ec);
+  for (int tries = 0; remove_left_overs(out) && tries < 40; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 // Where weight sets lie that cases of one network share. A model file is a program: it writes into a folder of its own,
@@ -77,6 +93,29 @@ Result<fs::path> networks_of(const Capture& capture, const Installation& place, 
   if (auto own = private_folder(folder, "set STRATA_CACHE to a folder of your own"); !own)
     return tl::unexpected(own.error());
   return folder;
+}
+
+// `python` gives the command for words behind the interpreter. A confined process is one capture's alone, since what it
+// may write to is.
+tl::expected<worker::Finished, worker::Failure> run(
+    const Capture& capture, worker::Launch launch, const std::vector<std::string>& arguments,
+    const std::function<std::vector<std::string>(const std::vector<std::string>&)>& python, bool confined) {
+  const auto show = [&](std::string_view line) {
+    const auto said = outside::parse(line, "progress");
+    if (!said || !capture.progress) return;
+    const auto progress = outside::text_or(*said, "progress");
+    if (!progress.empty()) capture.progress(progress);
+  };
+  const std::chrono::milliseconds longest(static_cast<std::int64_t>(capture.timeout_s.value_or(kLongest_s) * 1000));
+  std::vector<std::string> words{"-m", "capture"};
+  if (confined) {
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    launch.argv = python(words);
+    return worker::run_to_end(launch, longest, show);
+  }
+  words.emplace_back("--serve");
+  launch.argv = python(words);
+  return run_in_kept_process(launch, arguments, longest, show);
 }
 
 }  // namespace
@@ -91,14 +130,13 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
       capture.out.parent_path() / fmt::format(".{}.partial-{}", capture.out.filename().string(), getpid());
   const fs::path out = confined ? incoming / capture.out.filename() : capture.out;
   worker::Launch launch;
-  // the spec itself and no file of it, which a killed driver would leave behind
-  launch.argv = python_command(environment.python, place.root,
-                               {"-m", "capture", "--spec", capture.spec.dump(), "--out", out.string()});
   const auto networks = networks_of(capture, place, confined);
   if (!networks) return tl::unexpected(networks.error());
-  launch.argv.insert(launch.argv.end(), {"--networks", networks->string()});
-  if (!capture.strict.empty()) launch.argv.insert(launch.argv.end(), {"--strict", capture.strict.string()});
-  if (capture.by_state) launch.argv.emplace_back("--by-state");
+  // the spec itself and no file of it, which a killed driver would leave behind
+  std::vector<std::string> arguments{"--spec",     capture.spec.dump(), "--out",
+                                     out.string(), "--networks",        networks->string()};
+  if (!capture.strict.empty()) arguments.insert(arguments.end(), {"--strict", capture.strict.string()});
+  if (capture.by_state) arguments.emplace_back("--by-state");
   const auto temporary = temporary_folder(place.cache);
   if (!temporary) return tl::unexpected(temporary.error());
   launch.env = {{"STRATA_OVERLAY", place.overlay},
@@ -112,26 +150,18 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
     fs::create_directory(incoming, ec);
     if (auto done = confine(launch, place, {incoming, *networks}); !done) return tl::unexpected(done.error());
   }
-  const auto longest = capture.timeout_s.value_or(kLongest_s);
-  const auto ran = worker::run_to_end(launch, std::chrono::milliseconds(static_cast<std::int64_t>(longest * 1000)),
-                                      [&](std::string_view line) {
-                                        const auto said = outside::parse(line, "progress");
-                                        if (!said || !capture.progress) return;
-                                        const auto progress = outside::text_or(*said, "progress");
-                                        if (!progress.empty()) capture.progress(progress);
-                                      });
+  const auto python = [&](const std::vector<std::string>& words) {
+    return python_command(environment.python, place.root, words);
+  };
+  const auto ran = run(capture, std::move(launch), arguments, python, confined);
   if (!ran) {
-    fs::remove(log, ec);
-    if (confined) fs::remove_all(incoming, ec);
-    remove_left_overs(capture.out);
+    remove_all_of(capture.out, log, incoming);
     return fail(ran.error().what, ran.error().hint);
   }
   const fs::path folder = capture.by_state ? fs::path(outside::text_or(worker::last_line(*ran), "folder")) : out;
   if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(folder / "bundle.json", ec)) {
     auto error = error_of(*ran, capture, log, kept);
-    fs::remove(log, ec);
-    if (confined) fs::remove_all(incoming, ec);
-    remove_left_overs(capture.out);
+    remove_all_of(capture.out, log, incoming);
     return tl::unexpected(std::move(error));
   }
   fs::remove(log, ec);
