@@ -162,6 +162,7 @@ def try_program(name: str, folder: Path, scratch: Path, mutations: int) -> Tried
     words = command_of(name, folder, file)
     tried.file("the right file", words, must_refuse=False)
     if tried.counts["taken"] != 1:
+        tried.wrong.append(f"{name}: the right file is refused, so that nothing was tried: {run(words).stderr.strip()[-400:]}")
         return tried
     changes = [*wrong_tensors("input" if checks else "0"), *(wrong_references(right) if checks else [])]
     for what, change in changes:
