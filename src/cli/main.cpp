@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   strata::cli::add_resume(app, exit_code);
   strata::cli::add_list(app, exit_code);
   strata::cli::add_show(app, exit_code);
+  strata::cli::add_diff(app, exit_code);
   strata::cli::add_report(app, exit_code);
   strata::cli::add_export_data(app, exit_code);
   strata::cli::add_export(app, exit_code);

@@ -10,6 +10,7 @@ void add_compare(CLI::App& app, int& exit_code, int argc, char** argv);
 void add_resume(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_show(CLI::App& app, int& exit_code);
+void add_diff(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_export_data(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);

@@ -19,18 +19,6 @@ namespace strata::report {
 using Json = nlohmann::json;
 namespace {
 
-// The logarithm of a row's median time in each restart.
-std::vector<double> log_times(const store::Row& row, const stats::Room& room) {
-  std::vector<double> logs;
-  for (const auto& restart : measure::medians({&row}, room, 0)) {
-    std::vector<double> values;
-    for (const auto& round : restart)
-      if (std::isfinite(round[0])) values.push_back(std::log(round[0]));
-    if (!values.empty()) logs.push_back(stats::median(values));
-  }
-  return logs;
-}
-
 // Cases that are equal but for their maths mode.
 struct Group {
   std::vector<std::size_t> cases;  // indices, in the run's order
@@ -113,7 +101,7 @@ class GroupView {
     const auto& strict = run_.cases[*group_.strict];
     const double sigma = process_sigma(strict.trust, strict.question.threads);
     const auto room = measure::room_of(strict.question, run_.machine);
-    auto apart = stats::compare_unpaired(log_times(*reference_, room), log_times(row, room), sigma);
+    auto apart = stats::compare_unpaired(restart_log_times(*reference_, room), restart_log_times(row, room), sigma);
     // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
     for (const auto with : {*group_.strict, index}) {
       const CaseStatistics paired(run_, run_.cases[with]);

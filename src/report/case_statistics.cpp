@@ -14,6 +14,17 @@
 namespace strata::report {
 using Json = nlohmann::json;
 
+std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
+  std::vector<double> logs;
+  for (const auto& restart : measure::medians({&row}, room, 0)) {
+    std::vector<double> values;
+    for (const auto& round : restart)
+      if (std::isfinite(round[0])) values.push_back(std::log(round[0]));
+    if (!values.empty()) logs.push_back(stats::median(values));
+  }
+  return logs;
+}
+
 double process_sigma(const Json& trust, int threads) {
   const auto stored = number(trust, "process_sigma");
   return stored && *stored > 0 && *stored < 100 ? *stored : stats::assumed_process_sigma(threads);

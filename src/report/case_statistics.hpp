@@ -18,6 +18,9 @@ namespace strata::report {
 // The variation between processes that a case was measured with (its stored `trust`); assumed where it has none.
 double process_sigma(const nlohmann::json& trust, int threads);
 
+// The logarithm of a row's median time in each restart that has undisturbed rounds.
+std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room);
+
 // Numbers of rows are places in `measured()`. Objects are those of docs/results_schema.md, null where nothing is known.
 class CaseStatistics {
  public:

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata diff RUN RUN`: the same cases in two stored runs.
+#include "report/diff.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/option.hpp"
+#include "cli/say.hpp"
+#include "cli/verbs.hpp"
+#include "report/access.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRegression = 4;
+
+struct DiffArguments {
+  std::string before, after, store, format = "text";
+};
+
+Result<nlohmann::json> difference_of(const DiffArguments& a) {
+  const auto store = store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  if (!store) return tl::unexpected(store.error());
+  const auto before = store->load_run(a.before);
+  if (!before) return tl::unexpected(before.error());
+  const auto after = store->load_run(a.after);
+  if (!after) return tl::unexpected(after.error());
+  if (before->run_id == after->run_id)
+    return fail(fmt::format("{} and {} are the same run", a.before, a.after), "`./strata list runs` shows all",
+                Exit::usage);
+  auto difference = report::difference(*before, *after);
+  if (difference["cases"] == 0) {
+    std::string why;
+    for (const auto& one : report::list(difference, "without"))
+      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report::text(one, "case"), report::text(one, "reason"));
+    return fail(fmt::format("runs {} and {} have no case in common: {}", before->run_id, after->run_id, why),
+                "compare the same network at the same batch, size, precision, device and threads", Exit::usage);
+  }
+  return difference;
+}
+
+int diff(const DiffArguments& a) {
+  const auto difference = difference_of(a);
+  if (!difference) return complain(difference.error());
+  if (a.format == "json")
+    answer(difference->dump(1) + "\n");
+  else
+    answer(report::difference_text(*difference, report::format_from(a.format).value_or(report::Format::text)));
+  if ((*difference)["slower"] != 0) return kRegression;
+  return static_cast<int>((*difference)["lost"] != 0 ? Exit::failed : Exit::ok);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, int& exit_code) {
+  auto* verb = app.add_subcommand("diff", "the same cases in two stored runs: what got faster or slower");
+  auto a = std::make_shared<DiffArguments>();
+  verb->add_option("before", a->before, "the earlier run's id, a beginning of it, or its name")->required();
+  verb->add_option("after", a->after, "the later run's, or last")->required();
+  verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  format_choice(verb->add_option("--format", a->format, "of the result on standard output"));
+  verb->footer(
+      "Exit codes: 0 no level is slower; 4 at least one is, beyond its interval and 1%; 1 a level has no number any "
+      "more, or the store cannot be read; 2 wrong usage, or no case in common.");
+  verb->callback([a, &exit_code] { exit_code = diff(*a); });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/diff.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/judge_stored.hpp"
+#include "report/access.hpp"
+#include "report/case_statistics.hpp"
+#include "report/estimate.hpp"
+#include "report/first_screen.hpp"
+#include "report/format.hpp"
+
+namespace strata::report {
+using Json = nlohmann::json;
+namespace {
+
+constexpr double kMinimumEffect = 0.01;  // as within a run (docs/method.md)
+
+// What of a run may make its times others', beside the levels.
+Json about(const store::Run& run) {
+  const auto& environment = run.environments.empty() ? Json() : run.environments.front();
+  return {{"run", run.run_id},
+          {"started", run.started},
+          {"torch", text(environment, "torch")},
+          {"cpu", text(run.machine, "cpu")},
+          {"strata", run.version}};
+}
+
+const store::Case* same_case(const store::Run& run, const store::Case& one) {
+  const auto found = std::find_if(run.cases.begin(), run.cases.end(), [&](const auto& other) {
+    return other.key == one.key && other.network == one.network;
+  });
+  return found == run.cases.end() ? nullptr : &*found;
+}
+
+const store::Row* row_named(const store::Case& one, const std::string& name) {
+  const auto found =
+      std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& row) { return row.name() == name; });
+  return found == one.rows.end() ? nullptr : &*found;
+}
+
+// A case of both runs.
+class CaseDifference {
+ public:
+  CaseDifference(const store::Run& before, const store::Case& one, const store::Run& after, const store::Case& other)
+      : before_(one), after_(other), stats_before_(before, one), stats_after_(after, other) {}
+
+  // Levels that had a number before, in that run's order.
+  Json levels() const {
+    Json all = Json::array();
+    for (const auto* row : stats_before_.measured())
+      if (!flag(row->info, "harness")) all.push_back(level(*row));
+    return all;
+  }
+
+ private:
+  bool reliable() const { return stats_before_.reliable() && stats_after_.reliable(); }
+
+  Json level(const store::Row& row) const {
+    Json out{{"case", before_.id},   {"key", before_.key},  {"level", row.level}, {"variant", row.variant},
+             {"before_ms", nullptr}, {"after_ms", nullptr}, {"ratio", nullptr},   {"speedup_change", nullptr},
+             {"verdict", ""},        {"reason", ""}};
+    const auto was = stats_before_.index_of(row.name()), is = stats_after_.index_of(row.name());
+    out["before_ms"] = finite(stats_before_.estimate_ms(*was));
+    if (!is) {
+      const auto* now = row_named(after_, row.name());
+      out["verdict"] = now ? now->state : "absent";
+      out["reason"] = now ? now->reason : "the later run did not have it";
+      return out;
+    }
+    out["after_ms"] = finite(stats_after_.estimate_ms(*is));
+    if (!reliable()) {
+      out["verdict"] = "not_reliable";
+      out["reason"] = "other programs had the cores in one of the runs";
+      return out;
+    }
+    const auto comparison =
+        stats::compare_unpaired(restart_log_times(row, stats_before_.room()),
+                                restart_log_times(*stats_after_.measured()[*is], stats_after_.room()),
+                                std::max(stats_before_.sigma(), stats_after_.sigma()));
+    out["ratio"] = interval(comparison.ratio());
+    out["verdict"] = std::string(to_string(stats::judge(comparison, kMinimumEffect).direction));
+    out["speedup_change"] = speedup_change(*was, *is);
+    return out;
+  }
+
+  // exp of how the log of "times as fast as the reference" changed; each side was measured in turns. The variances of
+  // two runs add up. Null for the reference, and where the runs have others.
+  Json speedup_change(std::size_t was, std::size_t is) const {
+    const auto before = stats_before_.reference(), after = stats_after_.reference();
+    if (!before || !after || *before == was || *after == is || !stats_before_.together() || !stats_after_.together() ||
+        stats_before_.measured()[*before]->name() != stats_after_.measured()[*after]->name())
+      return {};
+    const auto first = stats_before_.compare(*before, was), second = stats_after_.compare(*after, is);
+    const double change = second.log_ratio.value - first.log_ratio.value,
+                 half = std::hypot(first.half_width.width, second.half_width.width);
+    return interval({std::exp(change), std::exp(change - half), std::exp(change + half)});
+  }
+
+  const store::Case &before_, &after_;
+  const CaseStatistics stats_before_, stats_after_;
+};
+
+// What else is another between the runs, a sentence each.
+Json notes(const Json& before, const Json& after) {
+  Json all = Json::array();
+  for (const auto& [field, name] : {std::pair{"torch", "PyTorch"}, {"cpu", "the processor"}, {"strata", "strata"}})
+    if (text(before, field) != text(after, field))
+      all.push_back(fmt::format("{} is another: {}, then {}", name, text(before, field), text(after, field)));
+  return all;
+}
+
+std::string words(const Json& level) {
+  const auto verdict = text(level, "verdict");
+  const auto known = verdict_words(verdict);
+  auto shown = known.empty() ? verdict : known;
+  std::replace(shown.begin(), shown.end(), '_', ' ');
+  return shown;
+}
+
+std::string milliseconds(const Json& level, const char* field) {
+  const auto ms = number(level, field);
+  return ms ? duration(*ms) : "";
+}
+
+}  // namespace
+
+Json difference(const store::Run& first, const store::Run& second) {
+  store::Run before = first, after = second;
+  measure::judge_stored(before);
+  measure::judge_stored(after);
+  Json levels = Json::array(), without = Json::array();
+  int compared = 0;
+  for (const auto& one : before.cases) {
+    const auto* other = same_case(after, one);
+    if (!other) {
+      const bool same_key =
+          std::any_of(after.cases.begin(), after.cases.end(), [&](const auto& now) { return now.key == one.key; });
+      without.push_back({{"case", one.id}, {"reason", same_key ? "the network is another" : "not in the later run"}});
+      continue;
+    }
+    ++compared;
+    for (auto& level : CaseDifference(before, one, after, *other).levels()) levels.push_back(std::move(level));
+  }
+  const auto count = [&](auto is) { return std::count_if(levels.begin(), levels.end(), is); };
+  const Json was = about(before), is = about(after);
+  return {{"schema", "strata.diff/1"},
+          {"before", was},
+          {"after", is},
+          {"notes", notes(was, is)},
+          {"cases", compared},
+          {"without", without},
+          {"levels", levels},
+          {"slower", count([](const Json& level) { return text(level, "verdict") == "slower"; })},
+          {"faster", count([](const Json& level) { return text(level, "verdict") == "faster"; })},
+          {"lost", count([](const Json& level) { return level["after_ms"].is_null(); })}};
+}
+
+std::string difference_text(const Json& difference, Format format) {
+  const auto& marks = glyphs(format == Format::text);
+  std::vector<Cells> rows;
+  for (const auto& level : list(difference, "levels"))
+    rows.push_back(
+        {text(level, "case"), level_name(level), milliseconds(level, "before_ms"), milliseconds(level, "after_ms"),
+         level["ratio"].is_object() ? ratio_with_interval(level["ratio"], marks) : text(level, "reason"), words(level),
+         level["speedup_change"].is_object() ? ratio_with_interval(level["speedup_change"], marks) : ""});
+  auto out = table({"case", "level", "before", "after", "times as fast (99% CI)", "verdict", "change of its speedup"},
+                   rows, format);
+  if (format != Format::text) return out;
+  const auto of = [&](const char* field) { return number(difference, field).value_or(0); };
+  std::string head = fmt::format("{:.0f} of {} levels slower, {:.0f} faster, {:.0f} without a number now", of("slower"),
+                                 rows.size(), of("faster"), of("lost"));
+  for (const auto& note : list(difference, "notes")) head += "\n" + note.get<std::string>();
+  for (const auto& one : list(difference, "without"))
+    head += fmt::format("\nleft out: {}: {}", text(one, "case"), text(one, "reason"));
+  return head + "\n\n" + out +
+         "\nUnpaired: the runs were not measured in turns, so that a change of the machine counts as one of a level; "
+         "the change of a\nspeedup over the reference of its own run does not have it.\n";
+}
+
+}  // namespace strata::report

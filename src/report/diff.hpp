@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two stored runs of the same cases against each other, level by level. They were not measured in turns, so that what
+// changed on the machine between them counts as a change of a level; a level's speedup over the reference of its own
+// run does not have that in it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/table.hpp"
+#include "store/record.hpp"
+
+namespace strata::report {
+
+// Cases are matched by key and network hash. docs/results_schema.md, "strata.diff/1". Nothing is said of a case that
+// was not reliable in one of the runs.
+nlohmann::json difference(const store::Run& before, const store::Run& after);
+
+// The same for people, or as a table of its levels.
+std::string difference_text(const nlohmann::json& difference, Format format);
+
+}  // namespace strata::report
