@@ -93,7 +93,9 @@ void add_resume(CLI::App& app, int& exit_code) {
          {"text", "json", "csv", "md"});
   verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");
   verb->footer(
-      "Whole restarts that are stored are not measured again; with --tuned, whole cases. Exit codes as of compare.");
+      "Whole restarts that are stored are not measured again; with --tuned, whole cases. Exit codes: 0 measured; the "
+      "others are "
+      "those of compare.");
   verb->callback([a, &exit_code] { exit_code = resume(*a); });
 }
 

@@ -17,7 +17,7 @@ import store_damage  # noqa: E402
 
 VERBS = [["compare"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
-         ["doctor"], ["cache", "list"], ["cache", "clear"]]
+         ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["diff"]]
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -85,7 +85,7 @@ def test_compare_refuses_what_it_used_to_ignore_or_leave_to_the_capture(strata, 
     (["doctor", "--store", "x.db"], ["--store means nothing without --calibrate"]),
     (["doctor", "--calibrate", "--format", "json"], ["exclude each other"]),
     (["level", "check", "x", "--timeout", "-1"], ["--timeout -1: write a time"]),
-    (["cache", "clear", "--older-than", "0"], ["--older-than 0: allowed: a number above 0"]),
+    (["cache", "prune", "--older-than", "0"], ["--older-than 0: allowed: a number above 0"]),
     (["cache", "list", "--format", "xml"], ["--format xml", "text", "md"]),
 ])
 def test_every_verb_refuses_options_that_mean_nothing_there(strata, arguments, words):

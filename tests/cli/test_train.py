@@ -13,8 +13,9 @@ CAPTURE = '''
 import hashlib, json, os, pathlib, sys
 sys.path.insert(0, {fakes!r})
 import train_bundle
+request = json.loads(sys.stdin.readline())  # one capture, as src/capture/serve.py is asked for it
 def argument(name):
-    return sys.argv[sys.argv.index(name) + 1]
+    return request["arguments"][request["arguments"].index(name) + 1]
 folder = pathlib.Path(argument("--out") + ".0123456789abcdef")
 train_bundle.write(str(folder), json.loads(argument("--spec")),
                    **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
@@ -22,6 +23,7 @@ files = {{str(one.relative_to(folder)): {{"bytes": one.stat().st_size, "sha256":
          for one in folder.rglob("*") if one.is_file()}}
 (folder / "manifest.json").write_text(json.dumps({{"manifest": 1, "files": files}}))
 print(json.dumps({{"ok": True, "folder": str(folder)}}))
+print(json.dumps({{"exit_code": 0}}), flush=True)
 '''
 
 
