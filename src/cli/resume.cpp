@@ -93,9 +93,8 @@ void add_resume(CLI::App& app, int& exit_code) {
          {"text", "json", "csv", "md"});
   verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");
   verb->footer(
-      "Whole restarts that are stored are not measured again; with --tuned, whole cases. Exit codes: 0 measured; the "
-      "others are "
-      "those of compare.");
+      "Exit codes: 0 measured; the others are those of compare. Whole restarts that are stored are not measured again; "
+      "with --tuned, whole cases.");
   verb->callback([a, &exit_code] { exit_code = resume(*a); });
 }
 

@@ -13,17 +13,17 @@ CAPTURE = '''
 import hashlib, json, os, pathlib, sys
 sys.path.insert(0, {fakes!r})
 import train_bundle
-request = json.loads(sys.stdin.readline())  # one capture, as src/capture/serve.py is asked for it
-def argument(name):
-    return request["arguments"][request["arguments"].index(name) + 1]
-folder = pathlib.Path(argument("--out") + ".0123456789abcdef")
-train_bundle.write(str(folder), json.loads(argument("--spec")),
-                   **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
-files = {{str(one.relative_to(folder)): {{"bytes": one.stat().st_size, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()}}
-         for one in folder.rglob("*") if one.is_file()}}
-(folder / "manifest.json").write_text(json.dumps({{"manifest": 1, "files": files}}))
-print(json.dumps({{"ok": True, "folder": str(folder)}}))
-print(json.dumps({{"exit_code": 0}}), flush=True)
+for line in sys.stdin:  # a capture each, as src/capture/serve.py is asked for them
+    words = json.loads(line)["arguments"]
+    argument = lambda name: words[words.index(name) + 1]
+    folder = pathlib.Path(argument("--out") + ".0123456789abcdef")
+    train_bundle.write(str(folder), json.loads(argument("--spec")),
+                       **json.load(open(os.path.join(os.environ["STRATA_ROOT"], "bundle.json"))))
+    files = {{str(one.relative_to(folder)): {{"bytes": one.stat().st_size, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()}}
+             for one in folder.rglob("*") if one.is_file()}}
+    (folder / "manifest.json").write_text(json.dumps({{"manifest": 1, "files": files}}))
+    print(json.dumps({{"ok": True, "folder": str(folder)}}))
+    print(json.dumps({{"exit_code": 0}}), flush=True)
 '''
 
 
