@@ -9,4 +9,5 @@ def test_no_sound_level_is_accused(tmp_path, case):
     rows = compare(tmp_path, *case, "--weight-sets", "4", "--restarts", "1", "--budget", "1s")
     assert {name: (row["state"], row["reason"]) for name, row in rows.items() if row["state"] != "measured"} == {}
     for name, row in rows.items():
-        assert row["harness"] or (row["proof"]["verdict"] == "equal" and not row["proof"]["weak"]), name
+        equal = ("equal", "equal_looser") if name == "mnn" else ("equal",)  # mnn adds up in another order, which its level.json declares
+        assert row["harness"] or (row["proof"]["verdict"] in equal and not row["proof"]["weak"]), name
