@@ -341,7 +341,7 @@ def build() -> Json:
             "l3_bytes": 33_554_432, "instruction_sets": "avx avx2 fma avx512f avx512_bf16", "load_before": 0.31, "steal_percent": 0.0, "distribution": "Debian GNU/Linux 12",
         },
         "environments": [{"python": ".venv/bin/python", "python_version": "3.11.2", "torch": "2.15.0", "torchvision": "0.30.0", "onnxruntime": "1.24.1"}],
-        "warnings": [{"id": "W003", "what": "the process effect of this machine is assumed, not measured", "advice": "./strata doctor --calibrate (9 minutes)"}],
+        "warnings": [{"id": "W003", "case": None, "what": "the process effect of this machine is assumed, not measured", "advice": "./strata doctor --calibrate (9 minutes)"}],
         "cases": [
             case,
             case_of(8, second, [], None, None, {"verdict": "no_data", "level": None, "sentence": "No comparison: eager takes 284 ms, and none of the 6 other levels has a number."}),
