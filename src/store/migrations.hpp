@@ -6,7 +6,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 4> kMigrations{R"sql(
+inline constexpr std::array<const char*, 5> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -60,6 +60,9 @@ CREATE TABLE restarts(
   run_id TEXT NOT NULL REFERENCES runs(run_id), hash TEXT NOT NULL REFERENCES cases(hash), number INTEGER NOT NULL, load TEXT NOT NULL,
   PRIMARY KEY(run_id, hash, number)) WITHOUT ROWID;
 ALTER TABLE warnings ADD COLUMN case_key TEXT NOT NULL DEFAULT '';
+)sql",
+                                                        R"sql(
+ALTER TABLE level_rows ADD COLUMN environment TEXT NOT NULL DEFAULT '';
 )sql"};
 
 }  // namespace strata::store

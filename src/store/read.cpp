@@ -76,6 +76,7 @@ Row read_row(Statement& ask) {
   row.row_id = ask.integer();
   row.level = ask.text();
   row.variant = ask.text();
+  row.environment = ask.text();
   row.state = ask.text();
   row.reason = ask.text();
   row.hint = ask.text();
@@ -237,9 +238,10 @@ class RunReader {
   }
 
   Result<void> read_rows(const std::string& run_id, Case& one) {
-    Statement ask(connection_.handle(),
-                  "SELECT row_id,level,variant,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,proof,"
-                  "disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
+    Statement ask(
+        connection_.handle(),
+        "SELECT row_id,level,variant,environment,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,"
+        "proof,disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
     ask.bind(run_id).bind(one.key);
     while (ask.step()) {
       Row row = read_row(ask);

@@ -24,16 +24,18 @@ struct Block {
   std::string check;                              // "" = the sampled output was right, else what was wrong
 };
 
-// One level for one case. `start_up` holds one object a process start (see measure/session.hpp).
+// One participant for one case. `environment`: its name among several; empty: there is one, or the level uses none of
+// them. `start_up` holds one object a process start (see measure/session.hpp).
 struct Row {
   std::int64_t row_id = 0;
-  std::string level, variant = "default", state = "failed", reason, hint, log_tail, repeat;
+  std::string level, variant = "default", environment, state = "failed", reason, hint, log_tail, repeat;
   Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
   bool judged = true;  // false: the run has not come to its state yet; see measure/judge_stored.hpp
   std::vector<Block> blocks;
 
-  std::string name() const { return variant == "default" ? level : level + "@" + variant; }
+  std::string level_and_variant() const { return variant == "default" ? level : level + "@" + variant; }
+  std::string name() const { return level_and_variant() + (environment.empty() ? "" : "[" + environment + "]"); }
 };
 
 struct Case {

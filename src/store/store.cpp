@@ -181,7 +181,7 @@ Result<void> Store::add_case(const std::string& run_id, const Case& one) {
 }
 
 Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_key, const Row& row) {
-  Statement put(handle(), "INSERT INTO level_rows VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  Statement put(handle(), "INSERT INTO level_rows VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(run_id)
       .bind(case_key)
       .bind(row.level)
@@ -198,7 +198,8 @@ Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string
       .bind(row.proof)
       .bind(row.disk_bytes)
       .bind(row.artefact_bytes)
-      .bind(static_cast<int>(row.judged));
+      .bind(static_cast<int>(row.judged))
+      .bind(row.environment);
   put.step();
   if (!put.ok()) return connection_.broken("cannot write a row");
   return sqlite3_last_insert_rowid(handle());

@@ -197,6 +197,23 @@ TEST_F(StoreTest, refuses_a_page_in_which_one_bit_is_another_wherever_it_is) {
   }
 }
 
+TEST_F(StoreTest, keeps_the_environment_of_a_row_which_its_name_then_shows) {
+  auto store = Store::open(folder_ / "a.db");
+  ASSERT_TRUE(store) << store.error().what;
+  fill(*store, "run-1");
+  Row row;
+  row.level = "compile";
+  row.variant = "freezing";
+  row.environment = "new";
+  ASSERT_TRUE(store->add_row("run-1", "abc", row));
+  const auto run = store->load_run("run-1");
+  ASSERT_TRUE(run) << run.error().what;
+  ASSERT_EQ(run->cases.at(0).rows.size(), 2u);
+  EXPECT_EQ(run->cases[0].rows[0].name(), "eager");
+  EXPECT_EQ(run->cases[0].rows[1].name(), "compile@freezing[new]");
+  EXPECT_EQ(run->cases[0].rows[1].level_and_variant(), "compile@freezing");
+}
+
 TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_holds) {
   sqlite3* old = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &old), SQLITE_OK);
@@ -218,6 +235,7 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
   ASSERT_TRUE(run) << run.error().what;
   EXPECT_EQ(run->cases.at(0).rows.at(0).state, "measured");
   EXPECT_TRUE(run->cases.at(0).rows.at(0).judged);
+  EXPECT_EQ(run->cases.at(0).rows.at(0).environment, "");
   EXPECT_EQ(run->cases.at(0).question, (core::Case{.model = "m", .precision = core::Precision::bf16}));
 }
 
