@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +17,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.faults import FAULTS, POWER, NotApplicable, apply_fault, shared_copy  # noqa: E402
 from capture.reference import Runner, envelope_error, output_errors  # noqa: E402
+from strata_sdk.errors import UnsupportedError  # noqa: E402
 from strata_sdk.models import TapModule, build_model, build_module, call, example_inputs, graph_module, read_bundle  # noqa: E402
 from strata_sdk.preparing import read_exported  # noqa: E402
 
@@ -160,6 +163,20 @@ def test_the_exported_network_holds_no_weights_of_its_own(bundles):
     wanted, _ = build_module(folder, "generic2")
     got = read_exported(folder, "generic2").module()(*example_inputs(folder, 1).values())
     assert torch.allclose(got[0], wanted(*example_inputs(folder, 1).values()), atol=1e-4)
+
+
+def test_what_another_pytorch_exported_and_this_one_cannot_read_is_unsupported_and_says_whose_environment_comes_first(bundles, tmp_path):
+    folder = tmp_path / "bundle"
+    shutil.copytree(bundles("keywords"), folder)
+    bundle = read_bundle(folder)
+    (folder / "model.pt2").write_bytes(b"of another version")
+    with pytest.raises(Exception) as own:  # noqa: PT011 (whatever torch.export.load raises)
+        read_exported(folder)
+    assert not isinstance(own.value, UnsupportedError)
+    (folder / "bundle.json").write_text(json.dumps(bundle | {"torch": "99.1.0"}), encoding="utf-8")
+    with pytest.raises(UnsupportedError, match=f"captured by PyTorch 99.1.0, whose export PyTorch {re.escape(torch.__version__)} cannot read") as other:
+        read_exported(folder)
+    assert "the older PyTorch first among --env" in other.value.hint
 
 
 def test_a_data_dependent_branch_is_told_with_file_and_line(bundles):

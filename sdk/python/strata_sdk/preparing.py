@@ -120,7 +120,14 @@ def read_exported(bundle_dir: Path, weight_set: str = "timed") -> torch.export.E
 
     from . import models
 
-    program = torch.export.load(bundle_dir / "model.pt2")
+    try:
+        program = torch.export.load(bundle_dir / "model.pt2")
+    except Exception as error:  # its readers raise RuntimeError, KeyError, SerializeError and more
+        written_by = models.read_bundle(bundle_dir)["torch"]
+        if written_by == torch.__version__:
+            raise
+        raise UnsupportedError(f"the network was captured by PyTorch {written_by}, whose export PyTorch {torch.__version__} cannot read: {last_line(error)}",
+                               "name the environment with the older PyTorch first among --env: the network is captured there") from error
     tensors = weights(bundle_dir, weight_set)
     by_place: dict[int, torch.Tensor] = {}  # tied weights share one
     for name, value in list(program.state_dict.items()):
