@@ -14,10 +14,11 @@ absolute_python() {
 }
 
 # add_programs LEVEL.JSON [DEVICE]: adds what its start and prepare take from the build folder, {build}/NAME, to the array `programs`; with DEVICE only if the
-# level has it. Started by no other program.
+# level has it; where `torch_only` is set only if the level uses the PyTorch that is measured. Started by no other program.
 add_programs() {
   local text=""
   IFS= read -r -d '' text <"$1" || true
+  [[ -z ${torch_only:-} || ! $text =~ \"environment\":\ *false ]] || return 0
   [[ -z ${2:-} || ! $text =~ \"devices\":\ *\[([^]]*)\] || ${BASH_REMATCH[1]} == *"\"$2\""* ]] || return 0
   while [[ $text =~ \{build\}/([A-Za-z0-9_.-]+)(.*) ]]; do
     programs+=("${BASH_REMATCH[1]}")
@@ -74,4 +75,34 @@ get_ready() {
     source "$root/build/setup/ready-$1-${2//\//%}"
   fi
   export STRATA_ROOT="$root" STRATA_PYTHON STRATA_TOOLS_PYTHON STRATA_LEVEL_BUILD STRATA_OVERLAY
+}
+
+# can_be_set_up NAME=PATH...: whether each names an interpreter that runs. The program says what is wrong with another.
+can_be_set_up() {
+  local one python
+  for one in "$@"; do
+    [[ $one =~ ^[a-z0-9._-]+=.+$ ]] || return 1
+    python=$(absolute_python "${one#*=}")
+    [[ -z $python || -e $root/build/setup/ready-levels-${python//\//%} ]] || [[ -f $python && -x $python && $("$python" -I -c 'print(6 * 7)' 2>/dev/null) == 42 ]] || return 1
+  done
+}
+
+# get_all_ready NAME=PATH...: get_ready for each environment of --env, with the programs of the levels that --levels names; those that use no PyTorch run in the
+# first alone. Exports what the program needs of the first, and STRATA_ENVIRONMENTS: name, interpreter, programs and overlay of each, a line with tabs.
+get_all_ready() {
+  local i name python torch_only
+  STRATA_ENVIRONMENTS=""
+  for ((i = $#; i > 0; i--)); do # the first is the last, whose variables stay
+    name=${!i%%=*}
+    python=$(absolute_python "${!i#*=}")
+    torch_only=$((i > 1 ? 1 : 0))
+    torch_only=${torch_only#0}
+    programs=()
+    [[ $verb != compare ]] || add_programs_of "$device" "${levels[@]}"
+    export STRATA_NAMED_BY="--env $name"
+    get_ready levels "$python" "${programs[@]}"
+    STRATA_ENVIRONMENTS+="$name"$'\t'"$STRATA_PYTHON"$'\t'"$STRATA_LEVEL_BUILD"$'\t'"$STRATA_OVERLAY"$'\n'
+  done
+  unset STRATA_NAMED_BY
+  export STRATA_ENVIRONMENTS
 }

@@ -116,20 +116,20 @@ set_up_venv() {
 
 # Checks PYTHON and sets python_version, torch_version, torch_witness, overlay_missing, has_torchvision.
 describe_python() {
-  local python=$1 facts
-  [[ -e $python ]] || fail python "--python: there is no $python" "give the path of a Python interpreter, for example \$(command -v python3)"
-  [[ -f $python && -x $python ]] || fail python "--python: $python cannot be run" "give the path of a Python interpreter, for example \$(command -v python3)"
+  local python=$1 facts by=${STRATA_NAMED_BY:---python}
+  [[ -e $python ]] || fail python "$by: there is no $python" "give the path of a Python interpreter, for example \$(command -v python3)"
+  [[ -f $python && -x $python ]] || fail python "$by: $python cannot be run" "give the path of a Python interpreter, for example \$(command -v python3)"
   mkdir -p "$logs"
   facts=$(timeout 60 "$python" "$root/setup/describe_python.py" 2>"$logs/python.log" </dev/null 9>&-) || true
   if [[ $facts != python_version=* ]]; then
-    fail_with_log python "--python: $python is not a working Python 3 interpreter" "give the path of a Python interpreter that has PyTorch 2.11 or newer"
+    fail_with_log python "$by: $python is not a working Python 3 interpreter" "give the path of a Python interpreter that has PyTorch 2.11 or newer"
   fi
   eval "$facts"
-  ((python_is_usable)) || fail python "--python: $python is Python $python_version; 3.10 or newer is needed" "name another interpreter"
-  [[ -n $torch_version ]] || fail python "--python: $python (Python $python_version) has no PyTorch" \
-    "install PyTorch 2.11 or newer there, or leave --python out: strata then installs its own"
-  ((torch_is_new_enough)) || fail python "--python: $python has PyTorch $torch_version; 2.11 or newer is needed" \
-    "upgrade it, or leave --python out: strata then installs its own"
+  ((python_is_usable)) || fail python "$by: $python is Python $python_version; 3.10 or newer is needed" "name another interpreter"
+  [[ -n $torch_version ]] || fail python "$by: $python (Python $python_version) has no PyTorch" \
+    "install PyTorch 2.11 or newer there, or leave $by out: strata then installs its own"
+  ((torch_is_new_enough)) || fail python "$by: $python has PyTorch $torch_version; 2.11 or newer is needed" \
+    "upgrade it, or leave $by out: strata then installs its own"
 }
 
 # set_up_overlay PYTHON FOLDER: what a user's environment lacks goes into FOLDER, which workers append to sys.path; nothing goes into theirs.

@@ -47,7 +47,7 @@ def tree(tmp_path):
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 printf '%s|' "$@" >>"$root/asked"; echo >>"$root/asked"
 mkdir -p "$root/build/setup" "$root/build/release" "$root/build/env-x"
-printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_\\n' >"$root/build/release/strata"
+printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_; printf "%%s" "$STRATA_ENVIRONMENTS"\\n' >"$root/build/release/strata"
 chmod +x "$root/build/release/strata"
 ready="$root/build/setup/ready-$1-${2//\\//%}"
 printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRATA_OVERLAY=\\ntorch_witness=%q\\nbuilt_programs=%q\\n' \\
@@ -173,6 +173,36 @@ def test_the_users_python_is_found_in_any_place_and_form(tree, tmp_path):
     for call, environment in calls:
         assert f"STRATA_PYTHON={python}" in run(call, cwd=tmp_path, **environment).stdout
     assert asked(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
+
+
+@pytest.fixture
+def two(tmp_path):
+    return [executable(tmp_path / name / "bin/python", "#!/bin/sh\necho 42\n") for name in ("my old", "new")]
+
+
+def test_every_environment_is_set_up_with_the_programs_that_use_its_pytorch_and_handed_on(tree_with_levels, tmp_path, two):
+    tree, (old, new) = tree_with_levels, two
+    onednn = tree / "levels/onednn/level.json"
+    onednn.write_text(json.dumps(json.loads(onednn.read_text()) | {"environment": False}))
+    call = [tree / "strata", "compare", "x", "--levels", "libtorch,onednn", "--env", f"old={tmp_path / 'my old'}", f"--env=new={new}"]
+    for _ in range(2):  # the second finds all of it done
+        result = run(call, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert sorted(asked(tree)) == [f"levels|{old}|level_libtorch|strata_generate_libtorch|level_onednn|", f"levels|{new}|level_libtorch|strata_generate_libtorch|"]
+        assert f"STRATA_PYTHON={old}\n" in result.stdout and "STRATA_NAMED_BY" not in result.stdout
+        assert f"old\t{old}\t{tree}/build/env-x\t\n" in result.stdout and f"new\t{new}\t{tree}/build/env-x\t\n" in result.stdout
+
+
+def test_strata_s_own_python_is_one_of_several(tree, two):
+    run([tree / "strata", "compare", "x", "--levels", "eager", "--env", f"own={tree}/.venv", "--env", f"new={two[1]}"])
+    assert asked(tree) == [f"levels|{two[1]}|", "levels||"]
+
+
+@pytest.mark.parametrize("words", [["--env", "new"], ["--env", "New=NEW"], ["--env", "new=/no/such/python"], ["--env=new=/bin/true"], ["--env", "new=NEW", "--python", "OLD"], ["--env="]])
+def test_environments_that_the_program_refuses_are_not_set_up(tree, two, words):
+    words = [word.replace("NEW", str(two[1])).replace("OLD", str(two[0])) for word in words]
+    run([tree / "strata", "compare", "x", *words])
+    assert asked(tree) == ["program||"]
 
 
 def test_stratas_own_python_named_by_hand_is_its_own(tree):
