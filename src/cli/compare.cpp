@@ -50,12 +50,15 @@ std::string run_identity() {
   return fmt::format("{}-{:04x}", stamp, device() & 0xffffU);
 }
 
-Result<void> check_reference(const std::string& reference, const std::vector<level::Level>& levels) {
-  if (reference.empty()) return {};
+// The participant that --reference names: of several environments a level stands for that in the first.
+Result<std::string> reference_of(const std::string& reference, const std::vector<level::Level>& levels) {
+  if (reference.empty()) return reference;
   std::vector<std::string> names;
-  for (const auto& level : levels)
-    if (!level.harness) names.push_back(level.name());
-  if (std::find(names.begin(), names.end(), reference) != names.end()) return {};
+  for (const auto& level : levels) {
+    if (level.harness) continue;
+    if (level.name() == reference || level.level_and_variant() == reference) return level.name();
+    names.push_back(level.name());
+  }
   const auto near = nearest(reference, names);
   return fail(fmt::format("--reference {}: no such level is compared; there are {}", reference, fmt::join(names, ", ")),
               near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
@@ -86,6 +89,14 @@ std::string command_of(const std::vector<std::string>& words) {
   return command;
 }
 
+// What is stored of each environment, that of the capture first.
+Json environments_of(const measure::Setting& setting) {
+  Json all = Json::array();
+  for (const auto& one : setting.environments) all.push_back(one.environment.to_json());
+  if (all.empty()) all.push_back(setting.environment.to_json());
+  return all;
+}
+
 store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   const auto& s = ready.setting;
   store::Run run;
@@ -96,7 +107,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   run.version = STRATA_VERSION;
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
-  run.environments = Json::array({s.environment.to_json()});
+  run.environments = environments_of(s);
   run.process = store::this_process();
   std::error_code ignored;
   run.settings = {{"preset", s.effort.preset},
@@ -126,13 +137,17 @@ void keep_verdicts(const Json& result, store::Store& store, const std::string& r
 // A run goes on where and with what it began: other processors or another PyTorch would be mixed into its numbers.
 Result<void> check_resumed(const Prepared& ready, const CompareArguments& a) {
   if (!a.resumed) return {};
-  const auto now = ready.setting.environment.to_json();
-  const auto& before = a.resumed->environments.empty() ? Json() : a.resumed->environments.front();
-  for (const char* part : {"torch", "python_version"})
-    if (report::text(before, part) != report::text(now, part))
-      return fail(fmt::format("run {} began with {} {}, and this is {}", a.resumed->run_id, part,
-                              report::text(before, part), report::text(now, part)),
-                  "go on with the same --python, or begin a new run", Exit::environment);
+  const auto now = environments_of(ready.setting);
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const auto& before = i < a.resumed->environments.size() ? a.resumed->environments[i] : Json();
+    const auto& name = report::text(now[i], "name");
+    for (const char* part : {"torch", "python_version"})
+      if (report::text(before, part) != report::text(now[i], part))
+        return fail(
+            fmt::format("run {} began with {} {}{}, and this is {}", a.resumed->run_id, part,
+                        report::text(before, part), name.empty() ? "" : " in " + name, report::text(now[i], part)),
+            "go on with the same --python or --env, or begin a new run", Exit::environment);
+  }
   if (measure::machine_key(a.resumed->machine) != measure::machine_key(ready.setting.machine))
     return fail(fmt::format("run {} began on another machine ({})", a.resumed->run_id,
                             measure::machine_key(a.resumed->machine)),
@@ -246,6 +261,19 @@ Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, S
   return all;
 }
 
+// That of the capture, those that --env names, strata's own.
+Result<void> ask_environments(measure::Setting& s, const std::vector<std::string>& modules) {
+  auto named = plan::ask_named_environments(s.options.environments, s.place, modules);
+  if (!named) return tl::unexpected(named.error());
+  if (!named->empty()) s.place = named->front().place;
+  auto environments = plan::ask_environments(s.place, modules);
+  if (!environments) return tl::unexpected(environments.error());
+  s.environments = std::move(*named);
+  s.environment = s.environments.empty() ? std::move(environments->measured) : s.environments.front().environment;
+  s.tools = std::move(environments->tools);
+  return {};
+}
+
 Result<Prepared> get_ready(const CompareArguments& a) {
   Prepared ready;
   auto& s = ready.setting;
@@ -262,21 +290,22 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   if (!effort) return tl::unexpected(effort.error());
   s.effort = *effort;
   s.place = installation();
+  const auto& named = a.options.environments;
+  if (!named.empty()) s.place.python = named.front().python;
   if (!a.python.empty()) s.place.python = a.python;
   auto found = level::discover(level::search_path(s.place.root));
   auto chosen = plan::choose_levels(found, a.options.levels, a.options.device);
   if (!chosen) return tl::unexpected(chosen.error());
-  ready.levels = std::move(*chosen);
-  if (auto there = check_reference(a.options.reference, ready.levels); !there) return tl::unexpected(there.error());
+  ready.levels = plan::in_each_environment(*chosen, named);
+  auto reference = reference_of(a.options.reference, ready.levels);
+  if (!reference) return tl::unexpected(reference.error());
+  s.options.reference = std::move(*reference);
   if (!a.dry_run) plan::install_environments(ready.levels, a.options.levels, s.place);
   if (interrupted()) return fail("interrupted: nothing was measured", "", Exit::failed);
   ready.problems = std::move(found.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
-  auto environments = plan::ask_environments(s.place, modules);
-  if (!environments) return tl::unexpected(environments.error());
-  s.environment = std::move(environments->measured);
-  s.tools = std::move(environments->tools);
+  if (auto asked = ask_environments(s, modules); !asked) return tl::unexpected(asked.error());
   s.machine = probe::machine();
   s.run_id = a.resumed ? a.resumed->run_id : run_identity();
   s.resumed = a.resumed ? &*a.resumed : nullptr;

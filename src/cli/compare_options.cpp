@@ -130,6 +130,11 @@ void add_place_options(CLI::App& verb, CompareArguments& a) {
   verb.add_option("--python", a.python,
                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
+  verb.add_option("--env", a.environments,
+                  "an environment by name and interpreter, as old=/path/venv/bin/python, again for each more: levels "
+                  "that need PyTorch take part once in each, the network is captured in the first")
+      ->type_name("NAME=PATH")
+      ->allow_extra_args(false);
   verb.add_flag("--dry-run", a.dry_run, "print the plan: cases, levels, what is done with them, how long it takes");
   verb.add_option("--name", a.options.name, "a name for this run")->type_name("NAME");
   verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
@@ -157,6 +162,12 @@ Result<void> read_texts(CompareArguments& a) {
     o.thread_counts = std::move(*counts);
   }
   o.levels = split(a.levels, ',');
+  if (!a.environments.empty() && !a.python.empty())
+    return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
+                fmt::format("name that one too: --env NAME={}", a.python), Exit::usage);
+  auto environments = plan::parse_environments(a.environments);
+  if (!environments) return tl::unexpected(environments.error());
+  o.environments = std::move(*environments);
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
   if (!a.precision.empty() && !(o.precision = share(a.precision)))

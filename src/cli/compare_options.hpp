@@ -15,6 +15,7 @@ namespace strata::cli {
 struct CompareArguments {
   plan::Options options;
   std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output;
+  std::vector<std::string> environments;  // of --env
   bool dry_run = false;
   std::vector<std::string> words;     // as typed, after the program's name
   std::optional<store::Run> resumed;  // the run that goes on

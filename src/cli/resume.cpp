@@ -20,6 +20,7 @@ namespace {
 
 struct ResumeArguments {
   std::string run, store, format, output, python;
+  std::vector<std::string> environments;
 };
 
 // The run, if it can go on.
@@ -50,12 +51,25 @@ CompareArguments arguments_of(const store::Run& run) {
   return a;
 }
 
+// Set-up has to know the environments before this program starts.
+Result<void> check_environments(const std::string& run_id, const CompareArguments& began,
+                                const std::vector<plan::NamedPython>& now) {
+  const auto before = plan::parse_environments(began.environments);
+  if (!before) return tl::unexpected(before.error());
+  if (*before == now) return {};
+  return fail(before->empty() ? fmt::format("run {} began without --env", run_id)
+                              : fmt::format("run {} began with{}", run_id, plan::environment_words(*before)),
+              before->empty() ? "leave --env out" : "add" + plan::environment_words(*before), Exit::usage);
+}
+
 int resume(const ResumeArguments& a) {
   const auto path = fs::absolute(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   auto run = find(a, path);
   if (!run) return complain(run.error());
   const auto folder = report::text(run->settings, "folder");
   std::error_code ec;
+  const auto environments = plan::parse_environments(a.environments);
+  if (!environments) return complain(environments.error());
   const auto output = a.output.empty() ? fs::path() : fs::absolute(a.output, ec);
   fs::current_path(folder, ec);  // in which its paths hold
   if (ec)
@@ -63,6 +77,7 @@ int resume(const ResumeArguments& a) {
                      "its network and files were named from there", Exit::usage});
   try {
     auto arguments = arguments_of(*run);
+    if (auto same = check_environments(run->run_id, arguments, *environments); !same) return complain(same.error());
     if (arguments.python != a.python)  // which set-up has to know before this program starts
       return complain({fmt::format("run {} began with {}", run->run_id,
                                    arguments.python.empty() ? "strata's own Python" : arguments.python),
@@ -89,6 +104,9 @@ void add_resume(CLI::App& app, int& exit_code) {
       ->type_name("PATH");
   verb->add_option("--python", a->python, "the interpreter that the run began with, if it named one")
       ->type_name("PATH");
+  verb->add_option("--env", a->environments, "the environments that the run began with, as it named them")
+      ->type_name("NAME=PATH")
+      ->allow_extra_args(false);
   choice(verb->add_option("--format", a->format, "of the result on standard output (default: the run's)"),
          {"text", "json", "csv", "md"});
   verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");

@@ -90,13 +90,15 @@ int export_data(const ShowArguments& a) {
   auto run = load(a, a.runs.front());
   if (!run) return complain(run.error());
   measure::judge_stored(*run);
-  std::string csv = "case,level,variant,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
+  std::string csv =
+      "case,level,variant,environment,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
   Json blocks = Json::array(), passes = Json::array();
   for (const auto& one : run->cases)
     for (const auto& row : one.rows) {
       Json& own = passes.emplace_back(Json{{"case", one.id},
                                            {"level", row.level},
                                            {"variant", row.variant},
+                                           {"environment", row.environment.empty() ? Json() : Json(row.environment)},
                                            {"state", row.state},
                                            {"start_up", row.start_up},
                                            {"memory", row.memory}});
@@ -107,6 +109,7 @@ int export_data(const ShowArguments& a) {
           blocks.push_back({{"case", one.id},
                             {"level", row.level},
                             {"variant", row.variant},
+                            {"environment", row.environment.empty() ? Json() : Json(row.environment)},
                             {"state", row.state},
                             {"instance", block.instance},
                             {"restart", block.restart},
@@ -121,10 +124,10 @@ int export_data(const ShowArguments& a) {
           continue;
         }
         for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
-          csv +=
-              fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id), report::csv_field(row.level),
-                          report::csv_field(row.variant), report::csv_field(row.state), block.instance, block.restart,
-                          block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
+          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id),
+                             report::csv_field(row.level), report::csv_field(row.variant),
+                             report::csv_field(row.environment), report::csv_field(row.state), block.instance,
+                             block.restart, block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
       }
     }
   const Json all{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}};

@@ -44,8 +44,11 @@ struct Level {
   std::filesystem::path folder;   // absolute
   std::string requirements;       // SHA-256 of its folder's requirements.txt (own_environment.hpp); empty: it has none
   std::vector<std::string> ignored;  // keys of level.json that this version does not know
+  std::string in_environment;        // of several that --env names; empty: in the only one, or in none of them
 
-  std::string name() const { return variant == "default" ? id : id + "@" + variant; }  // as --levels takes it
+  std::string level_and_variant() const { return variant == "default" ? id : id + "@" + variant; }  // as of --levels
+  // Of the participant: "compile@freezing[new]".
+  std::string name() const { return level_and_variant() + (in_environment.empty() ? "" : "[" + in_environment + "]"); }
 };
 
 // The level with a variant's settings in place of its own.

@@ -68,6 +68,17 @@ class CaseRun {
   std::size_t choose_reference();
   Result<LoadFacts> look_at_others(const MeasuringMark& mark);
   bool fits_together(std::uint64_t& needed, std::uint64_t& available) const;
+  std::optional<Failure> cannot_run(const level::Level& level) const {
+    return plan::cannot_run(level, bundle_, setting_.environment_of(level), setting_.tools, setting_.place_of(level));
+  }
+  Result<Job> job_of(const Player& player, const plan::Bundle& bundle) const {
+    const auto& level = player.job.level;
+    return plan::make_job(level, bundle, setting_.place_of(level), setting_.environment_of(level), setting_.options,
+                          logs_);
+  }
+  std::vector<std::string> preparing(const level::Level& level) const {
+    return level::expand(level.prepare, level, plan::places_of(setting_.place_of(level)));
+  }
   int threads() const { return bundle_.question.threads; }
   stats::Room room() const { return room_of(bundle_.question, setting_.machine); }
 
@@ -158,11 +169,9 @@ Result<void> CaseRun::add_row(Player& player) {
 }
 
 std::optional<Failure> CaseRun::prepare_one(Player& player) {
-  if (auto why = plan::cannot_run(player.job.level, bundle_, setting_.environment, setting_.tools, setting_.place))
-    return why;
+  if (auto why = cannot_run(player.job.level)) return why;
   progress_.status(fmt::format("preparing {}", player.name()), -1);
-  const auto prepared =
-      prepare(player.job, level::expand(player.job.level.prepare, player.job.level, plan::places_of(setting_.place)));
+  const auto prepared = prepare(player.job, preparing(player.job.level));
   if (!prepared) return prepared.error();
   if (*prepared > 1000)
     progress_.note(fmt::format("{}: artefact prepared in {:.0f} s", player.name(), *prepared / 1000));
@@ -192,14 +201,10 @@ void CaseRun::certify(Player& player) {
 // The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the
 // player was dropped.
 std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
-  const auto job =
-      plan::make_job(player.job.level, *strict_, setting_.place, setting_.environment, setting_.options, logs_);
+  const auto job = job_of(player, *strict_);
   if (!job) return Failure{State::failed, job.error().what, job.error().hint, ""};
   progress_.status(fmt::format("preparing {} in float32", player.name()), -1);
-  if (const auto prepared =
-          prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
-      !prepared)
-    return prepared.error();
+  if (const auto prepared = prepare(*job, preparing(job->level)); !prepared) return prepared.error();
   prove_structure(player, *job, references_.strict_judge(), progress_);
   return std::nullopt;
 }
@@ -248,7 +253,7 @@ Result<void> CaseRun::tune() {
     std::vector<std::string> elsewhere;  // variants that are not for this case
     for (const auto& variant : players_[i].job.level.variants) {
       const auto level = level::as_variant(players_[i].job.level, variant);
-      const auto why = plan::cannot_run(level, bundle_, setting_.environment, setting_.tools, setting_.place);
+      const auto why = cannot_run(level);
       if (why && why->state == State::unsupported) {  // of another mode or device
         elsewhere.push_back(fmt::format("{}: {}", variant.name, why->what));
         continue;
@@ -300,12 +305,9 @@ Result<void> CaseRun::look_closer() {
     const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
     if (!ran || player.job.level.harness || interrupted()) continue;
     progress_.status(fmt::format("comparing {} layer by layer", player.name()), -1);
-    const auto job =
-        plan::make_job(player.job.level, *deep_, setting_.place, setting_.environment, setting_.options, logs_);
+    const auto job = job_of(player, *deep_);
     if (!job) return tl::unexpected(job.error());
-    if (const auto prepared =
-            prepare(*job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)));
-        !prepared)
+    if (const auto prepared = prepare(*job, preparing(job->level)); !prepared)
       player.deep_note = prepared.error().what;
     else
       run_deep(player, *job, *opened);
@@ -410,15 +412,11 @@ Result<void> CaseRun::open_batch() {
     Json found;
     if (!player.job.level.dynamic) {
       found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
-    } else if (auto job = plan::make_job(player.job.level, *bundle_.dynamic, setting_.place, setting_.environment,
-                                         setting_.options, logs_);
-               !job) {
+    } else if (auto job = job_of(player, *bundle_.dynamic); !job) {
       found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
       job->launch.log_path += ".dynamic";
-      auto ran =
-          dynamic_->run(player, *job, level::expand(job->level.prepare, job->level, plan::places_of(setting_.place)),
-                        store_, turns, progress_);
+      auto ran = dynamic_->run(player, *job, preparing(job->level), store_, turns, progress_);
       if (!ran) return tl::unexpected(ran.error());
       found = std::move(*ran);
     }
@@ -495,7 +493,8 @@ Result<Outcome> CaseRun::finish() {
 void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted) {
   const auto state = state_from(row.state).value_or(State::failed);
   const bool absent = state == State::unavailable || state == State::unsupported;
-  if (absent && std::find(wanted.begin(), wanted.end(), row.name()) != wanted.end()) outcome.missing = true;
+  if (absent && std::find(wanted.begin(), wanted.end(), row.level_and_variant()) != wanted.end())
+    outcome.missing = true;
   if (!absent && state != State::measured) outcome.failed = true;
   const Json &eval = outside::field(row.info, "eval"), &open = outside::field(row.info, "dynamic");
   if (eval.is_object() && outside::text_or(eval, "state") != "scored") outcome.failed = true;

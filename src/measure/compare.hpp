@@ -4,6 +4,7 @@
 
 #include "measure/evaluate.hpp"
 #include "measure/player.hpp"
+#include "plan/named_environments.hpp"
 #include "plan/options.hpp"
 
 namespace strata::measure {
@@ -12,11 +13,16 @@ struct Setting {
   plan::Options options;
   plan::Effort effort;
   Installation place;
-  plan::Environment environment, tools;
+  plan::Environment environment, tools;              // that in which the network is captured; strata's own
+  std::vector<plan::NamedEnvironment> environments;  // as --env names them, the one above first; else empty
   std::string run_id;
   std::uint64_t order_seed = 0;
   Json machine;                         // probe::machine()
   const store::Run* resumed = nullptr;  // as it was stored when it was cut off, if this goes on with it
+
+  // Where a level of this run takes part.
+  const Installation& place_of(const level::Level& level) const;
+  const plan::Environment& environment_of(const level::Level& level) const;
 };
 
 struct Outcome {

@@ -10,27 +10,48 @@
 
 namespace strata::measure {
 
+namespace {
+const plan::NamedEnvironment* named(const Setting& setting, const level::Level& level) {
+  for (const auto& one : setting.environments)
+    if (one.name == level.in_environment) return &one;
+  return nullptr;
+}
+}  // namespace
+
+const Installation& Setting::place_of(const level::Level& level) const {
+  const auto* other = named(*this, level);
+  return other == nullptr ? place : other->place;
+}
+
+const plan::Environment& Setting::environment_of(const level::Level& level) const {
+  const auto* other = named(*this, level);
+  return other == nullptr ? environment : other->environment;
+}
+
 Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
                            const std::filesystem::path& logs) {
-  auto job = plan::make_job(level, bundle, setting.place, setting.environment, setting.options, logs);
+  const auto& place = setting.place_of(level);
+  auto job = plan::make_job(level, bundle, place, setting.environment_of(level), setting.options, logs);
   if (!job) return tl::unexpected(job.error());
   Player player;
   player.job = std::move(*job);
   player.row.level = level.id;
   player.row.variant = level.variant;
+  player.row.environment = level.in_environment;
   player.row.judged = false;
   player.row.reason = "the run ended before this level was measured";
-  player.row.repeat = fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
-                                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.name());
+  player.row.repeat =
+      fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
+                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.level_and_variant());
   player.row.repeat += plan::run_words(setting.options);
-  if (setting.place.python != setting.place.tools_python)
+  if (setting.environments.empty() && setting.place.python != setting.place.tools_python)
     player.row.repeat += " --python " + plan::quoted(setting.place.python);
   player.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
                      {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
                      {"changes", level.changes}, {"default", level.default_text}};
   if (const auto target = level.generate.find(setting.options.device); target != level.generate.end())
     player.row.info["generate"] = {{"target", target->second}, {"options", level.generate_options}};
-  const auto kept = level::to_maintain(level, plan::places_of(setting.place), bundle.info["model"].value("name", ""));
+  const auto kept = level::to_maintain(level, plan::places_of(place), bundle.info["model"].value("name", ""));
   if (!kept) return tl::unexpected(kept.error());
   if (!kept->empty()) {
     player.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};

@@ -118,7 +118,7 @@ std::string run_words(const Options& options) {
   add("--eval", options.eval);
   if (options.deep) words += " --deep";
   if (options.allow_debug) words += " --allow-debug";
-  return words;
+  return words + environment_words(options.environments);
 }
 
 std::string with_option(const std::string& command, const std::string& option, const std::string& value) {

@@ -15,18 +15,23 @@ if os.environ.get("STRATA_OVERLAY"): sys.path.append(os.environ["STRATA_OVERLAY"
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return ""
-print(json.dumps({"python": platform.python_version(), "torch": version("torch"), "missing": [n for n in sys.argv[1:] if u.find_spec(n) is None]}))
+found = {"python": platform.python_version(), "torch": version("torch"), "missing": [n for n in sys.argv[2:] if u.find_spec(n) is None]}
+if sys.argv[1] == "packages": found["packages"] = {d.metadata["Name"]: d.version for d in reversed(list(m.distributions())) if d.metadata["Name"]}
+print(json.dumps(found))
 )py";
 }
 
 nlohmann::json Environment::to_json() const {
-  return {{"python", python}, {"python_version", python_version}, {"torch", torch_version}};
+  nlohmann::json out{{"python", python}, {"python_version", python_version}, {"torch", torch_version}};
+  if (!name.empty()) out["name"] = name;
+  if (!packages.is_null()) out["packages"] = packages;
+  return out;
 }
 
 Result<Environment> ask_environment(const std::string& python, const Installation& place,
-                                    const std::vector<std::string>& modules) {
+                                    const std::vector<std::string>& modules, Ask more) {
   worker::Launch launch;
-  std::vector<std::string> words{"-c", kAsk};
+  std::vector<std::string> words{"-c", kAsk, more == Ask::packages ? "packages" : "modules"};
   words.insert(words.end(), modules.begin(), modules.end());
   launch.argv = python_command(python, place.root, words);
   launch.env = python_variables({});
@@ -39,12 +44,13 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
   const auto answer = outside::parse(ran->stdout_text, python);
   const auto value = answer ? *answer : nlohmann::json();
   outside::Fields told(value, python);
-  Environment found{python, told.text("python"), {}, told.texts("missing")};
+  Environment found{.python = python, .python_version = told.text("python"), .missing = told.texts("missing")};
   found.torch_version = told.text("torch");
   if (ran->exit_code != 0 || told.error())
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
         remedy, Exit::environment);
+  if (more == Ask::packages) found.packages = outside::field(value, "packages");
   return found;
 }
 

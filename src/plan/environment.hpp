@@ -14,12 +14,16 @@ namespace strata::plan {
 struct Environment {
   std::string python, python_version, torch_version;  // torch_version empty: no PyTorch there
   std::vector<std::string> missing;                   // of the modules asked for
-  nlohmann::json to_json() const;
+  std::string name;                                   // as --env gave it; may be empty
+  nlohmann::json packages;                            // {name: version} of all that is installed; null: not asked
+  nlohmann::json to_json() const;                     // `name` and `packages` only where they are known
 };
+
+enum class Ask { modules, packages };
 
 // `modules`: top-level Python modules to look for (found, not imported). Error: the interpreter does not run.
 Result<Environment> ask_environment(const std::string& python, const Installation& place,
-                                    const std::vector<std::string>& modules);
+                                    const std::vector<std::string>& modules, Ask more = Ask::modules);
 
 // That of `place.python`, whose PyTorch is measured, and strata's own, which runs the peers. Error: one does not run,
 // or the first has no PyTorch.

@@ -165,7 +165,8 @@ Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, c
   auto temporary = temporary_folder(place.cache);
   if (!temporary) return tl::unexpected(temporary.error());
   job.launch.env["TMPDIR"] = std::move(*temporary);
-  job.launch.log_path = (log_folder / (file_name_of(level) + ".log")).string();
+  const auto where = level.in_environment.empty() ? "" : "-in-" + level.in_environment;
+  job.launch.log_path = (log_folder / (file_name_of(level) + where + ".log")).string();
   if (options.memory_limit_gib)
     job.launch.data_limit_bytes = static_cast<std::uint64_t>(*options.memory_limit_gib * 1024.0 * 1024.0 * 1024.0);
   if (options.timeout_s) job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*options.timeout_s * 1000));

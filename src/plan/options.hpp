@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "plan/named_environments.hpp"
 
 namespace strata::plan {
 
@@ -42,6 +43,8 @@ struct Options {
   std::optional<double> budget_s, precision, timeout_s, memory_limit_gib;
   std::string preset = "standard";
   std::string clients, slo;  // clients.hpp; empty: not asked for
+  std::vector<NamedPython>
+      environments;  // as --env names them, the network is captured in the first; empty: --python's
 };
 
 constexpr int most_restarts = 100, most_weight_sets = 200, largest_batch = 1 << 20;

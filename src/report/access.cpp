@@ -57,7 +57,9 @@ const Json& list(const Json& node, std::string_view path) {
 
 std::string level_name(const Json& row) {
   const auto variant = text(row, "variant");
-  return variant.empty() || variant == "default" ? text(row, "level") : text(row, "level") + "@" + variant;
+  const auto environment = text(row, "environment");
+  return text(row, "level") + (variant.empty() || variant == "default" ? "" : "@" + variant) +
+         (environment.empty() ? "" : "[" + environment + "]");
 }
 
 bool is_measured(const Json& row) {

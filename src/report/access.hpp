@@ -31,7 +31,8 @@ bool flag(const Json& node, std::string_view path);
 // The array at `path`; an empty array if there is none.
 const Json& list(const Json& node, std::string_view path);
 
-// "compile", or "compile@max-autotune" where the variant is not the default one.
+// "compile", or "compile@max-autotune" where the variant is not the default one; of several environments also
+// "compile[new]".
 std::string level_name(const Json& row);
 
 bool is_measured(const Json& row);

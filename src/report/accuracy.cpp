@@ -11,6 +11,7 @@
 #include "measure/turns.hpp"
 #include "report/access.hpp"
 #include "report/case_statistics.hpp"
+#include "report/environments.hpp"
 #include "report/estimate.hpp"
 #include "stats/compare.hpp"
 #include "stats/sample.hpp"
@@ -70,6 +71,7 @@ class GroupView {
     return {{"case", one.id},
             {"level", row.level},
             {"variant", row.variant},
+            {"environment", environment_json(row)},
             {"maths", name_of(one.question.precision)},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},

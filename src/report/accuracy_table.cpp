@@ -129,7 +129,7 @@ const Json& accuracy_point(const Json& run, const std::string& case_id, const Js
   for (const auto& group : list(run, "accuracy"))
     for (const auto& point : list(group, "points"))
       if (text(point, "case") == case_id && text(point, "level") == text(row, "level") &&
-          text(point, "variant") == text(row, "variant"))
+          text(point, "variant") == text(row, "variant") && text(point, "environment") == text(row, "environment"))
         return point;
   return none;
 }

@@ -91,11 +91,13 @@ void CaseStatistics::find_tuned() {
     const auto* row = measured_[i];
     const bool chosen = flag(row->info, "tuned");
     const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) {
-      return other->level == row->level && flag(other->info, "tuned");
+      return other->level == row->level && other->environment == row->environment && flag(other->info, "tuned");
     });
     if (flag(row->info, "harness") || !(chosen || (!other_chosen && row->variant == "default"))) continue;
     tuned_.push_back(i);
-    if (reference_ && row->level == measured_[*reference_]->level) tuned_reference_ = i;
+    if (!reference_) continue;
+    const auto* reference = measured_[*reference_];
+    if (row->level == reference->level && row->environment == reference->environment) tuned_reference_ = i;
   }
 }
 

@@ -11,8 +11,9 @@ namespace strata::report {
 namespace {
 
 // Paths inside a row, in the order of the columns; a dot becomes an underscore in the header.
-constexpr std::array<const char*, 87> kPaths{"level",
+constexpr std::array<const char*, 88> kPaths{"level",
                                              "variant",
+                                             "environment",
                                              "title",
                                              "rank",
                                              "language",

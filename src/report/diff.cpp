@@ -10,6 +10,7 @@
 #include "measure/judge_stored.hpp"
 #include "report/access.hpp"
 #include "report/case_statistics.hpp"
+#include "report/environments.hpp"
 #include "report/estimate.hpp"
 #include "report/first_screen.hpp"
 #include "report/format.hpp"
@@ -22,10 +23,9 @@ constexpr double kMinimumEffect = 0.01;  // as within a run (docs/method.md)
 
 // What of a run may make its times others', beside the levels.
 Json about(const store::Run& run) {
-  const auto& environment = run.environments.empty() ? Json() : run.environments.front();
   return {{"run", run.run_id},
           {"started", run.started},
-          {"torch", text(environment, "torch")},
+          {"torch", torch_versions(run.environments)},
           {"cpu", text(run.machine, "cpu")},
           {"strata", run.version}};
 }
@@ -61,9 +61,17 @@ class CaseDifference {
   bool reliable() const { return stats_before_.reliable() && stats_after_.reliable(); }
 
   Json level(const store::Row& row) const {
-    Json out{{"case", before_.id},   {"key", before_.key},  {"level", row.level}, {"variant", row.variant},
-             {"before_ms", nullptr}, {"after_ms", nullptr}, {"ratio", nullptr},   {"speedup_change", nullptr},
-             {"verdict", ""},        {"reason", ""}};
+    Json out{{"case", before_.id},
+             {"key", before_.key},
+             {"level", row.level},
+             {"variant", row.variant},
+             {"environment", environment_json(row)},
+             {"before_ms", nullptr},
+             {"after_ms", nullptr},
+             {"ratio", nullptr},
+             {"speedup_change", nullptr},
+             {"verdict", ""},
+             {"reason", ""}};
     const auto was = stats_before_.index_of(row.name()), is = stats_after_.index_of(row.name());
     out["before_ms"] = finite(stats_before_.estimate_ms(*was));
     if (!is) {

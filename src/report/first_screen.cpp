@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "report/environments.hpp"
 #include "report/sentence.hpp"
 #include "stats/half_width.hpp"
 
@@ -88,11 +89,11 @@ std::string what_was_run(const Json& run, const Json& one_case, const Glyphs& gl
   const auto parameters = number(one_case, "parameters");
   const auto input = text(one_case, "input_source"), weights = text(one_case, "weight_source");
   const auto cpu = text(run, "machine.cpu"), gpu = text(run, "machine.gpu"), cores = text(run, "machine.cores");
-  std::string torch;
-  for (const auto& environment : list(run, "environments")) {
-    const auto version = text(environment, "torch");
-    if (!version.empty()) torch = torch.empty() ? "PyTorch " + version : torch + ", " + version;
-  }
+  const Json& environments = list(run, "environments");
+  auto torch = torch_versions(environments);
+  if (!torch.empty()) torch = "PyTorch " + torch;
+  if (const auto first = environments.size() > 1 ? text(environments.front(), "name") : ""; !first.empty())
+    torch += ", captured in " + first;
   return join({join({parameters ? count(*parameters) + " parameters" : "", operations_of(one_case)}, ", "),
                input.empty() ? "" : "input: " + input, weights.empty() ? "" : "weights: " + weights,
                text(one_case, "model.note"), cpu.empty() ? "" : cpu + (cores.empty() ? "" : " (" + cores + " cores)"),

@@ -8,6 +8,7 @@
 
 #include "report/assets.hpp"
 #include "report/clients.hpp"
+#include "report/environments.hpp"
 #include "report/html_parts.hpp"
 #include "report/sentence.hpp"
 
@@ -78,8 +79,22 @@ std::string run_section(const Json& run, std::size_t index) {
   }
   out += "<h3>Environment</h3><div class=\"columns\">" + facts("The machine", at(run, "machine")) +
          facts("The run", at(run, "run"));
-  for (const auto& environment : list(run, "environments")) out += facts("A Python environment", environment);
-  return out + "</div></section>\n";
+  const Json& environments = list(run, "environments");
+  std::vector<std::string> header{"package"};
+  for (auto environment : environments) {
+    const auto name = text(environment, "name");
+    header.push_back(name);
+    if (environment.is_object()) environment.erase("packages");
+    out += facts(name.empty() ? "A Python environment" : "The Python environment " + name, environment);
+  }
+  out += "</div>";
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& package : package_differences(environments)) {
+    rows.emplace_back();
+    for (const auto& cell : package) rows.back().push_back(words(cell));
+  }
+  if (!rows.empty()) out += html_table("Packages that are not the same in all environments", header, rows);
+  return out + "</section>\n";
 }
 
 std::string case_article(const Json& run, const Json& one_case, const std::string& where) {

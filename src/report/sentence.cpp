@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "report/environments.hpp"
 #include "report/format.hpp"
 #include "report/phases.hpp"
 
@@ -186,6 +187,12 @@ Json no_data(const Json& one_case, const Json* reference, const Others& others) 
   return result("no_data", nullptr, fmt::format("No comparison: {}{}.", takes, why));
 }
 
+// How a level in one environment stands to itself in another, before anything else. Not where nothing can be compared.
+std::string across_words(const Json& one_case, const Json& said) {
+  const auto words = text(said, "verdict") == "not_reliable" ? "" : across_sentence(one_case);
+  return words.empty() ? "" : words + " ";
+}
+
 // "eager has no number (unequal: ...); compared with libtorch instead. "
 std::string instead_words(const Json& one_case) {
   const Json& wanted = at(one_case, "reference_instead_of");
@@ -234,7 +241,7 @@ Json judge(const Json& one_case) {
 
 Json headline(const Json& one_case) {
   Json said = judge(one_case);
-  said["sentence"] = instead_words(one_case) + said.value("sentence", "");
+  said["sentence"] = across_words(one_case, said) + instead_words(one_case) + said.value("sentence", "");
   return said;
 }
 
@@ -263,7 +270,8 @@ Json tuned_headline(const Json& one_case) {
     if (flag(kept, "reference")) best["reference_level"] = level_name(row);
   }
   Json said = judge(best);
-  said["sentence"] = instead_words(one_case) + "Tuned against tuned: " + said.value("sentence", "");
+  said["sentence"] =
+      across_words(one_case, said) + instead_words(one_case) + "Tuned against tuned: " + said.value("sentence", "");
   return said;
 }
 

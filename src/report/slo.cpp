@@ -97,6 +97,7 @@ Json level_json(const Json& row, const std::vector<Point>& points, const plan::S
                                                                : "misses";
   return {{"level", row["level"]},
           {"variant", row["variant"]},
+          {"environment", row["environment"]},
           {"verdict", verdict},
           {"batch", point.batch},
           {"clients", point.clients},

@@ -12,7 +12,8 @@ namespace {
 
 Cells variant_cells(const Json& row, const Json& tried, const Glyphs& glyphs, bool brief) {
   const auto variant = text(tried, "variant");
-  auto name = level_name({{"level", text(row, "level")}, {"variant", variant}});
+  auto name =
+      level_name({{"level", text(row, "level")}, {"variant", variant}, {"environment", text(row, "environment")}});
   if (variant == text(row, "tuning.best")) name += " (best)";
   const auto what = variant == "default" ? std::string("the level as it is") : text(tried, "title");
   auto state = text(tried, "state");

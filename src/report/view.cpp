@@ -19,6 +19,7 @@
 #include "report/case_statistics.hpp"
 #include "report/clients.hpp"
 #include "report/dynamic.hpp"
+#include "report/environments.hpp"
 #include "report/estimate.hpp"
 #include "report/format.hpp"
 #include "report/ledger.hpp"
@@ -59,6 +60,8 @@ class CaseView {
   Json blocks_json(const store::Row& row, const std::vector<std::string>& why) const;
   struct Origin;
   Origin origin_of(const store::Row& row, bool recommended) const;
+  std::optional<std::size_t> beside(const store::Row& row, const std::string& level) const;
+  std::optional<std::size_t> reference_beside(const store::Row& row) const;
   Json ledger(const std::string& recommended) const;
   Json trust() const;
   Json limits() const;
@@ -189,6 +192,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
 Json CaseView::row_json(const store::Row& row) {
   Json out{{"level", row.level},
            {"variant", row.variant},
+           {"environment", environment_json(row)},
            {"title", text(row.info, "title")},
            {"rank", whole(row.info, "rank", 0)},
            {"language", text(row.info, "language")},
@@ -232,14 +236,29 @@ struct CaseView::Origin {
   std::vector<std::string> between;
 };
 
+// A measured level in the environment of a row; of a row that has none, what has none either or was captured beside it.
+std::optional<std::size_t> CaseView::beside(const store::Row& row, const std::string& level) const {
+  if (const auto here = numbers_.index_of(store::name_of(level, row.environment))) return here;
+  if (!row.environment.empty()) return numbers_.index_of(level);
+  const Json& first = run_.environments.empty() ? Json() : run_.environments.front();
+  return numbers_.index_of(store::name_of(level, text(first, "name")));
+}
+
+// The ledger draws edges within one environment: the reference's level in that of a row.
+std::optional<std::size_t> CaseView::reference_beside(const store::Row& row) const {
+  const auto reference = numbers_.reference();
+  if (!reference || row.environment.empty()) return reference;
+  return beside(row, numbers_.measured()[*reference]->level_and_variant());
+}
+
 // A level comes from the one that its level.json names, a variant from its level, a peer from the reference. Where that
 // was not measured, the recommended level and those that name one come from the reference, by more than one step.
 CaseView::Origin CaseView::origin_of(const store::Row& row, bool recommended) const {
-  const auto reference = numbers_.reference();
+  const auto reference = reference_beside(row);
   if (flag(row.info, "peer")) return {reference, "", {}};
   const bool variant = row.variant != "default";
   const auto named = variant ? row.level : text(row.info, "from");
-  Origin origin{numbers_.index_of(named), text(row.info, variant ? "default" : "changes"), {}};
+  Origin origin{beside(row, named), text(row.info, variant ? "default" : "changes"), {}};
   if (origin.from || !reference || (named.empty() && !recommended)) return origin;
   origin.from = reference;
   origin.between = {named.empty() ? std::string("more than one step: none of the levels measured leads to it")
@@ -388,10 +407,11 @@ std::string CaseView::command_to_take(const std::string& level) const {
   const bool exports = case_.question.precision == core::Precision::fp32 && !is_train();  // others have no export
   const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
   if (exports && same_artefact && row->info.contains("artefact"))
-    return plan::export_command(spec, case_.question.model, row->level, run_.command);
+    return plan::export_command(spec, case_.question.model, row->level, command_beside(run_, *row));
   if (const Json& program = at(row->info, "generate"); program.is_object())
     return plan::generate_command(spec, case_.question.model,
-                                  {row->level, text(program, "target"), text(program, "options")}, run_.command);
+                                  {row->level, text(program, "target"), text(program, "options")},
+                                  command_beside(run_, *row));
   return "";
 }
 
@@ -415,7 +435,8 @@ Json CaseView::build() {
            {"reference_instead_of", instead_of()},
            {"limits", limits()},
            {"trust", trust()},
-           {"aa", aa_total()}};
+           {"aa", aa_total()},
+           {"across_environments", across_environments(numbers_)}};
   out["rows"] = std::move(rows);
   out["headline"] = numbers_.has_tuned() ? tuned_headline(out) : headline(out);
   out["ledger"] = ledger(text(out, "headline.level"));

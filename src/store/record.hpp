@@ -24,6 +24,11 @@ struct Block {
   std::string check;                              // "" = the sampled output was right, else what was wrong
 };
 
+// "compile[new]": a level, or level@variant, in one of several environments.
+inline std::string name_of(const std::string& level, const std::string& environment) {
+  return environment.empty() ? level : level + "[" + environment + "]";
+}
+
 // One participant for one case. `environment`: its name among several; empty: there is one, or the level uses none of
 // them. `start_up` holds one object a process start (see measure/session.hpp).
 struct Row {
@@ -35,7 +40,7 @@ struct Row {
   std::vector<Block> blocks;
 
   std::string level_and_variant() const { return variant == "default" ? level : level + "@" + variant; }
-  std::string name() const { return level_and_variant() + (environment.empty() ? "" : "[" + environment + "]"); }
+  std::string name() const { return name_of(level_and_variant(), environment); }
 };
 
 struct Case {

@@ -16,7 +16,8 @@
   const finite = (value) => typeof value === "number" && Number.isFinite(value);
   // Plotly reads a small HTML of its own in every label.
   const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const nameOf = (row) => (!row.variant || row.variant === "default" ? row.level : `${row.level}@${row.variant}`);
+  const nameOf = (row) =>
+    (!row.variant || row.variant === "default" ? row.level : `${row.level}@${row.variant}`) + (row.environment ? `[${row.environment}]` : "");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const part = (at) => PARTS[dark.matches ? "dark" : "light"][at];
   const hue = (at) => HUES[dark.matches ? "dark" : "light"][at % 10];
