@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report says, before anybody decides how it looks: sections of text, tables and figures, with numbers as
+// numbers. Whoever makes one formats nothing, rounds nothing and escapes nothing; report/render/ does that, once a
+// format. Any text in it may come from outside (names of files, models and levels, messages): renderers take none as
+// markup.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace strata::document {
+
+// How people read a number. JSON and CSV hold it as it is, whatever its format.
+enum class Format {
+  digits,   // 0.01235, 1.234, 123.4: four significant digits
+  count,    // 1,128
+  percent,  // a share of one: 0.9345 reads "93.45%"
+  seconds,  // 0.0369 reads "36.9 ms"
+  bytes,    // 310e6 reads "310 MB"
+  ratio,    // 1.42; never more than two decimals
+};
+
+enum class Align { left, right };
+
+// One that is not finite is shown as absent. An interval (or a range) has both ends or none.
+struct Number {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  Format format = Format::digits;
+  std::optional<double> low, high;
+};
+
+// No value, and why, as "out of memory"; the reason may be empty.
+struct Absent {
+  std::string reason;
+};
+
+using Cell = std::variant<std::string, Number, Absent>;
+
+struct Column {
+  std::string id;     // for JSON and CSV: "test_accuracy"
+  std::string title;  // for people: "accuracy"
+  std::string unit;   // behind the title, where the numbers do not say it: "samples/s"
+  Align align = Align::right;
+};
+
+// The first column names the row and stays in sight where a table scrolls. A row that is too short ends in absent
+// cells.
+struct Table {
+  std::string id, title;
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+  std::string note;  // a sentence below
+};
+
+struct Axis {
+  std::string title, unit;
+  bool logarithmic = false;
+  Format format = Format::digits;
+  std::vector<std::string> categories;  // if any: values are places in it, from 0
+};
+
+// x and y are equally long; a value that is not finite is a gap. low and high are a band around y: as long as it, or
+// empty.
+struct Line {
+  std::string name;
+  std::vector<double> x, y;
+  std::vector<double> low, high;
+  std::string group;    // lines of a group, as of a level, have one colour in all figures of a document; "": the name
+  bool dashed = false;  // another kind of line of the group, as "validation"
+  bool marks_only = false;  // points that no line joins
+};
+
+struct Panel {
+  std::string title;  // may be empty where a figure has one panel
+  Axis x, y;
+  std::vector<Line> lines;
+};
+
+// Panels share a legend: lines of the same name are shown and hidden together.
+struct Figure {
+  std::string id, title;
+  std::vector<Panel> panels;
+  std::string note;
+};
+
+// values[row][column]; one that is not finite is an empty field.
+struct HeatMap {
+  std::string id, title;
+  std::string row_title, column_title;
+  std::vector<std::string> rows, columns;
+  std::vector<std::vector<double>> values;
+  Axis scale;                    // what the colours mean
+  std::optional<double> middle;  // two colours that part here, as at a ratio of 1; without: one, from light to dark
+  std::string note;
+};
+
+struct Text {
+  enum class Kind { normal, warning, command };
+  std::string paragraph;  // a command is never broken, so that it can be copied
+  Kind kind = Kind::normal;
+};
+
+using Item = std::variant<Text, Table, Figure, HeatMap>;
+
+struct Section {
+  std::string id, title;
+  std::vector<Item> items;
+};
+
+struct Fact {
+  std::string name, value;
+};
+
+// Ids are unique in a document and hold a-z, 0-9, "_" and "-"; what else they hold is replaced where a format needs it.
+struct Document {
+  std::string title;     // of the page: "strata train: resnet18"
+  std::string subtitle;  // what ran, in one line
+  std::string summary;   // the answer in one or two sentences; comes first
+  std::vector<Section> sections;
+  std::vector<Fact> facts;  // machine, environment, command; come last
+};
+
+}  // namespace strata::document
