@@ -1,0 +1,250 @@
+"use strict";
+// Draws the figures of a document (src/report/document.hpp) from the data in the page; tables beside them say the same without it.
+(() => {
+  const data = JSON.parse(document.getElementById("strata-data").textContent);
+  const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+  let printing = false;
+  const dark = () => darkScheme.matches && !printing;
+  const narrow = () => window.innerWidth < 640 && !printing;
+  // Distinct in hue and in lightness; at least 3:1 against the page. The same as in report.js.
+  const HUES = {
+    light: ["#0a55a8", "#b4530a", "#0f7a4a", "#8a3aa5", "#b3223f", "#4b6475", "#776300", "#0a7d8c", "#a63a7a", "#5b5bd0"],
+    dark: ["#7fb4f5", "#f0a35e", "#6fd09a", "#cf9ae6", "#f58aa0", "#a9bfce", "#d9c457", "#62cfdd", "#f09acb", "#a9a8ff"],
+  };
+  // From little to much; and from below the middle over it to above it.
+  const SHADES = { light: ["#edf3fa", "#7fabdc", "#0b4a93"], dark: ["#202b38", "#3f73b3", "#b5d6ff"] };
+  const PARTED = { light: ["#a84a05", "#f3f1ee", "#0a55a8"], dark: ["#f0a35e", "#2b3036", "#7fb4f5"] };
+  // The next ten lines have other marks: [plotly's name, the character in the legend].
+  const MARKS = [["circle", "●"], ["square", "■"], ["diamond", "◆"], ["triangle-up", "▲"], ["x", "✖"], ["star", "★"]];
+  const finite = (value) => typeof value === "number" && Number.isFinite(value);
+  // Plotly reads a small HTML of its own in every label.
+  const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const short = (words, most) => ([...words].length > most ? [...words].slice(0, most - 1).join("") + "…" : words);
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const scheme = (colours) => colours[dark() ? "dark" : "light"];
+  const hue = (place) => scheme(HUES)[place % 10];
+  const mark = (place) => MARKS[Math.floor(place / 10) % MARKS.length];
+
+  const UNITS = {
+    seconds: [[1e-6, "us"], [1e-3, "ms"], [1, "s"], [60, "min", 300], [3600, "h", 10800]],
+    bytes: [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"]],
+  };
+  // What the values of an axis are divided by, and the unit they are then in.
+  function unitOf(axis, values) {
+    if (axis.format === "percent") return { scale: 0.01, unit: "%" };
+    const units = UNITS[axis.format];
+    if (!units) return { scale: 1, unit: axis.unit };
+    const largest = values.reduce((most, value) => (finite(value) ? Math.max(most, Math.abs(value)) : most), 0);
+    const [scale, unit] = units.filter(([own, , from]) => largest >= (from ?? own)).pop() ?? units[0];
+    return { scale, unit };
+  }
+  const digits = (value) => Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4, notation: value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e9) ? "scientific" : "standard" });
+  function shown(value, axis) {
+    if (!finite(value)) return "–";
+    if (axis.categories.length) return axis.categories[value] ?? digits(value);
+    const { scale, unit } = unitOf(axis, [value]);
+    return digits(value / scale) + (unit === "%" ? "%" : unit ? ` ${unit}` : "");
+  }
+  function titleOf(axis, unit) {
+    const detail = [unit, axis.log ? "logarithmic" : ""].filter(Boolean).join(", ");
+    return axis.title && detail ? `${axis.title} (${detail})` : axis.title || detail;
+  }
+
+  function ticksOf(names, most, length) {
+    const step = Math.ceil(names.length / most), places = names.map((_, place) => place).filter((place) => place % step === 0);
+    return { tickmode: "array", tickvals: places, ticktext: places.map((place) => safe(short(names[place], length))) };
+  }
+  function axisOf(axis, extra) {
+    const places = axis.categories.length
+      ? { ...ticksOf(axis.categories, narrow() ? 6 : 12, narrow() ? 12 : 20), range: [-0.5, axis.categories.length - 0.5] }
+      : { type: axis.log ? "log" : "linear", exponentformat: axis.log ? "power" : "none", nticks: narrow() ? 5 : 7 };
+    return {
+      color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), tickfont: { size: 12 }, automargin: true,
+      fixedrange: narrow(), separatethousands: true, ...places, ...extra,
+    };
+  }
+  function layoutOf(height, extra) {
+    return {
+      height, ...(printing ? { width: 680 } : {}), margin: { l: 8, r: 12, t: 2, b: 2 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") }, showlegend: false, hovermode: "closest",
+      hoverlabel: { bgcolor: css("--tint"), bordercolor: css("--line"), font: { color: css("--ink") }, align: "left", namelength: -1 },
+      dragmode: narrow() ? false : "zoom", ...extra,
+    };
+  }
+
+  // Stretches of a line that have a band, each a polygon: there along the upper end and back along the lower one.
+  function outline(line, y, floor) {
+    const xs = [], ys = [];
+    let from = 0;
+    const known = (place) => finite(line.low[place]) && finite(line.high[place]);
+    const value = (end) => Math.max(end, floor) / y.scale;
+    for (let place = 0; place <= line.x.length; ++place) {
+      if (place < line.x.length && known(place)) continue;
+      const run = line.x.slice(from, place).map((_, i) => from + i);
+      if (run.length) {
+        xs.push(...run.map((i) => line.x[i]), ...run.toReversed().map((i) => line.x[i]), null);
+        ys.push(...run.map((i) => value(line.high[i])), ...run.toReversed().map((i) => value(line.low[i])), null);
+      }
+      from = place + 1;
+    }
+    return [xs, ys];
+  }
+
+  // The traces of one line: its band, if it has one, and the line.
+  function tracesOf(line, panel, x, y, axes, floor) {
+    const colour = hue(line.colour), few = line.x.length <= 24, another = line.colour >= 10;
+    const xs = line.x.map((value) => value / x.scale);
+    const isPoints = line.marks || line.x.length < 2;
+    const words = line.x.map((place, i) => {
+      const band = line.low && finite(line.low[i]) && finite(line.high[i]) ? ` (${shown(line.low[i], panel.y)} to ${shown(line.high[i], panel.y)})` : "";
+      return safe(short(line.name, 60)) + `<br>${safe(shown(line.y[i], panel.y) + band)}<br>${safe(`${panel.x.title} ${shown(place, panel.x)}`)}`;
+    });
+    const common = { type: "scatter", ...axes, meta: line.name, name: safe(line.name) };
+    const traces = [];
+    if (line.low && !isPoints) {
+      const [bandX, bandY] = outline({ ...line, x: xs }, y, floor);
+      traces.push({ ...common, mode: "lines", x: bandX, y: bandY, fill: "toself", fillcolor: `${colour}2e`, line: { width: 0, color: colour }, hoverinfo: "skip" });
+    }
+    const ends = (sign, end) => end.map((value, i) => (finite(value) && finite(line.y[i]) ? (sign * (value - line.y[i])) / y.scale : null));
+    traces.push({
+      ...common, mode: isPoints ? "markers" : few || another ? "lines+markers" : "lines", x: xs, y: line.y.map((value) => (finite(value) ? value / y.scale : null)),
+      line: { color: colour, width: 1.8, dash: line.dashed ? "dash" : "solid" }, hovertext: words, hoverinfo: "text", cliponaxis: true,
+      marker: { color: colour, size: isPoints ? 8 : another ? 7 : 5, symbol: mark(line.colour)[0] + (line.dashed ? "-open" : ""), ...(few ? {} : { maxdisplayed: 12 }) },
+      ...(line.low && isPoints ? { error_y: { type: "data", symmetric: false, array: ends(1, line.high), arrayminus: ends(-1, line.low), color: colour, thickness: 1.2, width: 3 } } : {}),
+    });
+    return traces;
+  }
+
+  // Panels side by side where there is room, else below each other; titles stand above them, so that no width is lost.
+  function lines(figure, canvas) {
+    const panels = figure.panels.filter((panel) => panel.lines.some((line) => line.y.some(finite)));
+    if (!panels.length) return null;
+    const columns = narrow() || printing ? 1 : Math.min(2, panels.length), rows = Math.ceil(panels.length / columns);
+    const head = 26, foot = 50, body = narrow() ? 220 : columns === 1 ? 320 : 270, height = rows * (head + body + foot) + 4;
+    const width = Math.max(printing ? 680 : canvas.clientWidth, 200), gap = columns === 1 ? 0 : 72 / width;
+    const traces = [], annotations = [], axes = {};
+    panels.forEach((panel, place) => {
+      const id = place ? place + 1 : "", column = place % columns, row = Math.floor(place / columns);
+      const top = 1 - (row * (head + body + foot) + head) / height, bottom = top - body / height;
+      const share = (1 - gap * (columns - 1)) / columns, left = column * (share + gap);
+      const x = unitOf(panel.x, panel.lines.flatMap((line) => line.x));
+      const y = unitOf(panel.y, panel.lines.flatMap((line) => line.y));
+      const above = panel.lines.flatMap((line) => line.y).filter((value) => finite(value) && value > 0);
+      const floor = panel.y.log ? above.reduce((least, value) => Math.min(least, value), Infinity) / 2 : -Infinity;
+      axes[`xaxis${id}`] = axisOf(panel.x, { domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(titleOf(panel.x, x.unit)), font: { size: 12 }, standoff: 6 } });
+      axes[`yaxis${id}`] = axisOf(panel.y, { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
+      for (const line of panel.lines) traces.push(...tracesOf(line, panel, x, y, { xaxis: `x${id}`, yaxis: `y${id}` }, floor));
+      const room = Math.floor((width / columns) / 7.5), unit = titleOf(panel.y, y.unit);
+      const title = panel.title && panel.title !== panel.y.title ? `<b>${safe(short(panel.title, room))}</b>  ` : "";
+      const rest = room - (title ? panel.title.length + 2 : 0);
+      const words = title ? (rest > 6 ? safe(short(unit, rest)) : "") : safe(short(unit, room));
+      annotations.push({
+        text: `${title}<span style="color:${css("--soft")}">${words}</span>`, showarrow: false, xref: "paper", yref: "paper", x: left, xanchor: "left", y: top, yanchor: "bottom", yshift: 4, font: { size: 13 },
+      });
+    });
+    // In the order of the data, whatever the panel: [name, its first line].
+    const names = new Map();
+    for (const panel of panels) for (const line of panel.lines) if (!names.has(line.name)) names.set(line.name, line);
+    return { traces, layout: layoutOf(height, { ...axes, annotations }), names };
+  }
+
+  function heat(figure, canvas) {
+    const { rows, columns, scale } = figure, all = figure.values.flat().filter((value) => finite(value) && (!scale.log || value > 0));
+    if (!all.length) return null;
+    const drawn = (value) => (!finite(value) || (scale.log && value <= 0) ? null : scale.log ? Math.log10(value) : value);
+    let low = drawn(all.reduce((a, b) => Math.min(a, b))), high = drawn(all.reduce((a, b) => Math.max(a, b)));
+    const middle = finite(figure.middle) ? drawn(figure.middle) : null;
+    if (finite(middle)) {
+      const far = Math.max(Math.abs(high - middle), Math.abs(middle - low)) || 1;
+      [low, high] = [middle - far, middle + far];
+    }
+    const colours = scheme(finite(middle) ? PARTED : SHADES), places = [0, 1, 2, 3, 4].map((part) => low + ((high - low) * part) / 4);
+    const width = printing ? 680 : canvas.clientWidth, written = (width * 0.75) / columns.length >= 48 && rows.length <= 40;
+    const head = figure.column_title ? 24 : 0, height = Math.min(1000, Math.max(60, rows.length * 30)) + head + (narrow() ? 130 : 60);
+    const values = (word) => figure.values.map((row, r) => row.map((value, c) => word(value, r, c)));
+    const bar = narrow() ? { orientation: "h", y: -0.02, yanchor: "top", ypad: 34, len: 1 } : { len: 1, x: 1.01 };
+    const trace = {
+      type: "heatmap", z: values(drawn), zmin: low, zmax: high > low ? high : low + 1, xgap: 2, ygap: 2, colorscale: colours.map((colour, part) => [part / 2, colour]),
+      text: values((value) => safe(shown(value, scale))), ...(written ? { texttemplate: "%{text}" } : {}), textfont: { size: 12 },
+      hovertext: values((value, r, c) => safe(`${rows[r]}, ${columns[c]}: ${shown(value, scale)}`)), hoverinfo: "text", hoverongaps: false,
+      colorbar: {
+        thickness: 12, outlinewidth: 0, tickmode: "array", tickvals: places, ticktext: places.map((value) => safe(shown(scale.log ? 10 ** value : value, scale))), tickfont: { size: 11 },
+        title: { text: safe(short(titleOf(scale, UNITS[scale.format] ? "" : scale.unit), 40)), side: narrow() ? "top" : "right", font: { size: 12 } }, ...bar,
+      },
+    };
+    const names = (own, most) => ({ ...axisOf({ categories: own }), ...ticksOf(own, most, narrow() ? 14 : 28), showgrid: false, zeroline: false, fixedrange: true });
+    return {
+      traces: [trace], names: new Map(),
+      layout: layoutOf(height, {
+        xaxis: { ...names(columns, narrow() ? 8 : 24), title: { text: safe(short(figure.column_title, 60)), font: { size: 12 }, standoff: 6 } },
+        yaxis: { ...names(rows, 40), range: [rows.length - 0.5, -0.5], title: { text: narrow() ? "" : safe(short(figure.row_title, 40)), font: { size: 12 }, standoff: 6 } },
+      }),
+    };
+  }
+
+  // Names of lines that were switched off, kept while the page is drawn again.
+  const hidden = data.figures.map(() => new Set());
+  function show(canvas, names) {
+    const off = hidden[canvas.dataset.figure];
+    Plotly.restyle(canvas, { visible: canvas.data.map((trace) => !off.has(trace.meta)) });
+    for (const button of canvas.parentElement.querySelectorAll(".legend button")) button.setAttribute("aria-pressed", String(!off.has([...names.keys()][button.dataset.place])));
+  }
+  // The legend is of the page, where it wraps, scrolls and takes the keyboard. A click hides a line, two leave it alone.
+  function legend(canvas, names) {
+    const off = hidden[canvas.dataset.figure], all = [...names.keys()];
+    const buttons = all.map((name, place) => {
+      const line = names.get(name), button = document.createElement("button"), swatch = document.createElement("i");
+      Object.assign(button, { type: "button", title: name });
+      button.dataset.place = place;
+      swatch.style.color = hue(line.colour);
+      swatch.className = line.marks ? "" : line.dashed ? "dashed" : "solid";
+      swatch.textContent = line.marks || line.colour >= 10 ? mark(line.colour)[1] : "";
+      swatch.setAttribute("aria-hidden", "true");
+      button.append(swatch, document.createTextNode(short(name, 80)));
+      button.addEventListener("click", () => {
+        if (!off.delete(name)) off.add(name);
+        show(canvas, names);
+      });
+      button.addEventListener("dblclick", () => {
+        const alone = all.every((other) => off.has(other) === (other !== name));
+        off.clear();
+        if (!alone) for (const other of all) if (other !== name) off.add(other);
+        show(canvas, names);
+      });
+      return button;
+    });
+    canvas.parentElement.querySelector(".legend").replaceChildren(...buttons);
+    show(canvas, names);
+  }
+
+  function draw() {
+    for (const canvas of document.querySelectorAll(".canvas")) {
+      const figure = data.figures[canvas.dataset.figure];
+      const made = (figure.kind === "heat" ? heat : lines)(figure, canvas);
+      if (!made) {
+        canvas.textContent = "Nothing to draw: there is no number.";
+        continue;
+      }
+      Plotly.react(canvas, made.traces, made.layout, { displayModeBar: false, responsive: !printing, doubleClick: "reset" });
+      if (made.names.size) legend(canvas, made.names);
+    }
+    // Plotly measures text in a picture of its own, which is nothing to read.
+    document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true");
+    document.documentElement.dataset.drawn = dark() ? "dark" : "light";
+  }
+  function print(now) {
+    printing = now;
+    document.documentElement.classList.toggle("printing", now);
+    draw();
+  }
+  let wasNarrow = narrow();
+  darkScheme.addEventListener("change", draw);
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
+  window.addEventListener("resize", () => {
+    if (printing || narrow() === wasNarrow) return;
+    wasNarrow = narrow();
+    draw();
+  });
+  draw();
+})();

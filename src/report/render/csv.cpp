@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/render/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "report/render/points.hpp"
+#include "report/render/shown.hpp"
+#include "report/table.hpp"
+
+namespace strata::document {
+namespace {
+
+using Fields = std::vector<std::string>;
+
+struct Grid {
+  std::string id;
+  Fields header;
+  std::vector<Fields> rows;
+};
+
+// The shortest digits that read back as the same number.
+std::string exact(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+// The one place that makes a field of a text.
+std::string csv_line(const Fields& fields) {
+  std::string out;
+  for (std::size_t i = 0; i < fields.size(); ++i) out += (i ? "," : "") + report::csv_field(fields[i]);
+  return out + "\n";
+}
+
+template <class Has>
+bool any_cell(const Table& table, std::size_t column, const Has& has) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [&](const std::vector<Cell>& row) { return has(cell_of(row, column)); });
+}
+
+bool has_interval(const Cell& cell) {
+  const auto* number = std::get_if<Number>(&cell);
+  return number && (number->low || number->high);
+}
+
+void add_column(Grid& grid, const Table& table, std::size_t column) {
+  const auto& id = table.columns[column].id;
+  const auto add = [&](const std::string& name, const auto& field) {
+    grid.header.push_back(name);
+    for (std::size_t r = 0; r < table.rows.size(); ++r) grid.rows[r].push_back(field(cell_of(table.rows[r], column)));
+  };
+  add(id, [](const Cell& cell) {
+    if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+    const auto* number = std::get_if<Number>(&cell);
+    return number ? exact(number->value) : "";
+  });
+  if (any_cell(table, column, has_interval)) {
+    static constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+    const auto end = [](const Cell& cell, std::optional<double> Number::*which) {
+      const auto* number = std::get_if<Number>(&cell);
+      return number ? exact((number->*which).value_or(nothing)) : "";
+    };
+    add(id + "_low", [&](const Cell& cell) { return end(cell, &Number::low); });
+    add(id + "_high", [&](const Cell& cell) { return end(cell, &Number::high); });
+  }
+  if (any_cell(table, column, [](const Cell& cell) { return !reason_of(cell).empty(); }))
+    add(id + "_reason", reason_of);
+}
+
+std::optional<Grid> grid_of(const Text&) {
+  return std::nullopt;
+}
+
+std::optional<Grid> grid_of(const Table& table) {
+  Grid grid{.id = table.id, .rows = std::vector<Fields>(table.rows.size())};
+  for (std::size_t c = 0; c < table.columns.size(); ++c) add_column(grid, table, c);
+  return grid;
+}
+
+std::optional<Grid> grid_of(const Figure& figure) {
+  Grid grid{.id = figure.id, .header = {"panel", "line", "x", "y", "low", "high"}};
+  for (const auto& panel : figure.panels)
+    for (const auto& line : panel.lines)
+      for (const auto& point : points_of(line)) {
+        const auto x = panel.x.categories.empty() ? exact(point.x) : shown_place(point.x, panel.x);
+        grid.rows.push_back({panel.title, line.name, x, exact(point.y), point.low ? exact(*point.low) : "",
+                             point.high ? exact(*point.high) : ""});
+      }
+  return grid;
+}
+
+std::optional<Grid> grid_of(const HeatMap& map) {
+  Grid grid{.id = map.id, .header = {"row", "column", "value"}};
+  for (std::size_t r = 0; r < std::min(map.rows.size(), map.values.size()); ++r)
+    for (std::size_t c = 0; c < std::min(map.columns.size(), map.values[r].size()); ++c)
+      grid.rows.push_back({map.rows[r], map.columns[c], exact(map.values[r][c])});
+  return grid;
+}
+
+std::vector<Grid> grids_of(const Document& document) {
+  std::vector<Grid> grids;
+  for (const auto& section : document.sections)
+    for (const auto& item : section.items)
+      if (auto grid = std::visit([](const auto& each) { return grid_of(each); }, item))
+        grids.push_back(std::move(*grid));
+  return grids;
+}
+
+}  // namespace
+
+std::vector<CsvTable> csv_tables(const Document& document) {
+  std::vector<CsvTable> tables;
+  for (const auto& grid : grids_of(document)) {
+    CsvTable table{.id = grid.id, .content = csv_line(grid.header)};
+    for (const auto& row : grid.rows) table.content += csv_line(row);
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+std::string render_csv(const Document& document) {
+  std::string out;
+  for (auto& grid : grids_of(document)) {
+    if (!out.empty()) out += "\n";
+    grid.header.insert(grid.header.begin(), "table");
+    out += csv_line(grid.header);
+    for (auto& row : grid.rows) {
+      row.insert(row.begin(), grid.id);
+      out += csv_line(row);
+    }
+  }
+  return out;
+}
+
+}  // namespace strata::document

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/render/html.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "common/escape.hpp"
+#include "report/assets.hpp"
+#include "report/html_parts.hpp"
+#include "report/render/html_figure.hpp"
+#include "report/render/points.hpp"
+#include "report/render/shown.hpp"
+
+namespace strata::document {
+namespace {
+
+constexpr std::size_t kMostPoints = 12, kLongText = 36;
+
+// Every text of the document goes through this, or through script_json() as data.
+std::string html_text(const std::string& text) {
+  return report::escape_html(escape::one_line(text));
+}
+
+// Writes the body of a page, and collects the figures' data for document.js.
+class Page {
+ public:
+  explicit Page(const Document& document) : document_(document), colours_(document) {}
+  std::string body();
+  const report::Json& figures() const { return figures_; }
+
+ private:
+  std::string anchor(const std::string& id, const std::string& otherwise);
+  std::string navigation(const std::vector<std::string>& anchors) const;
+  std::string item(const Text& text);
+  std::string item(const Table& table);
+  std::string item(const Figure& figure);
+  std::string item(const HeatMap& map);
+  std::string canvas(const std::string& id, const std::string& title, const std::string& note, report::Json data,
+                     const Table& values);
+
+  const Document& document_;
+  Colours colours_;
+  std::set<std::string> anchors_;
+  report::Json figures_ = report::Json::array();
+};
+
+// An id of the page's own making: letters, digits, "-" and "_" alone, and unique.
+std::string Page::anchor(const std::string& id, const std::string& otherwise) {
+  std::string out;
+  for (const char c : id) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    out += plain ? c : '-';
+  }
+  if (out.empty()) out = otherwise;
+  out.insert(0, "d-");  // none of the ids that the page itself uses
+  auto unique = out;
+  for (int number = 2; !anchors_.insert(unique).second; ++number) unique = fmt::format("{}-{}", out, number);
+  return unique;
+}
+
+std::string cell_markup(const Cell& cell, bool is_row_header, Align align) {
+  const auto shown = shown_cell(cell, report::glyphs(true)), why = reason_of(cell);
+  std::string classes = align == Align::right ? "n" : "", content = html_text(shown);
+  if (!shown.empty() && report::width_of(shown) > kLongText && !std::holds_alternative<Number>(cell))
+    classes += " long";
+  if (shown.empty() && why.empty())
+    content = R"(<span class="none" title="unknown" aria-label="unknown">–</span>)";
+  else if (shown.empty()) {
+    content = R"(<span class="none">)" + html_text(why) + "</span>";
+    classes = report::width_of(why) > kLongText ? "long" : classes;
+  } else if (const auto* number = std::get_if<Number>(&cell); number && number->low && number->high) {
+    // The interval is there to be read, but the value comes first.
+    const auto value = content.find(" (");
+    if (value != std::string::npos)
+      content = content.substr(0, value) + R"( <span class="interval">)" + content.substr(value + 1) + "</span>";
+  }
+  const auto attribute = classes.empty() ? "" : fmt::format(R"( class="{}")", classes);
+  return is_row_header ? fmt::format(R"(<th scope="row"{}>{}</th>)", attribute, content)
+                       : fmt::format("<td{}>{}</td>", attribute, content);
+}
+
+std::string table_markup(const Table& table) {
+  const auto title = html_text(table.title);
+  std::string out = fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table>)",
+                                title.empty() ? "table" : title);
+  if (!title.empty()) out += fmt::format("<caption><span>{}</span></caption>", title);
+  out += "<thead><tr>";
+  for (const auto& column : table.columns)
+    out += fmt::format(R"(<th scope="col"{}>{}</th>)", column.align == Align::right ? R"( class="n")" : "",
+                       html_text(shown_title(column)));
+  out += "</tr></thead><tbody>";
+  for (const auto& row : table.rows) {
+    out += "<tr>";
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      out += cell_markup(cell_of(row, c), c == 0, table.columns[c].align);
+    out += "</tr>\n";
+  }
+  if (table.rows.empty())
+    out += fmt::format(R"(<tr><td colspan="{}" class="none">no rows</td></tr>)", table.columns.size());
+  return out + "</tbody></table></div>\n";
+}
+
+std::string note_markup(const std::string& note) {
+  return note.empty() ? "" : fmt::format(R"(<p class="note">{}</p>)", html_text(note)) + "\n";
+}
+
+std::string Page::item(const Text& text) {
+  switch (text.kind) {
+    case Text::Kind::warning:
+      return fmt::format(R"(<p class="warning"><strong>Warning</strong> {}</p>)", html_text(text.paragraph)) + "\n";
+    case Text::Kind::command:
+      return fmt::format(R"(<pre tabindex="0" aria-label="command"><code>{}</code></pre>)", html_text(text.paragraph)) +
+             "\n";
+    case Text::Kind::normal:
+      break;
+  }
+  return "<p>" + html_text(text.paragraph) + "</p>\n";
+}
+
+std::string Page::item(const Table& table) {
+  const auto id = anchor(table.id, "table");
+  return fmt::format(R"(<div class="item" id="{}">{}{}</div>)", id, table_markup(table), note_markup(table.note)) +
+         "\n";
+}
+
+// document.js finds the canvas by its place in the data.
+std::string Page::canvas(const std::string& id, const std::string& title, const std::string& note, report::Json data,
+                         const Table& values) {
+  const auto own = anchor(id, "figure");
+  const auto place = figures_.size();
+  figures_.push_back(std::move(data));
+  auto table = values;
+  table.title = title + ", as a table";
+  const auto folded =
+      "<details><summary>The same as a table</summary>" + table_markup(table) + note_markup(values.note) + "</details>";
+  return fmt::format(
+             R"(<figure class="plot" id="{0}"><figcaption id="{0}-title">{1}</figcaption>{2}<div class="legend" role="group" aria-label="lines to show"></div><div class="canvas" data-figure="{3}" role="img" aria-labelledby="{0}-title"></div>{4}</figure>)",
+             own, html_text(title), note_markup(note), place, folded) +
+         "\n";
+}
+
+std::string Page::item(const Figure& figure) {
+  return canvas(figure.id, figure.title, figure.note, figure_data(figure, colours_), points_table(figure, kMostPoints));
+}
+
+std::string Page::item(const HeatMap& map) {
+  auto values = fields_table(map);
+  values.note.clear();
+  return canvas(map.id, map.title, map.note, heat_map_data(map), values);
+}
+
+std::string Page::navigation(const std::vector<std::string>& anchors) const {
+  if (anchors.size() < 2) return "";
+  std::string out = R"(<nav aria-label="Contents"><ul><li><ul>)";
+  for (std::size_t s = 0; s < anchors.size(); ++s)
+    out += fmt::format(R"(<li><a href="#{}">{}</a></li>)", anchors[s], html_text(document_.sections[s].title));
+  return out + "</ul></li></ul></nav>\n";
+}
+
+std::string facts_markup(const std::vector<Fact>& facts) {
+  if (facts.empty()) return "";
+  std::string out = R"(<section aria-labelledby="facts-h"><h3 id="facts-h">Environment</h3><dl class="lines">)";
+  for (const auto& fact : facts)
+    out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", html_text(fact.name), html_text(fact.value));
+  return out + "</dl></section>\n";
+}
+
+std::string Page::body() {
+  std::vector<std::string> anchors;
+  for (const auto& section : document_.sections) anchors.push_back(anchor(section.id, "section"));
+  std::string out = R"(<a class="skip" href="#main">Skip to the result</a>)";
+  out += fmt::format("\n<header><h1>{}</h1></header>\n{}<main id=\"main\" tabindex=\"-1\">\n",
+                     html_text(document_.title), navigation(anchors));
+  if (!document_.summary.empty()) out += fmt::format("<p class=\"sentence\">{}</p>\n", html_text(document_.summary));
+  if (!document_.subtitle.empty()) out += fmt::format("<p class=\"what\">{}</p>\n", html_text(document_.subtitle));
+  for (std::size_t s = 0; s < anchors.size(); ++s) {
+    const auto& section = document_.sections[s];
+    out += fmt::format(R"(<section id="{0}" aria-labelledby="{0}-h"><h3 id="{0}-h">{1}</h3>)", anchors[s],
+                       html_text(section.title)) +
+           "\n";
+    for (const auto& each : section.items) out += std::visit([&](const auto& one) { return item(one); }, each);
+    out += "</section>\n";
+  }
+  return out + facts_markup(document_.facts) + "</main>\n";
+}
+
+Result<std::string> plotly_source(const std::filesystem::path& plotly_js) {
+  std::ifstream in(plotly_js, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(in), {}};
+  if (content.empty())
+    return fail(fmt::format("cannot read plotly.min.js at {}, which the HTML report is drawn with", plotly_js.string()),
+                "run ./strata again to complete the set-up, or choose --format md", Exit::environment);
+  return content;
+}
+
+}  // namespace
+
+Result<std::string> render_html(const Document& document, const std::filesystem::path& plotly_js) {
+  Page page(document);
+  const auto body = page.body();
+  // The policy makes "offline" a fact: the browser refuses every request that this page could make.
+  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  out +=
+      R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:">)";
+  out +=
+      "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
+      "content=\"light dark\">\n";
+  out += "<title>" + html_text(document.title) + "</title>\n<style>" + std::string(report::assets::kReportCss) +
+         std::string(report::assets::kDocumentCss) + "</style>\n</head>\n<body>\n" + body;
+  if (page.figures().empty()) return out + "</body>\n</html>\n";
+  auto plotly = plotly_source(plotly_js);
+  if (!plotly) return tl::unexpected(plotly.error());
+  out += "<noscript><p class=\"note\">Figures need JavaScript; their numbers are in the tables.</p></noscript>\n";
+  out += "<script type=\"application/json\" id=\"strata-data\">" + report::script_json({{"figures", page.figures()}}) +
+         "</script>\n<script>" + report::script_text(std::move(*plotly)) + "</script>\n<script>" +
+         report::script_text(std::string(report::assets::kDocumentJs)) + "</script>\n";
+  return out + "</body>\n</html>\n";
+}
+
+}  // namespace strata::document

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What document.js draws figures from: values, titles and the place of each line's colour; never markup.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/document.hpp"
+
+namespace strata::document {
+
+// A place for each group of lines, in the order in which a document names them first.
+class Colours {
+ public:
+  explicit Colours(const Document& document);
+  int of(const Line& line) const;
+
+ private:
+  std::map<std::string, int> places_;
+};
+
+// {"kind": "lines", "panels": [{title, x, y, lines: [{name, colour, dashed, marks, x, y, low, high}]}]}. A line of very
+// many points is thinned to what a screen can show.
+nlohmann::json figure_data(const Figure& figure, const Colours& colours);
+
+// {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle}.
+nlohmann::json heat_map_data(const HeatMap& map);
+
+}  // namespace strata::document

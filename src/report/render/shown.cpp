@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/render/shown.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace strata::document {
+namespace {
+
+// Four significant digits of `largest`; none behind the point where all values are whole.
+std::string digits(double value, double largest, bool whole) {
+  const double magnitude = std::abs(largest);
+  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e15)) return fmt::format("{:.3e}", value);
+  if (magnitude >= 1e3) return std::abs(value) < 1e6 ? report::count(value) : fmt::format("{:.4g}", value);
+  if (whole) return fmt::format("{:.0f}", value);
+  const int decimals = magnitude == 0 ? 0 : 3 - static_cast<int>(std::floor(std::log10(magnitude)));
+  return fmt::format("{:.{}f}", value, std::max(decimals, 0));
+}
+
+bool is_whole(double value) {
+  return value == std::round(value);
+}
+
+// "36.9 ms" into "36.9" and " ms"; "5%" into "5" and "%".
+std::pair<std::string, std::string> without_unit(const std::string& number) {
+  const auto space = number.find(' ');
+  if (space != std::string::npos) return {number.substr(0, space), number.substr(space)};
+  if (number.ends_with('%')) return {number.substr(0, number.size() - 1), "%"};
+  return {number, ""};
+}
+
+std::string interval(std::string low, std::string high, const std::string& unit, const report::Glyphs& glyphs) {
+  const auto [low_digits, low_unit] = without_unit(low);
+  const auto [high_digits, high_unit] = without_unit(high);
+  if (low_unit == unit && high_unit == unit) low = low_digits, high = high_digits;
+  const bool signs = low.starts_with('-') || high.starts_with('-') || glyphs.range == "-";
+  return fmt::format(" ({}{}{})", low, signs ? " to " : glyphs.range, high);
+}
+
+std::string unit_and_scale(const Axis& axis) {
+  if (!axis.logarithmic) return axis.unit;
+  return axis.unit.empty() ? "logarithmic" : axis.unit + ", logarithmic";
+}
+
+}  // namespace
+
+std::string shown_number(double value, Format format) {
+  if (!std::isfinite(value)) return "";
+  switch (format) {
+    case Format::count:
+      return report::count(value);
+    case Format::percent:
+      return report::percent(100 * value);
+    case Format::seconds:
+      return value == 0 ? "0 s" : report::duration(1e3 * value);
+    case Format::bytes:
+      return report::size(value);
+    case Format::ratio:
+      return report::ratio(value);
+    case Format::digits:
+      break;
+  }
+  return digits(value, value, is_whole(value));
+}
+
+std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
+  if (!std::isfinite(number.value)) return "";
+  const bool both = number.low && number.high && std::isfinite(*number.low) && std::isfinite(*number.high);
+  if (!both) return shown_number(number.value, number.format);
+  if (number.format == Format::digits) {
+    const double largest = std::max({std::abs(number.value), std::abs(*number.low), std::abs(*number.high)});
+    const bool whole = is_whole(number.value) && is_whole(*number.low) && is_whole(*number.high);
+    return digits(number.value, largest, whole) +
+           interval(digits(*number.low, largest, whole), digits(*number.high, largest, whole), "", glyphs);
+  }
+  const auto value = shown_number(number.value, number.format);
+  return value + interval(shown_number(*number.low, number.format), shown_number(*number.high, number.format),
+                          without_unit(value).second, glyphs);
+}
+
+std::string shown_cell(const Cell& cell, const report::Glyphs& glyphs) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* number = std::get_if<Number>(&cell)) return shown_number(*number, glyphs);
+  return "";
+}
+
+std::string reason_of(const Cell& cell) {
+  const auto* absent = std::get_if<Absent>(&cell);
+  return absent ? absent->reason : "";
+}
+
+bool has_value(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return !text->empty();
+  const auto* number = std::get_if<Number>(&cell);
+  return number && std::isfinite(number->value);
+}
+
+const Cell& cell_of(const std::vector<Cell>& row, std::size_t column) {
+  static const Cell nothing = Absent{};
+  return column < row.size() ? row[column] : nothing;
+}
+
+std::string shown_title(const Column& column) {
+  return column.unit.empty() ? column.title : fmt::format("{} ({})", column.title, column.unit);
+}
+
+std::string shown_title(const Axis& axis) {
+  const auto detail = unit_and_scale(axis);
+  if (detail.empty() || axis.title.empty()) return axis.title.empty() ? detail : axis.title;
+  return fmt::format("{} ({})", axis.title, detail);
+}
+
+std::string shown_place(double value, const Axis& axis) {
+  if (axis.categories.empty()) return shown_number(value, axis.format);
+  const bool inside = value >= 0 && value < static_cast<double>(axis.categories.size()) && is_whole(value);
+  return inside ? axis.categories[static_cast<std::size_t>(value)] : shown_number(value, axis.format);
+}
+
+}  // namespace strata::document

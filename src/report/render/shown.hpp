@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers and titles of a document as people read them; the same words in every format. Nothing is escaped here.
+#pragma once
+
+#include <string>
+
+#include "report/document.hpp"
+#include "report/format.hpp"
+
+namespace strata::document {
+
+// "" for what is not finite.
+std::string shown_number(double value, Format format);
+
+// "36.9 ms (35.1–38.0)"; ends in its own unit where that differs. "" for what is not finite.
+std::string shown_number(const Number& number, const report::Glyphs& glyphs);
+
+// A text as it is, a number with its interval; "" for what is absent.
+std::string shown_cell(const Cell& cell, const report::Glyphs& glyphs);
+
+// Why a cell has no value: "" where it has one, and where nobody knows.
+std::string reason_of(const Cell& cell);
+
+// Text that is not empty, or a finite number.
+bool has_value(const Cell& cell);
+
+// The cell of a row that may be too short.
+const Cell& cell_of(const std::vector<Cell>& row, std::size_t column);
+
+// "loss (nats)".
+std::string shown_title(const Column& column);
+
+// "time (s, logarithmic)".
+std::string shown_title(const Axis& axis);
+
+// A value on an axis: its category, or the number.
+std::string shown_place(double value, const Axis& axis);
+
+}  // namespace strata::document

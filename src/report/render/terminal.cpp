@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/render/terminal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/escape.hpp"
+#include "report/render/points.hpp"
+#include "report/render/shown.hpp"
+#include "report/render/sparkline.hpp"
+#include "report/render/text_table.hpp"
+
+namespace strata::document {
+namespace {
+
+constexpr std::size_t kLeastWidth = 40, kMostSpark = 48, kLeastSpark = 8, kMostNames = 32, kLeastNames = 8;
+constexpr const char *kBold = "1", *kDim = "2", *kYellow = "33";
+
+// Writes lines; every text of the document goes through shown() or text_table().
+class TerminalWriter {
+ public:
+  explicit TerminalWriter(const report::TerminalStyle& style)
+      : glyphs_(report::glyphs(style.unicode)),
+        width_(std::max<std::size_t>(kLeastWidth, static_cast<std::size_t>(std::max(style.width, 0)))),
+        colour_(style.colour),
+        unicode_(style.unicode) {}
+
+  std::string write(const Document& document);
+
+ private:
+  std::string painted(const char* code, const std::string& shown) const {
+    return colour_ && !shown.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, shown) : shown;
+  }
+  void line(const std::string& shown, const char* code = nullptr) {
+    out_ += (code ? painted(code, shown) : shown) + "\n";
+  }
+  void paragraph(const std::string& text, const char* code = nullptr, const std::string& indent = "") {
+    if (text.empty()) return;
+    for (const auto& one : fold(escape::one_line(text), width_ - indent.size())) line(indent + one, code);
+  }
+  void heading(const std::string& title);
+  void labelled(const std::string& label, const std::string& text, std::size_t label_width, const char* code = kDim);
+  void item(const Text& text);
+  void item(const Table& table);
+  void item(const Figure& figure);
+  void item(const HeatMap& map);
+  void table_lines(const Table& table);
+  void reasons(const Table& table);
+  std::string first_and_last(const Line& one, const Axis& axis) const;
+  void panel_lines(const Panel& panel);
+
+  const report::Glyphs& glyphs_;
+  std::size_t width_;
+  bool colour_, unicode_;
+  std::string out_;
+};
+
+// A rule, so that sections are seen also where nothing is bold.
+void TerminalWriter::heading(const std::string& title) {
+  auto shown = escape::one_line(title);
+  if (shown.empty()) return;
+  std::string rule;
+  for (auto used = report::width_of(shown) + 4; used < width_; ++used) rule += glyphs_.rule;
+  for (const auto& one : fold(shown, width_ - 3)) {
+    line(painted(kDim, glyphs_.rule + glyphs_.rule) + " " + painted(kBold, one) + " " + painted(kDim, rule));
+    rule.clear();
+  }
+}
+
+void TerminalWriter::labelled(const std::string& label, const std::string& text, std::size_t label_width,
+                              const char* code) {
+  const auto lines = fold(escape::one_line(text), width_ - label_width);
+  auto labels = fold(escape::one_line(label), label_width - 1);
+  for (std::size_t i = 0; i < std::max(lines.size(), labels.size()); ++i)
+    line(painted(code, padded_to(i < labels.size() ? labels[i] : "", label_width, Align::left)) +
+         (i < lines.size() ? lines[i] : ""));
+}
+
+void TerminalWriter::item(const Text& text) {
+  switch (text.kind) {
+    case Text::Kind::normal:
+      return paragraph(text.paragraph);
+    case Text::Kind::warning:
+      return labelled("Warning", text.paragraph, 9, kYellow);
+    case Text::Kind::command:
+      return line("  " + escape::one_line(text.paragraph));
+  }
+}
+
+void TerminalWriter::table_lines(const Table& table) {
+  if (table.rows.empty()) return line("  no rows", kDim);
+  bool first = true;
+  for (const auto& part : text_table(table, width_ - 2, glyphs_).parts) {
+    if (!first) line("");
+    first = false;
+    for (const auto& one : part.header) line("  " + one, kDim);
+    for (const auto& one : part.rows) line("  " + one);
+  }
+}
+
+// In the table they would widen a column of numbers.
+void TerminalWriter::reasons(const Table& table) {
+  for (const auto& row : table.rows) {
+    const auto name = shown_cell(cell_of(row, 0), glyphs_);
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> columns_by_reason;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const auto why = reason_of(cell_of(row, c));
+      if (why.empty()) continue;
+      const auto known = std::find_if(columns_by_reason.begin(), columns_by_reason.end(),
+                                      [&](const auto& one) { return one.first == why; });
+      if (known != columns_by_reason.end())
+        known->second.push_back(c);
+      else
+        columns_by_reason.push_back({why, {c}});
+    }
+    // What failed as a whole has the same reason in most of its columns, whose names would say nothing.
+    for (const auto& [why, columns] : columns_by_reason) {
+      const bool alone = columns.size() == 1 && columns[0] > 0;
+      const auto where = alone ? name + ", " + table.columns[columns[0]].title : name;
+      paragraph(glyphs_.missing + " " + (where.empty() ? "" : where + ": ") + why, nullptr, "  ");
+    }
+  }
+}
+
+void TerminalWriter::item(const Table& table) {
+  paragraph(table.title, kBold);
+  table_lines(table);
+  reasons(table);
+  paragraph(table.note, kDim, "  ");
+}
+
+void TerminalWriter::item(const HeatMap& map) {
+  const auto scale = shown_title(map.scale);
+  paragraph(scale.empty() ? map.title : map.title + ": " + scale, kBold);
+  table_lines(fields_table(map));
+  paragraph(map.note, kDim, "  ");
+}
+
+std::string TerminalWriter::first_and_last(const Line& one, const Axis& axis) const {
+  auto points = points_of(one);
+  std::erase_if(points, [](const Point& point) { return !std::isfinite(point.y); });
+  if (points.empty()) return glyphs_.missing;
+  const auto first = shown_number(points.front().y, axis.format);
+  if (points.size() == 1) return first;
+  return first + (unicode_ ? " → " : " to ") + shown_number(points.back().y, axis.format);
+}
+
+// "  eager  ▇▅▃▂▁▁  2.31 to 0.0412", under a line that says what the axes are.
+void TerminalWriter::panel_lines(const Panel& panel) {
+  const auto x = range_of_x(panel), y = range_of_y(panel);
+  const auto axis_words = [&](const Axis& axis, const std::optional<Range>& range) {
+    const auto title = shown_title(axis);
+    const auto ends = range ? shown_place(range->low, axis) + " to " + shown_place(range->high, axis) : "";
+    return title.empty() ? ends : ends.empty() ? title : title + " " + ends;
+  };
+  const auto head = panel.title.empty() ? "" : panel.title + ": ";
+  if (!x || !y) return paragraph(head + "nothing to draw: no line has a point", nullptr, "  ");
+  paragraph(head + axis_words(panel.y, y) + "; " + axis_words(panel.x, x), kDim, "  ");
+  std::vector<std::string> ends;
+  std::size_t names = 0, widest = 0, most = 1;
+  for (const auto& one : panel.lines) {
+    most = std::max(most, points_of(one).size());
+    ends.push_back(first_and_last(one, panel.y));
+    names = std::max(names, report::width_of(escape::one_line(one.name)));
+    widest = std::max(widest, report::width_of(ends.back()));
+  }
+  const auto room = width_ - std::min(width_, widest + 6);  // without gaps and values
+  names = std::min({names, kMostNames, std::max(kLeastNames, room - std::min(room, kLeastSpark))});
+  const auto spark =
+      std::min({std::max(kLeastSpark, room - std::min(room, names)), kMostSpark, std::max(most, kLeastSpark)});
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto name = shortened(escape::one_line(panel.lines[i].name), names, glyphs_.ellipsis);
+    line("  " + padded_to(name, names, Align::left) + "  " + sparkline(panel.lines[i], panel, spark, unicode_) + "  " +
+         ends[i]);
+  }
+}
+
+void TerminalWriter::item(const Figure& figure) {
+  paragraph(figure.title, kBold);
+  if (figure.panels.empty()) line("  nothing to draw", kDim);
+  for (const auto& panel : figure.panels) panel_lines(panel);
+  paragraph(figure.note, kDim, "  ");
+}
+
+std::string TerminalWriter::write(const Document& document) {
+  paragraph(document.summary, kBold);
+  paragraph(document.subtitle, kDim);
+  for (const auto& section : document.sections) {
+    line("");
+    heading(section.title);
+    bool first = true;
+    const Text* before = nullptr;
+    for (const auto& one : section.items) {
+      // Texts of one kind stand together.
+      const auto* text = std::get_if<Text>(&one);
+      if (!first && !(text && before && text->kind == before->kind)) line("");
+      std::visit([&](const auto& each) { item(each); }, one);
+      first = false;
+      before = text;
+    }
+  }
+  if (document.facts.empty()) return std::move(out_);
+  line("");
+  std::size_t names = 0;
+  for (const auto& fact : document.facts) names = std::max(names, report::width_of(escape::one_line(fact.name)));
+  for (const auto& fact : document.facts) labelled(fact.name, fact.value, std::min<std::size_t>(names, 18) + 2);
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string render_terminal(const Document& document, const report::TerminalStyle& style) {
+  return TerminalWriter(style).write(document);
+}
+
+}  // namespace strata::document
