@@ -143,10 +143,12 @@ TEST(Document, interval_has_as_many_digits_as_its_number_and_says_a_common_unit_
     return shown_number(Number{.value = value, .format = format, .low = low, .high = high}, glyphs);
   };
   EXPECT_EQ(shown(1, 0.98, 1.02, Format::digits), "1.000 (0.980–1.020)");
+  EXPECT_EQ(shown(0.041234, 0.0381, 0.0443, Format::digits), "0.0412 (0.0381–0.0443)");
+  EXPECT_EQ(shown(2, 2, 2, Format::digits), "2 (2–2)");
   EXPECT_EQ(shown(0.0369, 0.0351, 0.038, Format::seconds), "36.9 ms (35.1–38.0)");
   EXPECT_EQ(shown(0.9345, 0.93, 0.94, Format::percent), "93.45% (93–94)");
   EXPECT_EQ(shown(0.9, 0.8, 1.2, Format::seconds), "900 ms (800 ms–1.20 s)");
-  EXPECT_EQ(shown(0.1, -0.2, 0.4, Format::digits), "0.1000 (-0.2000 to 0.4000)");
+  EXPECT_EQ(shown(0.1, -0.2, 0.4, Format::digits), "0.10 (-0.20 to 0.40)");
   EXPECT_EQ(shown(2, kNan, 3, Format::digits), "2");
 }
 

@@ -38,15 +38,17 @@
     const [scale, unit] = units.filter(([own, , from]) => largest >= (from ?? own)).pop() ?? units[0];
     return { scale, unit };
   }
-  const digits = (value) => Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4, notation: value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e9) ? "scientific" : "standard" });
-  function shown(value, axis) {
+  const written = (value, most) => Number(value.toPrecision(most)).toLocaleString("en", { maximumSignificantDigits: most, notation: value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e9) ? "scientific" : "standard" });
+  const digits = (value) => written(value, 4);
+  function shown(value, axis, most = 4) {
     if (!finite(value)) return "–";
     if (axis.categories.length) return axis.categories[value] ?? digits(value);
+    if (axis.format === "ratio") return value.toFixed(Math.abs(value) < 99.995 ? 2 : 0);
     const { scale, unit } = unitOf(axis, [value]);
-    return digits(value / scale) + (unit === "%" ? "%" : unit ? ` ${unit}` : "");
+    return written(value / scale, most) + (unit === "%" ? "%" : unit ? ` ${unit}` : "");
   }
   function titleOf(axis, unit) {
-    const detail = [unit, axis.log ? "logarithmic" : ""].filter(Boolean).join(", ");
+    const detail = [unit === "%" ? "" : unit, axis.log ? "logarithmic" : ""].filter(Boolean).join(", ");
     return axis.title && detail ? `${axis.title} (${detail})` : axis.title || detail;
   }
 
@@ -54,10 +56,22 @@
     const step = Math.ceil(names.length / most), places = names.map((_, place) => place).filter((place) => place % step === 0);
     return { tickmode: "array", tickvals: places, ticktext: places.map((place) => safe(short(names[place], length))) };
   }
-  function axisOf(axis, extra) {
+  // Marks of a logarithmic axis as whole numbers: 0.1, 0.2, 0.5, 1 where it is short, powers of ten where it is long.
+  function logTicks(values) {
+    const above = values.filter((value) => finite(value) && value > 0);
+    if (!above.length) return { type: "log" };
+    const low = above.reduce((a, b) => Math.min(a, b)), high = above.reduce((a, b) => Math.max(a, b)), decades = Math.log10(high / low);
+    const steps = decades < 0.7 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8] : decades < 3 ? [1, 2, 5] : [1], every = Math.max(1, Math.ceil(decades / 8));
+    const ticks = [];
+    for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.ceil(Math.log10(high)) + 1; ++power)
+      if (power % every === 0) for (const step of steps) ticks.push(Number(`${step}e${power}`));
+    return { type: "log", tickmode: "array", tickvals: ticks, ticktext: ticks.map((value) => safe(digits(value))) };
+  }
+  // `values` are in the unit of the axis.
+  function axisOf(axis, values, extra) {
     const places = axis.categories.length
       ? { ...ticksOf(axis.categories, narrow() ? 6 : 12, narrow() ? 12 : 20), range: [-0.5, axis.categories.length - 0.5] }
-      : { type: axis.log ? "log" : "linear", exponentformat: axis.log ? "power" : "none", nticks: narrow() ? 5 : 7 };
+      : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7 };
     return {
       color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), tickfont: { size: 12 }, automargin: true,
       fixedrange: narrow(), separatethousands: true, ...places, ...extra,
@@ -103,7 +117,7 @@
     const traces = [];
     if (line.low && !isPoints) {
       const [bandX, bandY] = outline({ ...line, x: xs }, y, floor);
-      traces.push({ ...common, mode: "lines", x: bandX, y: bandY, fill: "toself", fillcolor: `${colour}2e`, line: { width: 0, color: colour }, hoverinfo: "skip" });
+      traces.push({ ...common, mode: "lines", x: bandX, y: bandY, fill: "toself", fillcolor: `${colour}26`, line: { width: 0, color: colour }, hoverinfo: "skip" });
     }
     const ends = (sign, end) => end.map((value, i) => (finite(value) && finite(line.y[i]) ? (sign * (value - line.y[i])) / y.scale : null));
     traces.push({
@@ -120,7 +134,7 @@
     const panels = figure.panels.filter((panel) => panel.lines.some((line) => line.y.some(finite)));
     if (!panels.length) return null;
     const columns = narrow() || printing ? 1 : Math.min(2, panels.length), rows = Math.ceil(panels.length / columns);
-    const head = 26, foot = 50, body = narrow() ? 220 : columns === 1 ? 320 : 270, height = rows * (head + body + foot) + 4;
+    const head = 26, foot = 46, body = narrow() ? 220 : columns === 1 ? 320 : 270, height = rows * (head + body + foot) + 4;
     const width = Math.max(printing ? 680 : canvas.clientWidth, 200), gap = columns === 1 ? 0 : 72 / width;
     const traces = [], annotations = [], axes = {};
     panels.forEach((panel, place) => {
@@ -131,10 +145,11 @@
       const y = unitOf(panel.y, panel.lines.flatMap((line) => line.y));
       const above = panel.lines.flatMap((line) => line.y).filter((value) => finite(value) && value > 0);
       const floor = panel.y.log ? above.reduce((least, value) => Math.min(least, value), Infinity) / 2 : -Infinity;
-      axes[`xaxis${id}`] = axisOf(panel.x, { domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(titleOf(panel.x, x.unit)), font: { size: 12 }, standoff: 6 } });
-      axes[`yaxis${id}`] = axisOf(panel.y, { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
+      const room = Math.floor((width / columns) / 7.5);
+      axes[`xaxis${id}`] = axisOf(panel.x, panel.lines.flatMap((line) => line.x.map((value) => value / x.scale)), { domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
+      axes[`yaxis${id}`] = axisOf(panel.y, panel.lines.flatMap((line) => line.y.map((value) => value / y.scale)), { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
       for (const line of panel.lines) traces.push(...tracesOf(line, panel, x, y, { xaxis: `x${id}`, yaxis: `y${id}` }, floor));
-      const room = Math.floor((width / columns) / 7.5), unit = titleOf(panel.y, y.unit);
+      const unit = titleOf(panel.y, y.unit);
       const title = panel.title && panel.title !== panel.y.title ? `<b>${safe(short(panel.title, room))}</b>  ` : "";
       const rest = room - (title ? panel.title.length + 2 : 0);
       const words = title ? (rest > 6 ? safe(short(unit, rest)) : "") : safe(short(unit, room));
@@ -159,25 +174,25 @@
       [low, high] = [middle - far, middle + far];
     }
     const colours = scheme(finite(middle) ? PARTED : SHADES), places = [0, 1, 2, 3, 4].map((part) => low + ((high - low) * part) / 4);
-    const width = printing ? 680 : canvas.clientWidth, written = (width * 0.75) / columns.length >= 48 && rows.length <= 40;
-    const head = figure.column_title ? 24 : 0, height = Math.min(1000, Math.max(60, rows.length * 30)) + head + (narrow() ? 130 : 60);
+    const width = printing ? 680 : canvas.clientWidth, fits = (width * 0.8) / columns.length >= 44 && rows.length <= 40;
+    const head = figure.column_title ? 24 : 0, height = Math.min(1000, Math.max(60, rows.length * 30)) + head + (narrow() ? 104 : 40);
     const values = (word) => figure.values.map((row, r) => row.map((value, c) => word(value, r, c)));
-    const bar = narrow() ? { orientation: "h", y: -0.02, yanchor: "top", ypad: 34, len: 1 } : { len: 1, x: 1.01 };
+    const bar = narrow() ? { orientation: "h", x: 0, xanchor: "left", xpad: 0, y: 1, yanchor: "bottom", ypad: 6, len: 1 } : { len: 1, x: 1.01, ypad: 0 };
     const trace = {
       type: "heatmap", z: values(drawn), zmin: low, zmax: high > low ? high : low + 1, xgap: 2, ygap: 2, colorscale: colours.map((colour, part) => [part / 2, colour]),
-      text: values((value) => safe(shown(value, scale))), ...(written ? { texttemplate: "%{text}" } : {}), textfont: { size: 12 },
+      text: values((value) => safe(shown(value, scale))), ...(fits ? { texttemplate: "%{text}" } : {}), textfont: { size: 12 },
       hovertext: values((value, r, c) => safe(`${rows[r]}, ${columns[c]}: ${shown(value, scale)}`)), hoverinfo: "text", hoverongaps: false,
       colorbar: {
-        thickness: 12, outlinewidth: 0, tickmode: "array", tickvals: places, ticktext: places.map((value) => safe(shown(scale.log ? 10 ** value : value, scale))), tickfont: { size: 11 },
-        title: { text: safe(short(titleOf(scale, UNITS[scale.format] ? "" : scale.unit), 40)), side: narrow() ? "top" : "right", font: { size: 12 } }, ...bar,
+        thickness: 12, outlinewidth: 0, tickmode: "array", tickvals: places, ticktext: places.map((value) => safe(shown(scale.log ? 10 ** value : value, scale, 3))), tickfont: { size: 12 }, ticklabeloverflow: "allow", ...bar,
       },
     };
-    const names = (own, most) => ({ ...axisOf({ categories: own }), ...ticksOf(own, most, narrow() ? 14 : 28), showgrid: false, zeroline: false, fixedrange: true });
+    const names = (own, most) => ({ ...axisOf({ categories: own }, []), ...ticksOf(own, most, narrow() ? 14 : 28), showgrid: false, zeroline: false, fixedrange: true, ticks: "", tickfont: { size: narrow() ? 11 : 12 }, ticklabeloverflow: "allow" });
     return {
-      traces: [trace], names: new Map(),
+      traces: [trace], names: new Map(), caption: titleOf(scale, UNITS[scale.format] || scale.format === "ratio" ? "" : scale.unit),
       layout: layoutOf(height, {
-        xaxis: { ...names(columns, narrow() ? 8 : 24), title: { text: safe(short(figure.column_title, 60)), font: { size: 12 }, standoff: 6 } },
-        yaxis: { ...names(rows, 40), range: [rows.length - 0.5, -0.5], title: { text: narrow() ? "" : safe(short(figure.row_title, 40)), font: { size: 12 }, standoff: 6 } },
+        margin: { l: 8, r: narrow() ? 20 : 12, t: 8, b: 2 },
+        xaxis: { ...names(columns, narrow() ? 8 : 24), title: { text: safe(short(figure.column_title, Math.floor(width / 9))), font: { size: 12 }, standoff: 6 } },
+        yaxis: { ...names(rows, 40), range: [rows.length - 0.5, -0.5], title: { text: narrow() ? "" : safe(short(figure.row_title, Math.floor(rows.length * 4))), font: { size: 12 }, standoff: 6 } },
       }),
     };
   }
@@ -227,6 +242,7 @@
       }
       Plotly.react(canvas, made.traces, made.layout, { displayModeBar: false, responsive: !printing, doubleClick: "reset" });
       if (made.names.size) legend(canvas, made.names);
+      else canvas.parentElement.querySelector(".legend").textContent = made.caption ? `Colours: ${made.caption}` : "";
     }
     // Plotly measures text in a picture of its own, which is nothing to read.
     document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true");

@@ -18,7 +18,7 @@
 namespace strata::document {
 namespace {
 
-constexpr std::size_t kMostPoints = 12, kLongText = 36;
+constexpr std::size_t kMostPoints = 12, kLongText = 36, kLongName = 20, kCrowded = 6;
 
 // Every text of the document goes through this, or through script_json() as data.
 std::string html_text(const std::string& text) {
@@ -62,43 +62,58 @@ std::string Page::anchor(const std::string& id, const std::string& otherwise) {
   return unique;
 }
 
-std::string cell_markup(const Cell& cell, bool is_row_header, Align align) {
+std::string cell_content(const Cell& cell) {
   const auto shown = shown_cell(cell, report::glyphs(true)), why = reason_of(cell);
-  std::string classes = align == Align::right ? "n" : "", content = html_text(shown);
-  if (!shown.empty() && report::width_of(shown) > kLongText && !std::holds_alternative<Number>(cell))
-    classes += " long";
-  if (shown.empty() && why.empty())
-    content = R"(<span class="none" title="unknown" aria-label="unknown">–</span>)";
-  else if (shown.empty()) {
-    content = R"(<span class="none">)" + html_text(why) + "</span>";
-    classes = report::width_of(why) > kLongText ? "long" : classes;
-  } else if (const auto* number = std::get_if<Number>(&cell); number && number->low && number->high) {
-    // The interval is there to be read, but the value comes first.
-    const auto value = content.find(" (");
-    if (value != std::string::npos)
-      content = content.substr(0, value) + R"( <span class="interval">)" + content.substr(value + 1) + "</span>";
+  if (shown.empty() && why.empty()) return R"(<span class="none" title="unknown" aria-label="unknown">–</span>)";
+  if (shown.empty()) return R"(<span class="none">)" + html_text(why) + "</span>";
+  const auto interval = std::holds_alternative<Number>(cell) ? shown.find(" (") : std::string::npos;
+  if (interval == std::string::npos) return html_text(shown);
+  // The value is what is looked for; its interval can stand below it.
+  return html_text(shown.substr(0, interval)) + R"( <span class="interval">)" + html_text(shown.substr(interval + 1)) +
+         "</span>";
+}
+
+std::string cell_classes(const Cell& cell, bool names_row, Align align) {
+  if (std::holds_alternative<Number>(cell)) return align == Align::right ? "n" : "";
+  const auto width =
+      report::width_of(std::holds_alternative<Absent>(cell) ? reason_of(cell) : shown_cell(cell, report::glyphs(true)));
+  return width > (names_row ? kLongName : kLongText) ? "long" : align == Align::right ? "n" : "";
+}
+
+// Cells side by side that are absent for one reason become one, so that a level that failed says so once.
+std::string row_markup(const std::vector<Cell>& row, const std::vector<Column>& columns) {
+  std::string out = "<tr>";
+  for (std::size_t c = 0; c < columns.size();) {
+    const auto& cell = cell_of(row, c);
+    const auto why = reason_of(cell);
+    std::size_t end = c + 1;
+    while (c > 0 && !why.empty() && end < columns.size() && reason_of(cell_of(row, end)) == why) ++end;
+    auto classes = cell_classes(cell, c == 0, columns[c].align);
+    if (end - c > 1) classes.clear();
+    const auto attributes = (classes.empty() ? "" : fmt::format(R"( class="{}")", classes)) +
+                            (end - c > 1 ? fmt::format(R"( colspan="{}")", end - c) : "");
+    out += c == 0 ? fmt::format(R"(<th scope="row"{}>{}</th>)", attributes, cell_content(cell))
+                  : fmt::format("<td{}>{}</td>", attributes, cell_content(cell));
+    c = end;
   }
-  const auto attribute = classes.empty() ? "" : fmt::format(R"( class="{}")", classes);
-  return is_row_header ? fmt::format(R"(<th scope="row"{}>{}</th>)", attribute, content)
-                       : fmt::format("<td{}>{}</td>", attribute, content);
+  return out + "</tr>\n";
 }
 
 std::string table_markup(const Table& table) {
-  const auto title = html_text(table.title);
-  std::string out = fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table>)",
-                                title.empty() ? "table" : title);
-  if (!title.empty()) out += fmt::format("<caption><span>{}</span></caption>", title);
+  const auto caption = html_text(table.title);
+  std::string out =
+      fmt::format(R"(<div class="scroll" role="region" tabindex="0" aria-label="{}"><table{}>)",
+                  caption.empty() ? "table" : caption, table.columns.size() > kCrowded ? R"( class="crowded")" : "");
+  if (!caption.empty()) out += fmt::format("<caption><span>{}</span></caption>", caption);
   out += "<thead><tr>";
-  for (const auto& column : table.columns)
-    out += fmt::format(R"(<th scope="col"{}>{}</th>)", column.align == Align::right ? R"( class="n")" : "",
-                       html_text(shown_title(column)));
-  out += "</tr></thead><tbody>";
-  for (const auto& row : table.rows) {
-    out += "<tr>";
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      out += cell_markup(cell_of(row, c), c == 0, table.columns[c].align);
-    out += "</tr>\n";
+  for (const auto& column : table.columns) {
+    const auto title = shown_title(column);
+    std::string classes = column.align == Align::right ? "n" : "";
+    if (report::width_of(title) > kLongText) classes += " long";
+    out += fmt::format(R"(<th scope="col" class="{}">{}</th>)", classes, html_text(title));
   }
+  out += "</tr></thead><tbody>";
+  for (const auto& row : table.rows) out += row_markup(row, table.columns);
   if (table.rows.empty())
     out += fmt::format(R"(<tr><td colspan="{}" class="none">no rows</td></tr>)", table.columns.size());
   return out + "</tbody></table></div>\n";

@@ -32,6 +32,8 @@ const char* plot_format(Format format) {
       return "seconds";
     case Format::bytes:
       return "bytes";
+    case Format::ratio:
+      return "ratio";
     default:
       return "digits";
   }

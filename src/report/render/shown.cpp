@@ -9,18 +9,30 @@
 namespace strata::document {
 namespace {
 
-// Four significant digits of `largest`; none behind the point where all values are whole.
-std::string digits(double value, double largest, bool whole) {
-  const double magnitude = std::abs(largest);
-  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e15)) return fmt::format("{:.3e}", value);
-  if (magnitude >= 1e3) return std::abs(value) < 1e6 ? report::count(value) : fmt::format("{:.4g}", value);
-  if (whole) return fmt::format("{:.0f}", value);
-  const int decimals = magnitude == 0 ? 0 : 3 - static_cast<int>(std::floor(std::log10(magnitude)));
-  return fmt::format("{:.{}f}", value, std::max(decimals, 0));
-}
-
 bool is_whole(double value) {
   return value == std::round(value);
+}
+
+// What is written alike: numbers up to `largest`, to two digits of a difference of `width` (none: 0).
+struct Digits {
+  double largest, width;
+  bool whole;
+};
+
+int decimals_of(const Digits& digits) {
+  const auto above = [](double value, int number) {
+    return number - 1 - static_cast<int>(std::floor(std::log10(value)));
+  };
+  if (digits.whole || digits.largest == 0) return 0;
+  const int four = above(digits.largest, 4);
+  return std::max(0, digits.width > 0 ? std::min(four, above(digits.width, 2)) : four);
+}
+
+// Four significant digits of the largest; none behind the point where all values are whole.
+std::string written(double value, const Digits& digits) {
+  if (digits.largest != 0 && (digits.largest < 1e-4 || digits.largest >= 1e15)) return fmt::format("{:.3e}", value);
+  if (digits.largest >= 1e3) return std::abs(value) < 1e6 ? report::count(value) : fmt::format("{:.4g}", value);
+  return fmt::format("{:.{}f}", value, decimals_of(digits));
 }
 
 // "36.9 ms" into "36.9" and " ms"; "5%" into "5" and "%".
@@ -62,7 +74,7 @@ std::string shown_number(double value, Format format) {
     case Format::digits:
       break;
   }
-  return digits(value, value, is_whole(value));
+  return written(value, {.largest = std::abs(value), .width = 0, .whole = is_whole(value)});
 }
 
 std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
@@ -70,10 +82,11 @@ std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
   const bool both = number.low && number.high && std::isfinite(*number.low) && std::isfinite(*number.high);
   if (!both) return shown_number(number.value, number.format);
   if (number.format == Format::digits) {
-    const double largest = std::max({std::abs(number.value), std::abs(*number.low), std::abs(*number.high)});
-    const bool whole = is_whole(number.value) && is_whole(*number.low) && is_whole(*number.high);
-    return digits(number.value, largest, whole) +
-           interval(digits(*number.low, largest, whole), digits(*number.high, largest, whole), "", glyphs);
+    const Digits digits{.largest = std::max({std::abs(number.value), std::abs(*number.low), std::abs(*number.high)}),
+                        .width = std::abs(*number.high - *number.low),
+                        .whole = is_whole(number.value) && is_whole(*number.low) && is_whole(*number.high)};
+    return written(number.value, digits) +
+           interval(written(*number.low, digits), written(*number.high, digits), "", glyphs);
   }
   const auto value = shown_number(number.value, number.format);
   return value + interval(shown_number(*number.low, number.format), shown_number(*number.high, number.format),
@@ -89,12 +102,6 @@ std::string shown_cell(const Cell& cell, const report::Glyphs& glyphs) {
 std::string reason_of(const Cell& cell) {
   const auto* absent = std::get_if<Absent>(&cell);
   return absent ? absent->reason : "";
-}
-
-bool has_value(const Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) return !text->empty();
-  const auto* number = std::get_if<Number>(&cell);
-  return number && std::isfinite(number->value);
 }
 
 const Cell& cell_of(const std::vector<Cell>& row, std::size_t column) {

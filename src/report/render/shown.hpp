@@ -21,9 +21,6 @@ std::string shown_cell(const Cell& cell, const report::Glyphs& glyphs);
 // Why a cell has no value: "" where it has one, and where nobody knows.
 std::string reason_of(const Cell& cell);
 
-// Text that is not empty, or a finite number.
-bool has_value(const Cell& cell);
-
 // The cell of a row that may be too short.
 const Cell& cell_of(const std::vector<Cell>& row, std::size_t column);
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of documents (src/report/document.hpp) in a real browser: figures are drawn from data, whatever the names in it; strata_unit writes the pages."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, find_chromium
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "build/release/strata_unit"
+EVIL = "</script><img src=x onerror=alert(1)>\"'&"
+
+pytestmark = [
+    pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built"),
+    pytest.mark.skipif(find_chromium() is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("documents"),  # one process draws each page once
+]
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    plotly = importlib.util.find_spec("plotly")
+    assert plotly and plotly.origin
+    environment = {**os.environ, "STRATA_EXAMPLE_PAGES": str(folder), "STRATA_PLOTLY_JS": str(Path(plotly.origin).parent / "package_data/plotly.min.js")}
+    done = subprocess.run([PROGRAM, "--gtest_filter=Document.pages_for_the_browser_tests"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = find_chromium()
+    assert program
+    with Browser(program) as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", ["example", "crowded", "hostile"])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_figures_are_drawn_without_an_error_and_nothing_overflows(browser: Browser, pages: Path, name: str, width: int, dark: bool) -> None:
+    browser.open(pages / f"{name}.html", width, dark=dark)
+    assert browser.errors() == [] and browser.requests() == []
+    assert browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container'))") == [True, True]
+    assert browser.evaluate("document.querySelectorAll('.plot-container .heatmaplayer image').length") == 1
+    # Bands are drawn: a filled outline beside each line that has one.
+    assert browser.evaluate("document.querySelectorAll('.plot-container .js-fill').length") >= 8
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = browser.evaluate("""[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, svg, .skip, .canvas')
+        && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
+    assert beyond == []
+
+
+def test_names_are_text_and_never_markup(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "hostile.html")
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert browser.evaluate("document.querySelectorAll('script').length") == 3
+    assert EVIL in browser.evaluate("document.title")
+    assert EVIL in browser.evaluate("document.querySelector('.legend button').textContent")
+    assert browser.evaluate("[...document.querySelectorAll('svg text')].some(t => t.textContent.includes('<img'))")
+
+
+def test_line_is_hidden_in_all_panels_by_its_legend_and_shown_alone_by_a_double_click(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "example.html")
+    drawn = "document.querySelectorAll('.scatterlayer .trace .js-line').length"
+    button = "[...document.querySelectorAll('.legend button')].find(b => b.textContent === 'eager, validation')"
+    before = browser.evaluate(drawn)
+    browser.evaluate(f"{button}.click()")
+    assert browser.evaluate(f"{button}.getAttribute('aria-pressed')") == "false"
+    hidden = browser.evaluate(drawn)
+    assert before - hidden >= 2  # the line in both panels
+    browser.evaluate(f"{button}.click()")
+    assert browser.evaluate(drawn) == before
+    browser.evaluate(f"{button}.dispatchEvent(new MouseEvent('dblclick'))")
+    assert browser.evaluate("document.querySelectorAll('.legend button[aria-pressed=true]').length") == 1
+    assert browser.evaluate(drawn) == before - hidden
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_printing_draws_dark_on_white_and_comes_back(browser: Browser, pages: Path, dark: bool) -> None:
+    browser.open(pages / "example.html", dark=dark)
+    ink = "getComputedStyle(document.querySelector('.canvas .annotation-text')).fill"
+    on_screen = browser.evaluate(ink)
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate(ink) == "rgb(27, 32, 38)"
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate(ink) == on_screen
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_of_a_page_has_a_contrast_of_at_least_4_5_to_1(browser: Browser, pages: Path, dark: bool) -> None:
+    browser.open(pages / "example.html", dark=dark)
+    low = browser.evaluate("""(() => {
+      document.querySelectorAll('details').forEach(d => d.open = true);
+      const parse = c => { const m = c.match(/[\\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
+      const light = ([r, g, b]) => { const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; return .2126 * f(r) + .7152 * f(g) + .0722 * f(b); };
+      const paper = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0) return c; } return [255, 255, 255, 1]; };
+      const found = new Set();
+      for (const e of document.querySelectorAll('body *:not(svg *)')) {
+        if (e.closest('script, noscript') || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+        const [a, b] = [light(parse(getComputedStyle(e).color)), light(paper(e))], ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+        if (ratio < 4.5) found.add(`${ratio.toFixed(2)} ${e.className} ${e.textContent.slice(0, 30)}`);
+      }
+      return [...found];
+    })()""")
+    assert low == []
