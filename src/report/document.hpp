@@ -57,7 +57,7 @@ struct Table {
 };
 
 struct Axis {
-  std::string title, unit;
+  std::string title, unit;  // the unit is left out where the format brings one
   bool logarithmic = false;
   Format format = Format::digits;
   std::vector<std::string> categories;  // if any: values are places in it, from 0

@@ -58,6 +58,11 @@ def test_figures_are_drawn_without_an_error_and_nothing_overflows(browser: Brows
     assert beyond == []
 
 
+def test_few_epochs_have_no_marks_between_them(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "crowded.html")
+    assert browser.evaluate("[...document.querySelectorAll('.xaxislayer-above .x3tick text')].map(t => t.textContent)") == ["1", "2", "3"]
+
+
 def test_names_are_text_and_never_markup(browser: Browser, pages: Path) -> None:
     browser.open(pages / "hostile.html")
     assert browser.evaluate("document.querySelectorAll('img').length") == 0

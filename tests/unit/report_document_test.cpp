@@ -152,6 +152,11 @@ TEST(Document, interval_has_as_many_digits_as_its_number_and_says_a_common_unit_
   EXPECT_EQ(shown(2, kNan, 3, Format::digits), "2");
 }
 
+TEST(Document, unit_is_left_out_where_numbers_bring_their_own) {
+  EXPECT_EQ(shown_title(Axis{.title = "time", .unit = "s", .format = Format::seconds}), "time");
+  EXPECT_EQ(shown_title(Axis{.title = "loss", .unit = "nats", .logarithmic = true}), "loss (nats, logarithmic)");
+}
+
 TEST(DocumentTerminal, stays_inside_the_width_but_for_commands) {
   for (const int width : {40, 60, 80, 140}) {
     auto document = example_document();
@@ -435,6 +440,10 @@ TEST(Document, pages_for_the_browser_tests) {
         example_line("level-with-a-long-name-" + std::to_string(i) + "@its-variant", "", 3, 0.2 + 0.05 * i, 30));
   panels[1].lines = {{.name = "one point", .x = {3}, .y = {0.5}, .low = {0.4}, .high = {0.6}}};
   panels.push_back({.title = "No line", .lines = {{.name = "none"}}});
+  panels.push_back({.title = "Epochs",
+                    .x = {.title = "epoch"},
+                    .y = {.title = "waited", .unit = "s", .format = Format::seconds},
+                    .lines = {{.name = "few", .x = {1, 2, 3}, .y = {0.5, 0.25, 0.125}}}});
   panels.push_back({.title = "Places",
                     .x = {.categories = {"first", "second", "third"}},
                     .lines = {{.name = "marks",

@@ -67,11 +67,18 @@
       if (power % every === 0) for (const step of steps) ticks.push(Number(`${step}e${power}`));
     return { type: "log", tickmode: "array", tickvals: ticks, ticktext: ticks.map((value) => safe(digits(value))) };
   }
+  // Few whole numbers, as epochs, have no marks between them.
+  function wholeTicks(values) {
+    const known = values.filter(finite);
+    if (!known.length || !known.every(Number.isInteger)) return {};
+    const length = known.reduce((a, b) => Math.max(a, b)) - known.reduce((a, b) => Math.min(a, b));
+    return length < 12 ? { dtick: Math.max(1, Math.ceil(length / (narrow() ? 4 : 6))) } : {};
+  }
   // `values` are in the unit of the axis.
   function axisOf(axis, values, extra) {
     const places = axis.categories.length
       ? { ...ticksOf(axis.categories, narrow() ? 6 : 12, narrow() ? 12 : 20), range: [-0.5, axis.categories.length - 0.5] }
-      : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7 };
+      : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7, ...wholeTicks(values) };
     return {
       color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), tickfont: { size: 12 }, automargin: true,
       fixedrange: narrow(), separatethousands: true, ...places, ...extra,

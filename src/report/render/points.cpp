@@ -31,7 +31,7 @@ Cell place_cell(double value, const Axis& axis) {
 Column axis_column(std::string id, const Axis& axis) {
   return {.id = id,
           .title = axis.title.empty() ? id : axis.title,
-          .unit = axis.unit,
+          .unit = unit_behind(axis.unit, axis.format),
           .align = axis.categories.empty() ? Align::right : Align::left};
 }
 

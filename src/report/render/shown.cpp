@@ -52,11 +52,17 @@ std::string interval(std::string low, std::string high, const std::string& unit,
 }
 
 std::string unit_and_scale(const Axis& axis) {
-  if (!axis.logarithmic) return axis.unit;
-  return axis.unit.empty() ? "logarithmic" : axis.unit + ", logarithmic";
+  const auto unit = unit_behind(axis.unit, axis.format);
+  if (!axis.logarithmic) return unit;
+  return unit.empty() ? "logarithmic" : unit + ", logarithmic";
 }
 
 }  // namespace
+
+std::string unit_behind(const std::string& unit, Format format) {
+  const bool says_its_own = format == Format::seconds || format == Format::bytes || format == Format::percent;
+  return says_its_own ? "" : unit;
+}
 
 std::string shown_number(double value, Format format) {
   if (!std::isfinite(value)) return "";

@@ -24,6 +24,9 @@ std::string reason_of(const Cell& cell);
 // The cell of a row that may be too short.
 const Cell& cell_of(const std::vector<Cell>& row, std::size_t column);
 
+// The unit, but "" where each number of the format has one of its own.
+std::string unit_behind(const std::string& unit, Format format);
+
 // "loss (nats)".
 std::string shown_title(const Column& column);
 
