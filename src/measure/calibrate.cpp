@@ -3,76 +3,108 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/interrupt.hpp"
-#include "stats/compare.hpp"
-#include "stats/schedule.hpp"
+#include "run/criteria.hpp"
+#include "run/interleaver.hpp"
 
 namespace strata::measure {
 namespace {
 
 constexpr int kInstances = 8;
 constexpr int kSessions = 2;
+constexpr int kFewestRoundsOfSession = 5;
 constexpr double kCalibrationBlockNs = 20e6;
 
 tl::unexpected<Error> failed(const Failure& why) {
   return fail(fmt::format("calibration: {}", why.what), why.hint);
 }
 
-// One session: [round][instance] medians in ns.
-Result<std::vector<std::vector<double>>> run_session(const Job& job, int threads, double seconds, int number,
-                                                     const Progress& progress) {
-  std::vector<std::unique_ptr<Session>> sessions;
-  double iteration_ns = 1;
-  for (int i = 0; i < kInstances && !interrupted(); ++i) {
-    progress.status(
-        fmt::format("session {} of {}: starting process {} of {}", number + 1, kSessions, i + 1, kInstances), -1);
-    auto session = Session::open(job, threads == 1 ? std::vector<int>{0} : std::vector<int>{});
-    if (!session) return failed(session.error());
-    if (auto done = (*session)->load("timed"); !done) return failed(done.error());
-    auto walls = (*session)->warm_up(10, std::chrono::milliseconds(300));
-    if (!walls) return failed(walls.error());
-    (*session)->process().pause();
-    iteration_ns = std::max(1.0, stats::median(std::vector<double>(
-                                     walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end())));
-    sessions.push_back(std::move(*session));
-  }
-  const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / iteration_ns)));
-  const BlockPlan plan{iterations, iteration_ns < 10e6 ? 2 : 0, 0,
-                       std::vector<int>(static_cast<std::size_t>(iterations), 0)};
-  stats::Schedule schedule(kInstances, static_cast<std::uint64_t>(number) + 1);
-  std::vector<std::vector<double>> rounds;
-  const auto start = std::chrono::steady_clock::now();
-  for (;;) {
-    if (interrupted()) return fail("calibration: interrupted; nothing was stored", "run it again");
-    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (spent >= seconds && rounds.size() >= 5) return rounds;
-    progress.status(fmt::format("session {} of {}: measuring, round {}", number + 1, kSessions, rounds.size() + 1),
-                    std::max(0.0, seconds - spent));
-    std::vector<double> round(kInstances, stats::nan);
-    for (const int i : schedule.next()) {
-      auto block = sessions[static_cast<std::size_t>(i)]->measure(plan);
-      if (!block) return failed(block.error());
-      sessions[static_cast<std::size_t>(i)]->process().pause();
-      round[static_cast<std::size_t>(i)] =
-          stats::median(std::vector<double>(block->wall_ns.begin(), block->wall_ns.end()));
-    }
-    rounds.push_back(std::move(round));
-  }
+// What the instances of one calibration share.
+struct Shared {
+  const Job& job;
+  int threads;
+  double iteration_ns = 1;  // of the instance that was started last; all have the same number of iterations
+  stats::Blocks blocks;     // [session][round][instance], medians in ns
+};
+
+// One of the instances. What fails ends the calibration.
+class Instance : public run::Executor {
+ public:
+  Instance(Shared& shared, int number) : shared_(shared), number_(number) {}
+  std::string name() const override { return fmt::format("process {} of {}", number_ + 1, kInstances); }
+  bool playing() const override { return true; }
+  Result<void> start(int restart) override;
+  Result<run::Came> measure(const run::Turn& turn) override;
+  void pause() override { session_->process().pause(); }
+  void resume() override { session_->process().resume(); }
+  void stop() override { session_.reset(); }
+
+ private:
+  Shared& shared_;
+  int number_;
+  std::unique_ptr<Session> session_;
+};
+
+Result<void> Instance::start(int /*restart*/) {
+  auto session = Session::open(shared_.job, shared_.threads == 1 ? std::vector<int>{0} : std::vector<int>{});
+  if (!session) return failed(session.error());
+  session_ = std::move(*session);
+  if (auto done = session_->load("timed"); !done) return failed(done.error());
+  const auto walls = session_->warm_up(10, std::chrono::milliseconds(300));
+  if (!walls) return failed(walls.error());
+  shared_.iteration_ns =
+      std::max(1.0, stats::median(std::vector<double>(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2),
+                                                      walls->end())));
+  return {};
 }
+
+Result<run::Came> Instance::measure(const run::Turn& turn) {
+  const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / shared_.iteration_ns)));
+  const BlockPlan plan{iterations, shared_.iteration_ns < 10e6 ? 2 : 0, 0,
+                       std::vector<int>(static_cast<std::size_t>(iterations), 0)};
+  const auto block = session_->measure(plan);
+  if (!block) return failed(block.error());
+  auto& rounds = shared_.blocks[static_cast<std::size_t>(turn.restart)];
+  if (turn.position == 0) rounds.emplace_back(kInstances, stats::nan);
+  rounds.back()[static_cast<std::size_t>(number_)] =
+      stats::median(std::vector<double>(block->wall_ns.begin(), block->wall_ns.end()));
+  return run::Came::block;
+}
+
+class Saying : public run::Sink {
+ public:
+  Saying(const run::StopByTime& rounds, const Progress& progress) : rounds_(rounds), progress_(progress) {}
+  void starting(const run::Executor& executor, int restart) override {
+    progress_.status(fmt::format("session {} of {}: starting {}", restart + 1, kSessions, executor.name()), -1);
+  }
+  void round_begins(int restart, int round) override {
+    progress_.status(fmt::format("session {} of {}: measuring, round {}", restart + 1, kSessions, round + 1),
+                     rounds_.left());
+  }
+
+ private:
+  const run::StopByTime& rounds_;
+  const Progress& progress_;
+};
 
 }  // namespace
 
 Result<store::ProcessEffect> calibrate(const Job& job, int threads, double seconds, const Json& machine,
                                        const Progress& progress) {
-  stats::Blocks blocks;
-  for (int number = 0; number < kSessions; ++number) {
-    auto rounds = run_session(job, threads, seconds, number, progress);
-    if (!rounds) return tl::unexpected(rounds.error());
-    blocks.push_back(std::move(*rounds));
-  }
-  const auto found = stats::estimate_process_effect(blocks);
+  Shared shared{.job = job, .threads = threads, .blocks = stats::Blocks(kSessions)};
+  std::vector<Instance> instances;
+  for (int number = 0; number < kInstances; ++number) instances.emplace_back(shared, number);
+  std::vector<run::Executor*> together;
+  for (auto& instance : instances) together.push_back(&instance);
+  run::StopByTime rounds(seconds, kFewestRoundsOfSession);
+  Saying sink(rounds, progress);
+  const auto ended = run::Interleaver({.seed = 1, .restarts = kSessions}, rounds, nullptr, sink).run({together});
+  if (interrupted()) return fail("calibration: interrupted; nothing was stored", "run it again");
+  if (!ended) return tl::unexpected(ended.error());
+  const auto found = stats::estimate_process_effect(shared.blocks);
   if (!std::isfinite(found.sigma))
     return fail("calibration: the process effect could not be estimated from these blocks",
                 "run it again on an idle machine");
@@ -81,7 +113,7 @@ Result<store::ProcessEffect> calibrate(const Job& job, int threads, double secon
                    {"case", job.bundle->info.value("id", "")},
                    {"instances", found.instances},
                    {"sessions", found.sessions},
-                   {"rounds", {blocks[0].size(), blocks[1].size()}}};
+                   {"rounds", {shared.blocks[0].size(), shared.blocks[1].size()}}};
   return effect;
 }
 

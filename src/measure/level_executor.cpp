@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/level_executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/interrupt.hpp"
+#include "measure/train.hpp"
+#include "probe/machine.hpp"
+
+namespace strata::measure {
+namespace {
+
+constexpr double kBlockNs = 10e6;  // a block lasts about this long (docs/method.md: 5 to 20 ms), at least one iteration
+constexpr int kMostIterations = 1000;        // a block of a level that does next to nothing
+constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
+constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their blocks alone
+constexpr int kClockLooks = 3, kMostClockLooks = 12;
+const char* const kClockHint =
+    "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured";
+
+// Ten iterations and 300 ms; three of a slow network, which would spend minutes here in every restart.
+Try<std::vector<std::int64_t>> warm_up(Session& session) {
+  auto walls = session.warm_up(3, std::chrono::nanoseconds(0));
+  if (!walls || walls->empty() || walls->back() > kSlowNs) return walls;
+  return session.warm_up(7, std::chrono::milliseconds(300));
+}
+
+// Short and long requests without unrecorded iterations, until the told times are explained by the driver's clock or
+// were looked at often enough to say that they are not. A slow network's blocks are compared as they are.
+Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int ring) {
+  proof::ClockEvidence evidence;
+  if (iteration_ns > kSlowestClockNs) return evidence;
+  const auto request = [&](double ns, bool is_long) -> Try<void> {
+    BlockPlan plan;
+    plan.iterations = std::clamp(static_cast<int>(std::lround(ns / iteration_ns)), 1, kMostIterations);
+    if (is_long) plan.iterations *= 3;
+    for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(i % std::max(1, ring));
+    if (auto block = session.measure(plan); !block) return tl::unexpected(block.error());
+    evidence.add(session.last_timed(), is_long);
+    return {};
+  };
+  for (int look = 0; look < kMostClockLooks && !interrupted(); ++look) {
+    if (look >= kClockLooks && evidence.complaint().empty()) break;
+    for (const bool is_long : {false, true})
+      if (auto done = request(kBlockNs, is_long); !done) return tl::unexpected(done.error());
+  }
+  return evidence;
+}
+
+}  // namespace
+
+std::optional<Failure> LevelExecutor::bring_up(int restart) {
+  // One thread: every worker on the same core, another one in each restart (docs/method.md).
+  std::vector<int> cpus;
+  if (threads_ == 1) cpus = {restart % std::max(1, probe::physical_cores())};
+  auto session = Session::open(player_.job, cpus);
+  if (!session) return session.error();
+  if (auto done = (*session)->load("timed"); !done) return done.error();
+  auto walls = warm_up(**session);
+  if (!walls) return walls.error();
+  std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
+  player_.iteration_ns = std::max(1.0, stats::median(warm));
+  clock_ = {};
+  if (!player_.job.level.harness)  // which has nothing to prove
+    if (auto why = prove_again(**session, restart)) return why;
+  session_ = std::move(*session);
+  began_ = true;
+  return std::nullopt;
+}
+
+std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart) {
+  auto checked = check_clock(session, player_.iteration_ns, player_.job.bundle->info.value("ring", 1));
+  if (!checked) return checked.error();
+  clock_ = *checked;
+  if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
+    return Failure{State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kClockHint, ""};
+  if (judge_.training) {
+    if (auto done = probe_restart(player_, session, *judge_.training); !done) return done.error();
+    return std::nullopt;
+  }
+  auto proven = session.prove({0, 1});
+  if (!proven) return proven.error();
+  const auto verdict =
+      proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, player_.tolerance());
+  if (!verdict.equal_work())
+    return Failure{state_of(verdict), fmt::format("restart {}: {}", restart + 1, verdict.reason), "", ""};
+  return std::nullopt;
+}
+
+Result<void> LevelExecutor::start(int restart) {
+  const auto why = bring_up(restart);
+  if (!why) player_.add_start(session_->start_up(), restart);
+  if (why && !interrupted()) player_.drop(*why);
+  return {};
+}
+
+BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
+  BlockPlan plan;
+  plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / player_.iteration_ns)), 1, kMostIterations);
+  // The first iterations after another process ran are slow; a short iteration would carry that into the block.
+  plan.head = player_.iteration_ns < kBlockNs ? 2 : 0;
+  const auto ring = static_cast<std::uint64_t>(player_.job.bundle->info.value("ring", 1));
+  for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random.below(ring)));
+  plan.check = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations)));
+  return plan;
+}
+
+Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
+  const auto plan = plan_block(turn.random);
+  auto block = session_->measure(plan);
+  if (!block) {
+    if (!interrupted()) player_.drop(block.error());
+    return run::Came::failure;
+  }
+  pause();  // before its output is judged
+  clock_.add_block(session_->last_timed(), plan.head, session_->last_bytes());
+  block->restart = turn.restart;
+  block->round = turn.round;
+  block->position = turn.position;
+  block->instance = instance_;
+  std::optional<Failure> wrong;
+  if (!player_.job.level.harness) {
+    if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
+      wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
+    const auto output = session_->checked_output();
+    if (!output) {
+      wrong = output.error();
+    } else if (!wrong) {
+      const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
+      const auto verdict = judge_.training
+                               ? check_loss(*output, index.front())
+                               : proof::check_outputs(*judge_.outputs, "timed", *output, index, player_.tolerance());
+      if (judge_.training && !verdict.equal_work() && !began_) {
+        if (const auto why = begin_again(); why && !interrupted()) player_.drop(*why);
+        return run::Came::nothing;
+      }
+      began_ = false;
+      player_.evidence.add_block(verdict);
+      if (!verdict.equal_work())
+        wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
+    }
+  }
+  if (wrong) block->check = wrong->what;
+  player_.row.blocks.push_back(std::move(*block));
+  if (wrong) player_.drop(*wrong);
+  return run::Came::block;
+}
+
+// A long training that diverges says nothing of the work, which is proven step by step: it begins again, and the block
+// counts for nothing.
+std::optional<Failure> LevelExecutor::begin_again() {
+  ++player_.training.begun_again;
+  if (auto done = start_training(*session_, *judge_.training); !done) return done.error();
+  began_ = true;
+  return std::nullopt;
+}
+
+Result<void> LevelExecutor::finish(int /*restart*/, stats::Random& random) {
+  if (!judge_.training || player_.job.level.harness) return {};
+  const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, judge_.training->ring()))));
+  const auto checked = check_last_step(player_, *session_, *judge_.training, index);
+  if (checked)
+    profile_phases(player_, *session_, *judge_.training);
+  else if (!interrupted())
+    player_.drop(checked.error());
+  return {};
+}
+
+void LevelExecutor::pause() {
+  if (session_) session_->process().pause();
+}
+
+void LevelExecutor::resume() {
+  if (session_) session_->process().resume();
+}
+
+void LevelExecutor::stop() {
+  if (session_ && player_.playing && !interrupted()) session_->end();
+  session_.reset();
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker process of one level as it takes turns: fresh in each restart and proven before it is timed, one output
+// checked in every block, stopped while it waits. It writes nothing: blocks and failures lie in its player.
+#pragma once
+
+#include "measure/player.hpp"
+#include "run/executor.hpp"
+
+namespace strata::measure {
+
+class LevelExecutor : public run::Executor {
+ public:
+  // `instance`: 0, or 1 for the second worker of a level in an A/A run, which plays only as long as the first does.
+  LevelExecutor(Player& player, int instance, const Judge& judge, int threads)
+      : player_(player), instance_(instance), judge_(judge), threads_(threads) {}
+
+  Player& player() { return player_; }
+  const Player& player() const { return player_; }
+
+  std::string name() const override { return player_.name(); }
+  bool playing() const override { return player_.playing; }
+  Result<void> start(int restart) override;
+  Result<run::Came> measure(const run::Turn& turn) override;
+  // In mode train: is what it does after the timed blocks still the optimiser's step, and what are its phases?
+  Result<void> finish(int restart, stats::Random& random) override;
+  void pause() override;
+  void resume() override;
+  void stop() override;
+
+ private:
+  std::optional<Failure> bring_up(int restart);
+  std::optional<Failure> prove_again(Session& session, int restart);
+  BlockPlan plan_block(stats::Random& random) const;
+  std::optional<Failure> begin_again();
+
+  Player& player_;
+  int instance_;
+  const Judge& judge_;
+  int threads_;
+  std::unique_ptr<Session> session_;
+  proof::ClockEvidence clock_;
+  bool began_ = true;  // in mode train: no block yet since the case's weights were loaded
+};
+
+}  // namespace strata::measure

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/interleaver.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/interrupt.hpp"
+
+namespace strata::run {
+namespace {
+
+bool any_plays(const std::vector<std::vector<Executor*>>& groups) {
+  return std::any_of(groups.begin(), groups.end(), [](const auto& group) {
+    return std::any_of(group.begin(), group.end(), [](const Executor* one) { return one->playing(); });
+  });
+}
+
+}  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Result<Ended> Interleaver::run(std::vector<std::vector<Executor*>> groups) {
+  Ended ended{order_.first, false};
+  stats::Random random(order_.seed);
+  if (restarts_) restarts_->begin();
+  for (int number = order_.first; number < order_.restarts && !interrupted() && any_plays(groups); ++number) {
+    ended.restarts = number + 1;
+    random.shuffle(groups);
+    for (const auto& group : groups)
+      if (auto done = restart(group, number); !done) return tl::unexpected(done.error());
+    if (auto told = sink_.restart_ended(number); !told) return tl::unexpected(told.error());
+    if (restarts_ && restarts_->finished()) {
+      ended.enough = true;
+      break;
+    }
+  }
+  return ended;
+}
+
+Result<void> Interleaver::restart(const std::vector<Executor*>& group, int number) {
+  stats::Random random(order_.seed + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(number + 1));
+  up_.clear();
+  auto done = start(group, number, random);
+  if (done) done = play_rounds(number, random);
+  if (done) done = finish(number, random);
+  for (Executor* executor : up_) executor->stop();
+  up_.clear();
+  return done;
+}
+
+Result<void> Interleaver::start(const std::vector<Executor*>& group, int number, stats::Random& random) {
+  auto order = group;
+  random.shuffle(order);
+  for (Executor* executor : order) {
+    if (!executor->playing() || interrupted()) continue;
+    sink_.starting(*executor, number);
+    auto started = executor->start(number);
+    if (!started) return started;
+    if (executor->playing()) {
+      executor->pause();
+      up_.push_back(executor);
+    } else if (auto told = sink_.dropped(*executor); !told) {
+      return told;
+    }
+    stop_those_who_left();
+  }
+  return {};
+}
+
+// Who failed, and who plays only together with it.
+void Interleaver::stop_those_who_left() {
+  std::erase_if(up_, [](Executor* executor) {
+    if (executor->playing()) return false;
+    executor->stop();
+    return true;
+  });
+}
+
+Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
+  executor.resume();
+  const double asked = clock_();
+  const auto came = executor.measure(turn);
+  if (!came) return tl::unexpected(came.error());
+  const Taken taken{turn.restart, turn.round, turn.position, clock_() - asked, *came};
+  if (executor.playing()) executor.pause();
+  if (*came == Came::block)
+    if (auto told = sink_.block(executor, taken); !told) return told;
+  rounds_.add(taken);
+  if (restarts_) restarts_->add(taken);
+  if (executor.playing()) return {};
+  auto told = sink_.dropped(executor);
+  stop_those_who_left();
+  return told;
+}
+
+Result<void> Interleaver::play_rounds(int number, stats::Random& random) {
+  rounds_.begin();
+  sink_.rounds_begin(number);
+  stats::Schedule schedule(static_cast<int>(up_.size()), order_.seed ^ random.next());
+  std::size_t scheduled = up_.size();
+  int round = 0;
+  for (; !up_.empty() && !interrupted() && !rounds_.finished(); ++round) {
+    if (up_.size() != scheduled) {  // somebody left: a balanced order for those who stay
+      scheduled = up_.size();
+      schedule = stats::Schedule(static_cast<int>(scheduled), random.next());
+    }
+    sink_.round_begins(number, round);
+    int position = 0;
+    for (const int index : schedule.next()) {
+      if (up_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
+      const Turn turn{number, round, position++, random};
+      if (auto taken = take_turn(*up_[static_cast<std::size_t>(index)], turn); !taken) return taken;
+    }
+    if (auto told = sink_.round_ended(number, round); !told) return told;
+  }
+  return sink_.rounds_ended(number, round);
+}
+
+Result<void> Interleaver::finish(int number, stats::Random& random) {
+  for (Executor* executor : up_) {
+    if (interrupted()) break;
+    if (!executor->playing()) continue;  // it plays only together with one that has failed
+    sink_.finishing(*executor, number);
+    executor->resume();
+    if (auto done = executor->finish(number, random); !done) return done;
+    if (executor->playing())
+      executor->pause();
+    else if (auto told = sink_.dropped(*executor); !told)
+      return told;
+  }
+  stop_those_who_left();
+  return {};
+}
+
+}  // namespace strata::run
