@@ -21,6 +21,7 @@
 #include "common/text.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/compare.hpp"
+#include "measure/machine_facts.hpp"
 #include "measure/warnings.hpp"
 #include "plan/command.hpp"
 #include "plan/install.hpp"
@@ -65,9 +66,9 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
 }
 
 // A precision that the process effect makes unreachable is refused before an hour is spent on it.
-Result<void> check_precision(const Prepared& ready, const store::Store& store) {
+Result<void> check_precision(const Prepared& ready, measure::MachineFacts& facts) {
   if (ready.setting.effort.precision <= 0) return {};
-  const auto sigma = measure::process_sigma(store, ready.setting.machine, ready.specs.front().value("threads", 1));
+  const auto sigma = facts.process_sigma(ready.specs.front().value("threads", 1));
   if (!sigma) return tl::unexpected(sigma.error());
   const int restarts = ready.setting.effort.restarts;
   const double reachable = stats::reachable_precision(restarts, sigma->value);
@@ -201,8 +202,8 @@ const store::Case* finished_case(const store::Run* resumed, const std::string& k
   return found == resumed->cases.end() ? nullptr : &*found;
 }
 
-Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store::Store& store, StoredRun& stored,
-                                  ProgressLine& line) {
+Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,
+                                  store::Store& store, StoredRun& stored, ProgressLine& line) {
   const auto& s = ready.setting;
   const auto capture = [&](const Json& one, const plan::Bundle* shared) {
     return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
@@ -236,18 +237,19 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, store
   const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr,
                                  *evaluation ? &**evaluation : nullptr};
   if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
-  auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, store, line.callbacks());
+  auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, facts, store, line.callbacks());
   if (!outcome) stored.cut_short();
   return outcome;
 }
 
 // A case that cannot be run does not take the others with it; the first error is returned after them.
-Result<measure::Outcome> run_cases(const Prepared& ready, store::Store& store, StoredRun& stored, ProgressLine& line) {
+Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts& facts, store::Store& store,
+                                   StoredRun& stored, ProgressLine& line) {
   measure::Outcome all;
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto outcome = run_case(ready, spec, store, stored, line);
+    const auto outcome = run_case(ready, spec, facts, store, stored, line);
     if (!outcome) {
       if (interrupted()) break;
       if (&spec != &ready.specs.back()) line.callbacks().note(outcome.error().what);
@@ -329,13 +331,14 @@ int compare(CompareArguments& a) {
   say_of_model_file(a.options.model);
   auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   if (!store) return complain(store.error());
-  if (auto ok = check_precision(*ready, *store); !ok) return complain(ok.error());
+  auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, *store);
+  if (auto ok = check_precision(*ready, facts); !ok) return complain(ok.error());
   StoredRun stored(a.resumed ? *a.resumed : describe_run(*ready, a), *store, ready->problems, a.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {
     ProgressLine line;
-    outcome = run_cases(*ready, *store, stored, line);
+    outcome = run_cases(*ready, facts, *store, stored, line);
   }
   std::optional<Error> failed;
   if (!outcome) failed = outcome.error();

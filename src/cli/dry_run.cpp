@@ -11,6 +11,7 @@
 #include "cli/compare.hpp"
 #include "cli/say.hpp"
 #include "core/bundle_info.hpp"
+#include "measure/passes/pass.hpp"
 #include "plan/bundle.hpp"
 #include "plan/clients.hpp"
 #include "plan/jobs.hpp"
@@ -59,21 +60,15 @@ std::string form_of(const Json& spec) {
   return report::list(spec, "inputs").empty() && report::text(spec, "input_file").empty() ? "own" : "as given";
 }
 
-// What is done with every case, in this order.
-std::vector<std::string> passes_of(const Prepared& ready) {
-  const auto& options = ready.setting.options;
-  std::vector<std::string> passes{"capture", "prove", "memory and start"};
-  const auto add = [&](bool asked, const char* name) {
-    if (asked) passes.emplace_back(name);
-  };
-  add(options.tuned, "tune");
-  add(options.deep, "compare layers");
-  passes.push_back(fmt::format("measure in turns ({} restarts, {:.0f} s)", ready.setting.effort.restarts,
-                               ready.setting.effort.budget_s));
-  add(!options.dynamic.empty(), "several batch sizes");
-  add(!options.clients.empty(), "serve");
-  add(!options.eval.empty(), "score");
-  return passes;
+// What is done with the cases, in this order.
+std::vector<std::string> passes_of(const Prepared& ready, const std::vector<core::Case>& questions) {
+  std::vector<std::string> names{"capture"};
+  for (const auto& pass : measure::passes()) {
+    const auto applies = [&](const auto& question) { return pass->applies(ready.setting, question); };
+    if (std::none_of(questions.begin(), questions.end(), applies)) continue;
+    for (auto& name : pass->name(ready.setting)) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 // Seconds of a case by what was asked, where nothing is stored.
@@ -150,67 +145,83 @@ Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) 
   return found;
 }
 
+// A plan as it is printed.
+struct Plan {
+  std::vector<report::Cells> rows;
+  std::vector<std::string> notes;  // each once
+  std::vector<core::Case> questions;
+  double seconds = 0;
+  double bytes = 0;  // on disk, of a case that is not captured yet; 0: not known
+  Json points = Json::array();
+
+  void note(const std::string& text) {
+    if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
+  }
+};
+
+void add_case(Plan& plan, const Prepared& ready, const Json& spec, const fs::path& store) {
+  const auto bundle = foreseen(spec);
+  const auto& question = bundle.question;
+  const auto who = participants_of(ready, bundle);
+  for (const auto& why : who.without) plan.note("without " + why);
+  const auto before = seen(ready, question, store);
+  const double seconds = before ? before->seconds : assumed_s(ready);
+  plan.note(before ? fmt::format("{} {}: {:.1f} min a case, as run {} took", question.model, name_of(question.mode),
+                                 seconds / 60, before->run)
+                   : fmt::format("{} {}: {:.1f} min a case, assumed: no run of it with this effort is stored",
+                                 question.model, name_of(question.mode), seconds / 60));
+  plan.seconds += seconds;
+  const report::Cells cells{question.model,
+                            std::string(name_of(question.mode)),
+                            batch_of(spec),
+                            form_of(spec),
+                            std::string(name_of(question.precision)),
+                            std::string(name_of(question.device)),
+                            std::to_string(question.threads),
+                            fmt::format("{}", fmt::join(who.names, ","))};
+  plan.rows.push_back(cells);
+  plan.points.push_back({{"model", cells[0]},
+                         {"mode", cells[1]},
+                         {"batch", report::at(spec, "batch")},
+                         {"size", report::at(spec, "size")},
+                         {"precision", cells[4]},
+                         {"device", cells[5]},
+                         {"threads", question.threads},
+                         {"levels", who.names},
+                         {"without", who.without},
+                         {"predicted_s", seconds}});
+  plan.questions.push_back(question);
+}
+
+void print(const Plan& plan, const std::vector<std::string>& passes, report::Format format) {
+  if (format == report::Format::json) {
+    answer(Json{{"points", plan.points},
+                {"passes", passes},
+                {"predicted_s", plan.seconds},
+                {"disk_bytes_a_case", plan.bytes > 0 ? Json(plan.bytes) : Json()}}
+               .dump(1) +
+           "\n");
+    return;
+  }
+  answer(
+      report::table({"model", "mode", "batch", "size", "precision", "device", "threads", "levels"}, plan.rows, format));
+  if (format != report::Format::text) return;
+  answer(fmt::format("\n{} case{}, about {:.0f} min; each: {}\n", plan.rows.size(), plan.rows.size() == 1 ? "" : "s",
+                     std::max(1.0, plan.seconds / 60), fmt::join(passes, ", ")));
+  answer(plan.bytes > 0
+             ? fmt::format("about {} on disk for each case that is not captured yet\n", report::size(plan.bytes))
+             : std::string("disk: not known before the network is captured once\n"));
+  for (const auto& text : plan.notes) answer(text + "\n");
+}
+
 }  // namespace
 
 int print_plan(const Prepared& ready, const CompareArguments& a) {
   const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
-  std::vector<report::Cells> rows;
-  std::vector<std::string> notes;
-  double seconds = 0;
-  Json points = Json::array();
-  const auto note = [&](const std::string& text) {
-    if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
-  };
-  for (const auto& spec : ready.specs) {
-    const auto bundle = foreseen(spec);
-    const auto& question = bundle.question;
-    const auto who = participants_of(ready, bundle);
-    for (const auto& why : who.without) note("without " + why);
-    const auto before = seen(ready, question, path);
-    const double of_case = before ? before->seconds : assumed_s(ready);
-    note(before ? fmt::format("{} {}: {:.1f} min a case, as run {} took", question.model, name_of(question.mode),
-                              of_case / 60, before->run)
-                : fmt::format("{} {}: {:.1f} min a case, assumed: no run of it with this effort is stored",
-                              question.model, name_of(question.mode), of_case / 60));
-    seconds += of_case;
-    const report::Cells cells{question.model,
-                              std::string(name_of(question.mode)),
-                              batch_of(spec),
-                              form_of(spec),
-                              std::string(name_of(question.precision)),
-                              std::string(name_of(question.device)),
-                              std::to_string(question.threads),
-                              fmt::format("{}", fmt::join(who.names, ","))};
-    rows.push_back(cells);
-    points.push_back({{"model", cells[0]},
-                      {"mode", cells[1]},
-                      {"batch", report::at(spec, "batch")},
-                      {"size", report::at(spec, "size")},
-                      {"precision", cells[4]},
-                      {"device", cells[5]},
-                      {"threads", question.threads},
-                      {"levels", who.names},
-                      {"without", who.without},
-                      {"predicted_s", of_case}});
-  }
-  const double bytes = captured_bytes(ready.setting.place.cache, foreseen(ready.specs.front()).question.model);
-  const auto format = report::format_from(a.format).value_or(report::Format::text);
-  if (format == report::Format::json) {
-    answer(Json{{"points", points},
-                {"passes", passes_of(ready)},
-                {"predicted_s", seconds},
-                {"disk_bytes_a_case", bytes > 0 ? Json(bytes) : Json()}}
-               .dump(1) +
-           "\n");
-    return 0;
-  }
-  answer(report::table({"model", "mode", "batch", "size", "precision", "device", "threads", "levels"}, rows, format));
-  if (format != report::Format::text) return 0;
-  answer(fmt::format("\n{} case{}, about {:.0f} min; each: {}\n", rows.size(), rows.size() == 1 ? "" : "s",
-                     std::max(1.0, seconds / 60), fmt::join(passes_of(ready), ", ")));
-  answer(bytes > 0 ? fmt::format("about {} on disk for each case that is not captured yet\n", report::size(bytes))
-                   : std::string("disk: not known before the network is captured once\n"));
-  for (const auto& text : notes) answer(text + "\n");
+  Plan plan;
+  for (const auto& spec : ready.specs) add_case(plan, ready, spec, path);
+  plan.bytes = captured_bytes(ready.setting.place.cache, plan.questions.front().model);
+  print(plan, passes_of(ready, plan.questions), report::format_from(a.format).value_or(report::Format::text));
   return 0;
 }
 

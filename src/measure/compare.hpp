@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case, all its levels: prepare, prove alone, measure in turns; every result goes into the store as it comes.
+// One case, all its levels: its passes (passes/pass.hpp) one after the other; every result goes into the store as it
+// comes.
 #pragma once
 
 #include "measure/evaluate.hpp"
+#include "measure/machine_facts.hpp"
 #include "measure/player.hpp"
 #include "plan/named_environments.hpp"
 #include "plan/options.hpp"
@@ -42,6 +44,7 @@ struct Besides {
 
 // Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
-                             const std::vector<level::Level>& levels, store::Store& store, const Progress& progress);
+                             const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
+                             const Progress& progress);
 
 }  // namespace strata::measure

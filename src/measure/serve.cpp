@@ -53,9 +53,9 @@ int checks_of(const Json& info, int clients) {
   return std::clamp(static_cast<int>(kCheckedBytes / std::max(1.0, bytes * clients)), 1, kMostChecks);
 }
 
-class Pass {
+class Serving {
  public:
-  Pass(const proof::Reference& reference, const ServePlan& plan, const Progress& progress)
+  Serving(const proof::Reference& reference, const ServePlan& plan, const Progress& progress)
       : reference_(reference), plan_(plan), progress_(progress), random_(plan.seed) {
     const auto cores = probe::cpu().one_per_core;
     if (static_cast<std::size_t>(plan.threads) <= cores.size())
@@ -86,7 +86,7 @@ class Pass {
   std::vector<int> cpus_;  // the same for every worker; empty: all
 };
 
-Try<std::unique_ptr<Session>> Pass::start(const Player& player) {
+Try<std::unique_ptr<Session>> Serving::start(const Player& player) {
   auto session = Session::open(player.job, cpus_);
   if (!session) return session;
   if (!(*session)->offers("serve"))
@@ -104,7 +104,7 @@ Try<std::unique_ptr<Session>> Pass::start(const Player& player) {
 
 // Every result that was kept must be that of its input: a level that was proven alone and is wrong here mixes its
 // callers up.
-std::optional<Failure> Pass::judge(const Player& player, const ServeAnswer& answer, int clients) const {
+std::optional<Failure> Serving::judge(const Player& player, const ServeAnswer& answer, int clients) const {
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
@@ -123,7 +123,7 @@ std::optional<Failure> Pass::judge(const Player& player, const ServeAnswer& answ
 }
 
 // All workers at once: one answer each.
-Try<std::vector<ServeAnswer>> Pass::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
+Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
   std::vector<std::future<Try<ServeAnswer>>> asked;
   if (sessions.size() > 1)
     request.begin_ns = monotonic_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
@@ -144,7 +144,7 @@ Try<std::vector<ServeAnswer>> Pass::ask(std::vector<std::unique_ptr<Session>>& s
 
 // Serves for a moment, unmeasured: what runs for the first time is warm afterwards, and reading memory disturbs
 // nothing.
-Try<Memory> Pass::watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request) {
+Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request) {
   ServeRequest brief = request;
   brief.at_least = kWarm;
   brief.checks = 0;
@@ -162,7 +162,7 @@ Try<Memory> Pass::watch(std::vector<std::unique_ptr<Session>>& sessions, const S
   return sum;
 }
 
-Try<Json> Pass::measure(const Player& player, std::vector<std::unique_ptr<Session>>& sessions, const Point& point) {
+Try<Json> Serving::measure(const Player& player, std::vector<std::unique_ptr<Session>>& sessions, const Point& point) {
   ServeRequest request;
   request.clients = point.processes ? 1 : point.clients;
   request.threads = threads_each(point.clients);
@@ -186,8 +186,8 @@ Try<Json> Pass::measure(const Player& player, std::vector<std::unique_ptr<Sessio
 }
 
 // nullopt: its clients did not run at the same time.
-Try<std::optional<Json>> Pass::serve_once(const Player& player, std::vector<std::unique_ptr<Session>>& sessions,
-                                          const Point& point, const ServeRequest& request) {
+Try<std::optional<Json>> Serving::serve_once(const Player& player, std::vector<std::unique_ptr<Session>>& sessions,
+                                             const Point& point, const ServeRequest& request) {
   auto answers = ask(sessions, request);
   if (!answers) return tl::unexpected(answers.error());
   std::vector<stats::ClientTimes> clients;
@@ -211,7 +211,7 @@ Try<std::optional<Json>> Pass::serve_once(const Player& player, std::vector<std:
 }
 
 // One process; from few clients to many, so that memory grows as it would.
-void Pass::in_threads(Served& one, int repetition) {
+void Serving::in_threads(Served& one, int repetition) {
   std::vector<std::unique_ptr<Session>> session;
   for (auto& point : one.points) {
     if (point.processes || point.state != State::measured || interrupted()) continue;
@@ -234,7 +234,7 @@ void Pass::in_threads(Served& one, int repetition) {
   if (!session.empty() && !interrupted()) session.front()->end();
 }
 
-void Pass::in_processes(Served& one, int repetition) {
+void Serving::in_processes(Served& one, int repetition) {
   for (auto& point : one.points) {
     if (!point.processes || point.state != State::measured || interrupted()) continue;
     say(*one.player, point, repetition);
@@ -300,13 +300,13 @@ bool serve_clients(std::vector<Player>& players, const proof::Reference& referen
         one.points.push_back({clients, true, State::measured, "", "", Json::array()});
     all.push_back(std::move(one));
   }
-  Pass pass(reference, plan, progress);
+  Serving serving(reference, plan, progress);
   stats::Random random(plan.seed);
   for (int repetition = 0; repetition < plan.repetitions && !interrupted(); ++repetition) {
     random.shuffle(all);
     for (auto& one : all) {
-      pass.in_threads(one, repetition);
-      pass.in_processes(one, repetition);
+      serving.in_threads(one, repetition);
+      serving.in_processes(one, repetition);
     }
   }
   bool failed = false;

@@ -10,8 +10,6 @@
 namespace strata::measure {
 namespace {
 
-constexpr double kMinimumEffect = 0.01;  // as of comparisons
-
 double median_ms(const Player& player) {
   std::vector<double> walls;
   for (const auto& block : player.row.blocks)

@@ -10,6 +10,8 @@
 
 namespace strata::measure {
 
+inline constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
+
 struct TurnsPlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks

@@ -11,6 +11,7 @@
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
+#include "common/process_begin.hpp"
 #include "common/python.hpp"
 #include "common/temporary.hpp"
 #include "plan/capture_process.hpp"

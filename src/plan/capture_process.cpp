@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,14 +81,6 @@ tl::expected<worker::Finished, worker::Failure> run_in_kept_process(
     finished.stdout_text += *line + "\n";
     if (on_line) on_line(*line);
   }
-}
-
-bool is_running(int pid) {
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(in, text);
-  const auto name_end = text.rfind(')');  // the name before it may hold anything
-  return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z';
 }
 
 }  // namespace strata::plan

@@ -20,7 +20,4 @@ tl::expected<worker::Finished, worker::Failure> run_in_kept_process(
     const worker::Launch& launch, const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
     const std::function<void(std::string_view)>& on_line);
 
-// Whether a process is there and has not ended. One that nobody waited for yet has ended.
-bool is_running(int pid);
-
 }  // namespace strata::plan

@@ -6,7 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+
+#include "common/process_begin.hpp"
 
 namespace strata::store {
 namespace fs = std::filesystem;
@@ -22,26 +23,11 @@ std::string system_now() {
   return boot.empty() || ec ? std::string() : boot + " " + ids.string();
 }
 
-// When the process began, in the kernel's ticks; empty: there is none that still runs. Its number alone may be another's by now.
-std::string begin_of(const std::string& pid) {
-  std::string line;
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::getline(file, line);
-  const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string state, field;
-  fields >> state;
-  if (state == "Z" || state == "X") return {};  // killed, and nobody has asked how it ended
-  for (int number = 4; number <= 22; ++number) fields >> field;  // proc(5): starttime is field 22
-  return field;
-}
-
 }  // namespace
 
 std::string this_process() {
   const auto pid = std::to_string(::getpid());
-  const auto system = system_now(), begin = begin_of(pid);
+  const auto system = system_now(), begin = process_begin(pid);
   return system.empty() || begin.empty() ? std::string() : fmt::format("{} {} {}", system, pid, begin);
 }
 
@@ -53,7 +39,7 @@ RunState state_of(const Run& run) {
   if (run.process.substr(0, middle) != system_now()) return RunState::unknown;
   const auto pid = run.process.substr(middle + 1, end - middle - 1);
   const bool number = !pid.empty() && pid.size() < 12 && pid.find_first_not_of("0123456789") == std::string::npos;
-  if (!number || begin_of(pid) != run.process.substr(end + 1)) return RunState::interrupted;
+  if (!number || process_begin(pid) != run.process.substr(end + 1)) return RunState::interrupted;
   // This process asks for its own run only when it could not write the end of it.
   return run.process == this_process() ? RunState::interrupted : RunState::running;
 }

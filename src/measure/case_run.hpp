@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case while it is run: what was asked and captured, its participants, and the one place to which results go. It is
+// what passes (passes/pass.hpp) work on.
+#pragma once
+
+#include "measure/case_sink.hpp"
+#include "measure/compare.hpp"
+#include "measure/cut_case.hpp"
+#include "measure/dynamic.hpp"
+#include "measure/references.hpp"
+
+namespace strata::measure {
+
+class CaseRun {
+ public:
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, MachineFacts& facts,
+          store::Store& store, const Progress& progress);
+
+  // Opens the references and gives every level its row. Error: the store's, or a bundle that cannot be read.
+  Result<void> begin(const std::vector<level::Level>& levels);
+  // The last state of every row.
+  Result<Outcome> finish();
+
+  Result<Player> make_player(const level::Level& level) const;
+  Result<void> add_row(Player& player);
+  // Prepares the level and proves it alone on the machine: its start, its memory, and equal work on all weight sets.
+  void prove_alone(Player& player);
+  // The certificate as far as it goes now; a level that is not equal loses its numbers.
+  void certify(Player& player);
+  // Of another bundle of the case.
+  Result<Job> make_job(const Player& player, const plan::Bundle& other) const;
+  Try<double> prepare(const Job& job) const;  // as measure::prepare
+  std::vector<std::string> prepare_command(const level::Level& level) const;
+  std::optional<Failure> cannot_run(const level::Level& level) const;  // as plan::cannot_run
+  int threads() const { return bundle.question.threads; }
+  stats::Room room() const { return room_of(bundle.question, setting.machine); }
+
+  const Setting& setting;
+  const plan::Bundle& bundle;
+  const Besides& besides;
+  store::Store& store;
+  const Progress& progress;
+  CaseSink sink;
+  References references;
+  std::optional<DynamicPass> open_batch;
+  store::Case record;
+  std::vector<Player> players;
+  CutCase cut;
+  bool failed = false;  // what fails without costing a row its state
+
+ private:
+  std::optional<Failure> prepare_one(const Player& player) const;
+  std::optional<Failure> prove_in_float32(Player& player);
+  void store_phases(Player& player) const;
+
+  MachineFacts& facts_;
+  std::filesystem::path logs_;
+};
+
+}  // namespace strata::measure

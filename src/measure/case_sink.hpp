@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the results of one case of a run go: a call for each kind, each in the store when it returns. Errors: the
+// store's.
+#pragma once
+
+#include "store/store.hpp"
+
+namespace strata::measure {
+
+class CaseSink {
+ public:
+  CaseSink(store::Store& store, std::string run_id) : store_(store), run_id_(std::move(run_id)) {}
+
+  // The case itself, again when more of it is known; the other calls are of the case that was given last.
+  Result<void> of_case(const store::Case& one) {
+    case_key_ = one.key;
+    return store_.add_case(run_id_, one);
+  }
+  Result<void> finished() { return store_.finish_case(run_id_, case_key_); }
+  Result<void> new_row(store::Row& row) {
+    const auto id = store_.add_row(run_id_, case_key_, row);
+    if (!id) return tl::unexpected(id.error());
+    row.row_id = *id;
+    return {};
+  }
+  Result<void> row(const store::Row& row) { return store_.update_row(row); }
+  Result<void> restart(int number, const store::Json& loads) {
+    return store_.add_restart(run_id_, case_key_, number, loads);
+  }
+  Result<void> warning(store::Warning warning) {
+    warning.case_key = case_key_;
+    return store_.add_warning(run_id_, warning);
+  }
+
+ private:
+  store::Store& store_;
+  std::string run_id_, case_key_;
+};
+
+}  // namespace strata::measure

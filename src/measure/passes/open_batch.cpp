@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// --dynamic: one artefact over several batch sizes, level by level; what came of it stays in the row's info.
+#include <fmt/format.h>
+
+#include "common/interrupt.hpp"
+#include "measure/passes/pass.hpp"
+
+namespace strata::measure {
+namespace {
+
+class OpenBatch : public Pass {
+ public:
+  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"several batch sizes"}; }
+  bool applies(const Setting& setting, const core::Case& /*question*/) const override {
+    return !setting.options.dynamic.empty();
+  }
+  Result<void> run(CaseRun& point) const override;
+};
+
+Result<void> OpenBatch::run(CaseRun& point) const {
+  if (!point.open_batch) return {};
+  TurnsPlan turns;
+  turns.effort = {.restarts = std::min(point.setting.effort.restarts, 4),
+                  .budget_s = std::min(point.setting.effort.tune_s, point.setting.effort.budget_s),
+                  .preset = "dynamic"};
+  turns.seed = point.setting.order_seed;
+  turns.room = point.room();
+  turns.trial = true;
+  for (auto& player : point.players) {
+    if (interrupted()) break;
+    if (!player.playing || player.job.level.harness) continue;
+    Json found;
+    if (!player.job.level.dynamic) {
+      found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
+    } else if (auto job = point.make_job(player, *point.bundle.dynamic); !job) {
+      found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
+    } else {
+      job->launch.log_path += ".dynamic";
+      auto ran =
+          point.open_batch->run(player, *job, point.prepare_command(job->level), point.store, turns, point.progress);
+      if (!ran) return tl::unexpected(ran.error());
+      found = std::move(*ran);
+    }
+    if (found["state"] != "measured")
+      point.progress.note(fmt::format("{} with an open batch: {}: {}", player.name(), found.value("state", ""),
+                                      found.value("reason", "")));
+    player.row.info["dynamic"] = std::move(found);
+    if (auto written = point.sink.row(player.row); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Pass> open_batch_pass() {
+  return std::make_unique<OpenBatch>();
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every level alone on the machine: its start, its memory, and equal work on all weight sets.
+#include <fmt/format.h>
+
+#include "common/interrupt.hpp"
+#include "measure/passes/pass.hpp"
+
+namespace strata::measure {
+namespace {
+
+class Prove : public Pass {
+ public:
+  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"prove", "memory and start"}; }
+  bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
+  Result<void> run(CaseRun& point) const override;
+};
+
+Result<void> Prove::run(CaseRun& point) const {
+  for (auto& player : point.players) {
+    if (interrupted()) break;
+    point.prove_alone(player);
+    if (interrupted()) break;
+    if (!player.playing)
+      point.progress.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));
+    if (auto written = point.sink.row(player.row); !written) return written;
+    std::uintmax_t bytes = 0;
+    std::error_code ec;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(player.job.cache, ec))
+      if (entry.is_regular_file(ec)) bytes += entry.file_size(ec);
+    player.row.disk_bytes = static_cast<std::int64_t>(bytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Pass> prove_pass() {
+  return std::make_unique<Prove>();
+}
+
+}  // namespace strata::measure

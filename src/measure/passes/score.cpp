@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// --eval: the user's score of every level that has numbers. A score that fails leaves them.
+#include <fmt/format.h>
+
+#include "common/interrupt.hpp"
+#include "measure/passes/pass.hpp"
+
+namespace strata::measure {
+namespace {
+
+class Score : public Pass {
+ public:
+  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"score"}; }
+  bool applies(const Setting& setting, const core::Case& question) const override {
+    return !setting.options.eval.empty() && question.mode == core::Mode::infer;
+  }
+  Result<void> run(CaseRun& point) const override;
+};
+
+Result<void> Score::run(CaseRun& point) const {
+  for (auto& player : point.players) {
+    if (!point.besides.evaluation || !player.playing || player.row.blocks.empty() || player.job.level.harness ||
+        interrupted())
+      continue;
+    point.progress.status(fmt::format("scoring {}", player.name()), -1);
+    auto found = measure::evaluate(player, *point.besides.evaluation, point.setting.place, point.setting.environment);
+    if (interrupted()) break;
+    if (found["state"] != "scored")
+      point.progress.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
+    player.row.info["eval"] = std::move(found);
+    if (auto written = point.sink.row(player.row); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Pass> score_pass() {
+  return std::make_unique<Score>();
+}
+
+}  // namespace strata::measure

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// --clients: several requests in flight. What goes wrong there takes nothing from a row but its clients.
+#include "measure/serve.hpp"
+
+#include <fmt/format.h>
+
+#include "measure/passes/pass.hpp"
+#include "plan/clients.hpp"
+
+namespace strata::measure {
+namespace {
+
+class Serve : public Pass {
+ public:
+  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"serve"}; }
+  bool applies(const Setting& setting, const core::Case& question) const override {
+    return !setting.options.clients.empty() && question.mode == core::Mode::infer;
+  }
+  Result<void> run(CaseRun& point) const override;
+};
+
+Result<void> Serve::run(CaseRun& point) const {
+  const auto clients = plan::parse_clients(point.setting.options.clients);
+  const ServePlan plan{.clients = clients.value_or(std::vector<int>{}),
+                       .repetitions = std::clamp(point.setting.effort.restarts, 3, 6),
+                       .seconds = point.setting.effort.serve_s,
+                       .threads = point.threads(),
+                       .seed = point.setting.order_seed};
+  point.failed = serve_clients(point.players, point.references.outputs(), plan, point.progress);
+  for (auto& player : point.players)
+    if (auto written = point.sink.row(player.row); !written) return written;
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Pass> serve_pass() {
+  return std::make_unique<Serve>();
+}
+
+}  // namespace strata::measure

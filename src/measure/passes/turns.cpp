@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measurement itself: all levels that were proven, in turns (turns.hpp).
+#include "measure/turns.hpp"
+
+#include <fmt/format.h>
+
+#include "measure/load_facts.hpp"
+#include "measure/measuring_mark.hpp"
+#include "measure/passes/pass.hpp"
+#include "measure/warnings.hpp"
+#include "probe/machine.hpp"
+#include "probe/memory.hpp"
+
+namespace strata::measure {
+namespace {
+
+class Turns : public Pass {
+ public:
+  std::vector<std::string> name(const Setting& setting) const override {
+    return {fmt::format("measure in turns ({} restarts, {:.0f} s)", setting.effort.restarts, setting.effort.budget_s)};
+  }
+  bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
+  Result<void> run(CaseRun& point) const override;
+};
+
+bool fits_together(const CaseRun& point, std::uint64_t& needed, std::uint64_t& available) {
+  available = probe::memory().available_bytes;
+  needed = 0;
+  for (const auto& player : point.players)
+    if (player.playing) needed += player.peak_bytes * (point.setting.options.aa ? 2 : 1);
+  return static_cast<double>(needed) < 0.85 * static_cast<double>(available);
+}
+
+// A reference that dropped out leaves the others to be compared with the most abstract level that is left; the report
+// says so.
+std::size_t choose_reference(CaseRun& point) {
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < point.players.size(); ++i)
+    if (point.players[i].name() == point.record.reference_level) chosen = i;
+  if (point.players.empty() || point.players[chosen].playing) return chosen;
+  for (std::size_t i = point.players.size(); i-- > 0;)
+    if (point.players[i].playing && !point.players[i].job.level.harness) chosen = i;
+  if (!point.players[chosen].playing) return chosen;
+  if (!point.record.trust.contains("reference_wanted"))
+    point.record.trust["reference_wanted"] = point.record.reference_level;
+  point.record.reference_level = point.players[chosen].name();
+  return chosen;
+}
+
+// What others use now, before the levels' own work hides it.
+Result<LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
+  LoadFacts load;
+  load.begin = probe::other_load(std::chrono::milliseconds(300));
+  load.other_run = mark.other();
+  if (load.busy())
+    point.progress.note(fmt::format("warning: other programs use {:.0f}% of this machine{}", *load.begin * 100,
+                                    load.other_run ? "; " + warnings::another_run(*load.other_run) : ""));
+  point.record.trust["load"] = to_json(load);
+  if (auto written = point.sink.of_case(point.record); !written) return tl::unexpected(written.error());
+  return load;
+}
+
+Result<void> Turns::run(CaseRun& point) const {
+  TurnsPlan plan{.effort = point.setting.effort,
+                 .seed = point.setting.order_seed,
+                 .room = point.room(),
+                 .twice = point.setting.options.aa,
+                 .process_sigma = point.record.trust["process_sigma"],
+                 .reference = choose_reference(point)};
+  std::uint64_t needed = 0, available = 0;
+  plan.together = fits_together(point, needed, available);
+  point.record.trust["together"] = plan.together;
+  if (!plan.together)
+    if (auto warned = point.sink.warning(warnings::not_together(needed, available)); !warned) return warned;
+  const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
+  auto load = look_at_others(point, mark);
+  if (!load) return tl::unexpected(load.error());
+  point.cut.add_to(point.players, plan);
+  plan.finished = [&](int number, const std::vector<probe::Load>& loads) -> Result<void> {
+    for (auto& player : point.players)
+      if (auto written = point.sink.row(player.row); !written) return written;
+    return point.sink.restart(number, to_json(loads));
+  };
+  auto done = measure::take_turns(point.players, point.references.judge(), point.store, plan, point.progress);
+  if (!done) return tl::unexpected(done.error());
+  choose_reference(point);  // which may have failed meanwhile
+  add_restarts(*load, done->load);
+  point.record.trust["load"] = to_json(*load);
+  point.record.trust["restarts"] = done->restarts;
+  if (load->busy())
+    if (auto warned = point.sink.warning(warnings::busy(point.record.id, *load)); !warned) return warned;
+  if (!done->too_busy.empty()) {
+    const auto warning = warnings::restarts_part(point.record.id, done->too_busy);
+    point.progress.note("warning: " + warning.what);
+    if (auto warned = point.sink.warning(warning); !warned) return warned;
+  }
+  return point.sink.of_case(point.record);
+}
+
+}  // namespace
+
+std::unique_ptr<Pass> turns_pass() {
+  return std::make_unique<Turns>();
+}
+
+}  // namespace strata::measure
