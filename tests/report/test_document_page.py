@@ -61,6 +61,8 @@ def test_figures_are_drawn_without_an_error_and_nothing_overflows(browser: Brows
 def test_few_epochs_have_no_marks_between_them(browser: Browser, pages: Path) -> None:
     browser.open(pages / "crowded.html")
     assert browser.evaluate("[...document.querySelectorAll('.xaxislayer-above .x3tick text')].map(t => t.textContent)") == ["1", "2", "3"]
+    for axis in ("y", "y2", "y3", "y4"):  # of which one panel has a whole number and a wide band
+        assert 2 <= browser.evaluate(f"document.querySelector('.canvas').querySelectorAll('.{axis}tick text').length") <= 10
 
 
 def test_names_are_text_and_never_markup(browser: Browser, pages: Path) -> None:

@@ -78,7 +78,7 @@
   function axisOf(axis, values, extra) {
     const places = axis.categories.length
       ? { ...ticksOf(axis.categories, narrow() ? 6 : 12, narrow() ? 12 : 20), range: [-0.5, axis.categories.length - 0.5] }
-      : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7, ...wholeTicks(values) };
+      : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7 };
     return {
       color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), tickfont: { size: 12 }, automargin: true,
       fixedrange: narrow(), separatethousands: true, ...places, ...extra,
@@ -153,7 +153,8 @@
       const above = panel.lines.flatMap((line) => line.y).filter((value) => finite(value) && value > 0);
       const floor = panel.y.log ? above.reduce((least, value) => Math.min(least, value), Infinity) / 2 : -Infinity;
       const room = Math.floor((width / columns) / 7.5);
-      axes[`xaxis${id}`] = axisOf(panel.x, panel.lines.flatMap((line) => line.x.map((value) => value / x.scale)), { domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
+      const placed = panel.lines.flatMap((line) => line.x.map((value) => value / x.scale));
+      axes[`xaxis${id}`] = axisOf(panel.x, placed, { ...(panel.x.log || panel.x.categories.length ? {} : wholeTicks(placed)), domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
       axes[`yaxis${id}`] = axisOf(panel.y, panel.lines.flatMap((line) => line.y.map((value) => value / y.scale)), { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
       for (const line of panel.lines) traces.push(...tracesOf(line, panel, x, y, { xaxis: `x${id}`, yaxis: `y${id}` }, floor));
       const unit = titleOf(panel.y, y.unit);
