@@ -38,7 +38,8 @@ struct CacheArguments {
 using FileId = std::pair<dev_t, ino_t>;  // of all links to one file
 
 struct CacheEntry {
-  std::string kind, name;  // "capture" and its case; "network" and its model; "artefact" and its level
+  std::string kind,
+      name;  // "capture" and its case; "network" and its model; "artefact" and its level; "data" and the set
   fs::path folder;
   std::map<FileId, std::uintmax_t> files;  // with their bytes
   fs::file_time_type used;
@@ -57,7 +58,7 @@ std::map<FileId, std::uintmax_t> files_below(const fs::path& folder) {
 
 // The time of the file that says so (plan/states.hpp; docs/bundle.md, Networks), or of the folder.
 fs::file_time_type used_last(const fs::path& folder) {
-  for (const char* stamp : {"bundle.json", "network.json"}) {
+  for (const char* stamp : {"bundle.json", "network.json", "data.safetensors"}) {
     std::error_code ec;
     if (const auto time = fs::last_write_time(folder / stamp, ec); !ec) return time;
   }
@@ -123,6 +124,7 @@ std::vector<CacheEntry> cache_entries(const fs::path& cache) {
   };
   for (const auto& folder : folders_in(cache / "bundles")) add("capture", case_of_capture(folder), folder);
   for (const auto& folder : folders_in(cache / "artefacts")) add("artefact", level_of(folder.filename()), folder);
+  for (const auto& folder : folders_in(cache / "data")) add("data", folder.filename(), folder);
   for (const auto& folder : folders_in(cache / "networks")) {
     if (!folder.filename().string().starts_with("file-")) {
       add("network", model_of_network(folder), folder);

@@ -110,7 +110,7 @@ void ProgressLine::note(const std::string& line) {
   tell(fmt::format("{}\n", line));
 }
 
-void ProgressLine::status(const std::string& doing, double seconds_left) {
+void ProgressLine::status(const std::string& doing, double seconds_left, std::string_view of) {
   const auto now = Clock::now();
   // A new phase is always told; the same one with another number only now and then.
   const auto phase = doing.substr(0, doing.find(", round"));
@@ -120,7 +120,7 @@ void ProgressLine::status(const std::string& doing, double seconds_left) {
   last_print_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const auto left =
-      seconds_left >= 0 ? fmt::format(", about {:.0f} s of measuring left", std::ceil(seconds_left)) : std::string();
+      seconds_left >= 0 ? fmt::format(", about {:.0f} s of {} left", std::ceil(seconds_left), of) : std::string();
   if (terminal_) {
     (void)write_whole(STDERR_FILENO, fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, escape::one_line(doing), left));
     shown_ = true;

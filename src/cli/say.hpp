@@ -51,7 +51,7 @@ class ProgressLine {
   ~ProgressLine() { clear(); }
   measure::Progress callbacks();
   void note(const std::string& line);
-  void status(const std::string& doing, double seconds_left);
+  void status(const std::string& doing, double seconds_left, std::string_view of = "measuring");
   void clear();
 
  private:

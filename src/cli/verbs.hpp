@@ -17,5 +17,6 @@ void add_export(CLI::App& app, int& exit_code);
 void add_graph(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
+void add_data(CLI::App& app, int& exit_code);
 
 }  // namespace strata::cli

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/cache.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "common/file_lock.hpp"
+#include "common/hash.hpp"
+#include "common/nearest.hpp"
+#include "common/outside.hpp"
+#include "common/places.hpp"
+#include "common/safetensors.hpp"
+#include "data/cache_file.hpp"
+#include "data/catalogue.hpp"
+#include "data/digits.hpp"
+#include "data/parallel.hpp"
+
+namespace strata::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t checksum_block_bytes = std::size_t{8} << 20;
+constexpr std::uint64_t most_header_bytes = std::uint64_t{64} << 20;
+
+// The metadata of a file that SafeTensors accepted.
+Result<nlohmann::json> read_metadata(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::uint64_t length = 0;
+  in.read(reinterpret_cast<char*>(&length), sizeof length);
+  if (!in || length > most_header_bytes) return fail(fmt::format("{}: no header", file.string()));
+  std::string text(length, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(length));
+  if (!in) return fail(fmt::format("{}: no header", file.string()));
+  const auto header = outside::parse(text, file.string());
+  if (!header) return tl::unexpected(header.error());
+  return outside::parse(outside::text_or(outside::field(*header, "__metadata__"), cache_metadata_key), file.string());
+}
+
+// Whether the sources are still those that the cache was made from; says which is not.
+Result<void> check_sources(const nlohmann::json& stored, const std::vector<SourceFiles>& sources) {
+  if (!stored.is_array() || stored.size() != sources.size()) return fail("its sources are others");
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto stamp = stamp_of(sources[i]);
+    if (!stamp) return tl::unexpected(stamp.error());
+    if (outside::text_or(stored[i], "name") != sources[i].name || outside::text_or(stored[i], "stamp") != *stamp)
+      return fail(fmt::format("{} changed since", sources[i].name));
+  }
+  return {};
+}
+
+void read_facts(const nlohmann::json& about, CacheFacts& facts) {
+  const auto& cost = outside::field(about, "cost");
+  facts.hash_s = outside::number_or(cost, "hash_s");
+  facts.load_s = outside::number_or(cost, "load_s");
+  facts.read_s = outside::number_or(cost, "read_s");
+  facts.write_s = outside::number_or(cost, "write_s");
+  facts.threads = static_cast<int>(outside::integer_or(cost, "threads"));
+  facts.skipped = static_cast<std::size_t>(outside::integer_or(about, "skipped"));
+  facts.sha256 = outside::text_or(about, "sha256");
+  for (const auto& why : outside::field(about, "skipped_why"))
+    if (why.is_string()) facts.skipped_why.push_back(why.get<std::string>());
+  for (const auto& source : outside::field(about, "sources"))
+    facts.sources.push_back({.name = outside::text_or(source, "name"),
+                             .sha256 = outside::text_or(source, "sha256"),
+                             .files = static_cast<std::size_t>(outside::integer_or(source, "files")),
+                             .bytes = static_cast<std::uint64_t>(outside::integer_or(source, "bytes"))});
+}
+
+// The spans of one part; error: the file lacks a tensor, or it is of another type or size.
+Result<void> read_split(const SafeTensors& file, Part part, Dataset& set) {
+  Split& split = part == Part::train ? set.train : set.test;
+  const auto* images = file.find(images_name(part));
+  const auto* labels = file.find(labels_name(part, set.kind));
+  if (!images || !labels || images->dtype != "U8" || images->shape.size() != 4 || labels->shape.empty() ||
+      labels->shape[0] != images->shape[0] || images->shape[0] == 0)
+    return fail(fmt::format("no {} images with labels in it", name_of(part)));
+  set.shape = {images->shape[1], images->shape[2], images->shape[3]};
+  split.count = static_cast<std::size_t>(images->shape[0]);
+  split.images = {reinterpret_cast<const std::uint8_t*>(images->data), images->bytes};
+  if (labels->bytes != split.count * label_bytes(set.kind, set.classes.size()) ||
+      labels->dtype != (set.kind == Targets::one_class ? "I64" : "U8"))
+    return fail(fmt::format("its {} labels have another type or size", name_of(part)));
+  if (set.kind == Targets::several_classes) {
+    split.targets = {reinterpret_cast<const std::uint8_t*>(labels->data), labels->bytes};
+    return {};
+  }
+  if (reinterpret_cast<std::uintptr_t>(labels->data) % alignof(std::int64_t) != 0) return fail("labels not aligned");
+  split.labels = {reinterpret_cast<const std::int64_t*>(labels->data), split.count};
+  for (const auto label : split.labels)
+    if (label < 0 || label >= static_cast<std::int64_t>(set.classes.size())) return fail("a label out of range");
+  return {};
+}
+
+// An error says why the cache cannot be used as it is, and is no more than a reason to make it again.
+Result<Opened> read_cache(const fs::path& place, const std::vector<SourceFiles>& sources, const OpenOptions& options) {
+  auto file = SafeTensors::map(place);
+  if (!file) return tl::unexpected(file.error());
+  const auto about = read_metadata(place);
+  if (!about) return tl::unexpected(about.error());
+  if (outside::integer_or(*about, "format") != cache_format) return fail("it is of another version");
+  if (outside::field(*about, "options") != options_json(options)) return fail("it was read with other options");
+  if (outside::flag_or(*about, "skip_bad", false) && !options.skip_bad && outside::integer_or(*about, "skipped") > 0)
+    return fail("it leaves out records that could not be read");
+  if (auto fresh = check_sources(outside::field(*about, "sources"), sources); !fresh)
+    return tl::unexpected(fresh.error());
+  Opened opened;
+  auto& set = opened.set;
+  set.name = outside::text_or(*about, "name");
+  set.kind = outside::text_or(*about, "kind") == "one_class" ? Targets::one_class : Targets::several_classes;
+  set.highest_value = static_cast<int>(outside::integer_or(*about, "highest_value", 255));
+  for (const auto& name : outside::field(*about, "classes"))
+    if (name.is_string()) set.classes.push_back(name.get<std::string>());
+  for (const Part part : both_parts)
+    if (auto split = read_split(*file, part, set); !split) return tl::unexpected(split.error());
+  const auto& lists = outside::field(*about, "lists");
+  set.train.list_sha256 = outside::text_or(lists, "train");
+  set.test.list_sha256 = outside::text_or(lists, "test");
+  read_facts(*about, opened.facts);
+  const auto* first = file->find(labels_name(Part::train, set.kind));
+  std::error_code ec;
+  opened.facts.file = place;
+  opened.facts.bytes = fs::file_size(place, ec);
+  std::size_t data_bytes = 0;
+  for (const auto& name : file->names()) data_bytes += file->find(name)->bytes;
+  if (checksum({first->data, data_bytes}, options.threads) != opened.facts.sha256)
+    return fail("its bytes are not those that were written");
+  set.memory = std::make_shared<SafeTensors>(std::move(*file));
+  return opened;
+}
+
+}  // namespace
+
+Result<std::string> stamp_of(const SourceFiles& source) {
+  std::string lines;
+  for (const auto& file : source.files) {
+    struct stat about {};
+    if (::stat(file.c_str(), &about) != 0) return fail(fmt::format("{} is gone", file.string()));
+    lines += fmt::format("{} {} {}.{:09}\n", file.filename().string(), about.st_size, about.st_mtim.tv_sec,
+                         about.st_mtim.tv_nsec);
+  }
+  return sha256_hex(lines);
+}
+
+std::string checksum(std::span<const std::byte> bytes, int threads) {
+  const auto blocks = (bytes.size() + checksum_block_bytes - 1) / checksum_block_bytes;
+  std::vector<std::string> hashes(blocks);
+  const auto hash = [&](std::size_t i) {
+    const auto block = bytes.subspan(i * checksum_block_bytes)
+                           .first(std::min(checksum_block_bytes, bytes.size() - i * checksum_block_bytes));
+    hashes[i] = sha256_hex({reinterpret_cast<const char*>(block.data()), block.size()});
+  };
+  (void)for_each_in_parallel(blocks, threads, hash);  // interrupted: another checksum, and so no data
+  std::string together;
+  for (const auto& one : hashes) together += one;
+  return sha256_hex(together);
+}
+
+nlohmann::json options_json(const ReadOptions& options) {
+  return {{"size", options.size},
+          {"decode", options.decode == Decode::full ? "full" : "scaled"},
+          {"partial", options.partial}};
+}
+
+fs::path cache_file(const std::string& name, const OpenOptions& options) {
+  std::error_code ec;
+  const auto* entry = find_entry(name);
+  const auto folder = fs::weakly_canonical(entry ? options.data_dir / entry->folder : fs::path(name), ec);
+  auto key = entry ? name : folder.filename().string();
+  if (entry == nullptr || entry->shape.height == 0) key += fmt::format("-{}", options.size);
+  if (options.decode == Decode::scaled) key += "-scaled";
+  if (options.partial) key += "-partial";
+  key += "-" + sha256_hex(folder.string()).substr(0, 8);
+  return options.cache_dir / "data" / key / "data.safetensors";
+}
+
+Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
+  if (name == "digits") return Opened{.set = digits(), .facts = {}};
+  auto options = asked;
+  if (const auto* entry = find_entry(name); entry != nullptr && entry->shape.height > 0) {
+    options.size = entry->shape.height;  // which has no say there
+    options.decode = Decode::full;
+  }
+  auto reader = make_reader(name, options);
+  if (!reader) return tl::unexpected(reader.error());
+  const auto sources = (*reader)->sources();
+  if (!sources) return tl::unexpected(sources.error());
+  const auto place = cache_file(name, options);
+  if (!options.make && !there_is(place))
+    return fail(fmt::format("{} was not read yet", name), fmt::format("./strata data verify {}", name));
+  if (auto own = private_folder(options.cache_dir, "set STRATA_CACHE to a folder of your own"); !own)
+    return tl::unexpected(own.error());
+  std::error_code ec;
+  fs::create_directories(place.parent_path(), ec);
+  if (ec)
+    return fail(fmt::format("{}: cannot make this folder: {}", place.parent_path().string(), ec.message()),
+                "name another place for the cache: STRATA_CACHE", Exit::environment);
+  const FileLock lock(place.parent_path() / "lock", [&] {
+    if (options.note) options.note(fmt::format("waiting for another strata that reads {}", name));
+  });
+  if (!options.again && there_is(place)) {
+    auto opened = read_cache(place, *sources, options);
+    if (opened || !options.make) return opened;
+    if (interrupted().load()) return fail("interrupted");
+    if (options.note) options.note(fmt::format("{} is read again: {}", name, opened.error().what));
+  }
+  if (auto made = make_cache(fs::path(name).filename().string(), **reader, *sources, place, options); !made)
+    return tl::unexpected(made.error());
+  auto opened = read_cache(place, *sources, options);
+  if (opened) opened->facts.made_now = true;
+  return opened;
+}
+
+Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadOptions& options) {
+  const auto* entry = find_entry(name);
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& known : catalogue()) names.push_back(known.name);
+    return tl::unexpected(unknown_value("NAME", name, names));
+  }
+  if (name == "mnist") return make_idx_reader(name, options);
+  if (name.starts_with("cifar")) return make_cifar_reader(name, options);
+  return make_stl_reader(name, options);
+}
+
+}  // namespace strata::data

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata data`: sets in their publishers' formats become the pixels and labels that torchvision reads, and what is broken is named."""
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REAL = Path(os.environ.get("STRATA_TEST_DATA") or "/nowhere")
+real = pytest.mark.skipif(not REAL.is_dir(), reason="no real data sets here: STRATA_TEST_DATA names no folder")
+
+
+@pytest.fixture
+def own(strata, tmp_path):
+    """A cache and a folder for data sets that no other test has."""
+    cache = tmp_path / "own cache"
+    cache.mkdir(mode=0o700)
+    strata.environment["STRATA_CACHE"] = str(cache)
+    strata.environment["STRATA_DATA"] = str(tmp_path / "sets")
+    (tmp_path / "sets").mkdir()
+    return strata
+
+
+def tensors(strata, name: str, *more: str) -> dict[str, np.ndarray]:
+    """What the cache holds, read by safetensors."""
+    from safetensors.numpy import load_file
+    done = strata.run("data", "verify", name, "--format", "json", *more)
+    assert done.returncode == 0, done.stderr
+    return load_file(json.loads(done.stdout)["cache"]["file"])
+
+
+def idx(values: np.ndarray) -> bytes:
+    return struct.pack(">4B", 0, 0, 8, values.ndim) + struct.pack(f">{values.ndim}I", *values.shape) + values.astype("uint8").tobytes()
+
+
+def write_mnist(folder: Path, train: int = 20, test: int = 10) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for prefix, count in (("train", train), ("t10k", test)):
+        (folder / f"{prefix}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(rng.integers(0, 256, (count, 28, 28)))))
+        (folder / f"{prefix}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(rng.integers(0, 10, count))))
+
+
+def test_lists_every_set_with_its_state(own, tmp_path):
+    rows = {row["set"]: row for row in json.loads(own.run("data", "list", "--format", "json").stdout)}
+    assert set(rows) >= {"digits", "mnist", "cifar10", "cifar100", "stl10"}
+    assert rows["digits"]["state"] == "part of strata" and rows["mnist"]["state"].startswith("missing: 11.6 MB")
+    write_mnist(tmp_path / "sets" / "mnist")
+    states = [json.loads(own.run("data", "list", "--format", "json").stdout)[1]["state"]]
+    assert states == ["here"], states
+
+
+def test_says_where_it_looks(own, tmp_path):
+    assert str(tmp_path / "sets") in own.run("data", "list").stderr
+    elsewhere = own.run("data", "list", "--data-dir", "other")
+    assert str(own.folder / "other") in elsewhere.stderr
+    del own.environment["STRATA_DATA"]
+    assert str(own.folder / "data" / "strata" / "data") in own.run("data", "list").stderr
+
+
+def test_verify_reads_once_and_checks_every_byte_afterwards(own, tmp_path):
+    write_mnist(tmp_path / "sets" / "mnist")
+    first = own.run("data", "verify", "mnist", "--partial")
+    assert first.returncode == 0 and "20 training and 10 test images of 1x28x28 in 10 classes" in first.stdout, first.stdout + first.stderr
+    assert "read and checked in" in first.stdout and "threads: hashes" in first.stdout
+    second = own.run("data", "verify", "mnist", "--partial")
+    assert "every byte checked in" in second.stdout, second.stdout
+    again = own.run("data", "verify", "mnist", "--partial", "--again")
+    assert "read and checked in" in again.stdout
+
+
+def test_a_cut_file_is_named_with_what_to_do(own, tmp_path):
+    write_mnist(tmp_path / "sets" / "mnist")
+    path = tmp_path / "sets" / "mnist" / "train-images-idx3-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:-100])
+    done = own.run("data", "verify", "mnist", "--partial")
+    assert done.returncode == 1 and str(path) in done.stderr and "damaged or cut gzip" in done.stderr and "data fetch" in done.stderr, done.stderr
+
+
+def test_a_missing_set_ends_with_3_and_a_wrong_name_with_2(own):
+    done = own.run("data", "verify", "cifar10")
+    assert done.returncode == 3 and "data_batch_1.bin" in done.stderr and "strata data fetch cifar10" in done.stderr, done.stderr
+    done = own.run("data", "verify", "cifra10")
+    assert done.returncode == 2 and "did you mean 'cifar10'" in done.stderr
+
+
+def test_info_names_publisher_licence_checksums_and_the_cost_of_the_cache(own, tmp_path):
+    done = own.run("data", "info", "mnist")
+    assert done.returncode == 0, done.stderr
+    for words in ("licence", "CC BY-SA", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "here       no"):
+        assert words in done.stdout, done.stdout
+    write_mnist(tmp_path / "sets" / "mnist")
+    assert own.run("data", "verify", "mnist", "--partial").returncode == 0
+    about = json.loads(own.run("data", "info", "mnist", "--partial", "--format", "json").stdout)
+    assert about["here"]["train"]["images"] == 20 and about["here"]["cache"]["bytes"] > 30 * 784
+    assert about["published"] == {"train": 60000, "test": 10000}
+
+
+def test_show_writes_a_page_that_holds_its_images(own):
+    done = own.run("data", "show", "digits", "--count", "12", "-o", "sheet.html")
+    assert done.returncode == 0 and done.stdout == "sheet.html\n", done.stderr
+    page = (own.folder / "sheet.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == 12 and page.count("<figcaption>") == 12 and "http" not in page
+    done = own.run("data", "show", "digits", "-o", "/nowhere/sheet.html")
+    assert done.returncode == 2 and "cannot write /nowhere/sheet.html" in done.stderr
+
+
+def test_the_cache_verb_lists_and_removes_what_sets_take(own, tmp_path):
+    write_mnist(tmp_path / "sets" / "mnist")
+    assert own.run("data", "verify", "mnist", "--partial").returncode == 0
+    rows = json.loads(own.run("cache", "list", "--format", "json").stdout)
+    assert [row["kind"] for row in rows] == ["data"] and rows[0]["what"].startswith("mnist-partial-"), rows
+    assert own.run("cache", "prune").returncode == 0
+    assert json.loads(own.run("cache", "list", "--format", "json").stdout) == []
+
+
+def test_the_digits_are_those_of_scikit_learn():
+    datasets = pytest.importorskip("sklearn.datasets")
+    digits = datasets.load_digits()
+    folder = Path(__file__).resolve().parents[2] / "src" / "data" / "digits"
+    images, labels = (gzip.decompress((folder / name).read_bytes()) for name in ("images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"))
+    assert images == idx(digits.images) and labels == idx(digits.target)
+
+
+@real
+def test_mnist_is_what_torchvision_reads(own, tmp_path):
+    torchvision = pytest.importorskip("torchvision")
+    got = tensors(own, "mnist", "--data-dir", str(REAL))
+    raw = tmp_path / "tv" / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for path in (REAL / "mnist").glob("*.gz"):
+        (raw / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    for part, train in (("train", True), ("test", False)):
+        want = torchvision.datasets.MNIST(tmp_path / "tv", train=train)
+        assert np.array_equal(got[f"{part}.images"][:, 0], want.data.numpy())
+        assert np.array_equal(got[f"{part}.labels"], want.targets.numpy())
+
+
+@real
+def test_cifar10_is_what_torchvision_reads_of_the_same_records(own, tmp_path):
+    torchvision = pytest.importorskip("torchvision")
+    import pickle
+
+    class Excerpt(torchvision.datasets.CIFAR10):
+        """torchvision's reader of the python files, without its checksums of the whole ones."""
+        def _check_integrity(self) -> bool:
+            return True
+
+        def _load_meta(self) -> None:
+            self.classes = []
+
+    got = tensors(own, "cifar10", "--partial", "--data-dir", str(REAL))
+    folder = tmp_path / "tv" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    for path in (REAL / "cifar-10-batches-bin").glob("*.bin"):
+        records = np.frombuffer(path.read_bytes(), "uint8").reshape(-1, 3073)
+        (folder / path.stem).write_bytes(pickle.dumps({"data": records[:, 1:], "labels": records[:, 0].tolist()}))
+    for part, train in (("train", True), ("test", False)):
+        want = Excerpt(tmp_path / "tv", train=train)
+        assert np.array_equal(got[f"{part}.images"].transpose(0, 2, 3, 1), want.data)
+        assert got[f"{part}.labels"].tolist() == want.targets
+
+
+@real
+def test_stl10_is_what_torchvision_reads_of_the_same_images(own, tmp_path):
+    torchvision = pytest.importorskip("torchvision")
+
+    class Excerpt(torchvision.datasets.STL10):
+        def _check_integrity(self) -> bool:
+            return True
+
+    folder = tmp_path / "sets" / "stl10_binary"
+    folder.mkdir()
+    shutil.copy(REAL / "stl10_binary" / "class_names.txt", folder)
+    for part in ("train", "test"):
+        for what in ("X", "y"):
+            shutil.copy(REAL / "stl10_binary" / f"labelled10_{what}.bin", folder / f"{part}_{what}.bin")
+    got = tensors(own, "stl10", "--partial")
+    for part in ("train", "test"):
+        want = Excerpt(str(tmp_path / "sets"), split=part)
+        assert np.array_equal(got[f"{part}.images"], want.data)
+        assert np.array_equal(got[f"{part}.labels"], want.labels)
