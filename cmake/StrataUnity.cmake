@@ -26,7 +26,7 @@ endfunction()
 
 get_filename_component(_source "${CMAKE_CURRENT_LIST_DIR}/../src" ABSOLUTE)
 set(_alone "")
-foreach(_file data/png graph/operations/backward graph/operations/convolution graph/operations/reduction graph/operations/shape report/graph report/program plan/read_files)
+foreach(_file data/jpeg data/png data/resize graph/operations/backward graph/operations/convolution graph/operations/reduction graph/operations/shape report/graph report/program plan/read_files)
   list(APPEND _alone "${_source}/${_file}.cpp")
 endforeach()
 file(GLOB _stats "${_source}/stats/*.cpp")

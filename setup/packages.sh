@@ -4,7 +4,7 @@
 # Packages for NEED (program, levels, tests), one a line. What may come from elsewhere is asked for by its command.
 wanted_packages() {
   local need=$1
-  printf '%s\n' nlohmann-json3-dev libcli11-dev libexpected-dev libfmt-dev libsqlite3-dev libssl-dev zlib1g-dev libpng-dev
+  printf '%s\n' nlohmann-json3-dev libcli11-dev libexpected-dev libfmt-dev libsqlite3-dev libssl-dev zlib1g-dev libpng-dev libjpeg-dev libpugixml-dev
   command -v g++ >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
@@ -12,7 +12,7 @@ wanted_packages() {
   # generated code of torch.compile and AOTInductor includes Python.h
   printf '%s\n' python3-venv python3-dev
   [[ $need == tests ]] || return 0
-  printf '%s\n' libgtest-dev libgmock-dev perl libjpeg-dev
+  printf '%s\n' libgtest-dev libgmock-dev perl
   command -v chromium >/dev/null || echo chromium
   if apt-cache show clang-14 >/dev/null 2>&1; then printf '%s\n' clang-14 libclang-rt-14-dev; else printf '%s\n' clang libclang-rt-dev; fi
 }

@@ -246,8 +246,18 @@ void add_place(CLI::App& verb, const Arguments& a) {
 }
 
 void add_reading(CLI::App& verb, const Arguments& a) {
-  verb.add_option("name", a->name, "set, as `strata data list` names it")->required()->type_name("NAME");
+  verb.add_option("name", a->name,
+                  "set, as `strata data list` names it, or a folder of images, with a slash in its name")
+      ->required()
+      ->type_name("NAME");
   add_place(verb, a);
+  whole(verb.add_option("--size", a->size, "pixels of a side, where images differ in size (VOC, folders)")
+            ->capture_default_str(),
+        1, 4096);
+  choice(verb.add_option("--decode", a->decode,
+                         "scaled: JPEGs at the smallest fraction of their size that does; faster, other pixels")
+             ->capture_default_str(),
+         {"full", "scaled"});
   verb.add_flag("--partial", a->partial, "take files with fewer records than the publisher's");
   verb.add_flag("--skip-bad", a->skip_bad, "leave out records that cannot be read, and count them");
   threads(verb.add_option("--threads", a->threads, "that read (default: one for each processor)"));

@@ -113,7 +113,10 @@ void ProgressLine::note(const std::string& line) {
 void ProgressLine::status(const std::string& doing, double seconds_left, std::string_view of) {
   const auto now = Clock::now();
   // A new phase is always told; the same one with another number only now and then.
-  const auto phase = doing.substr(0, doing.find(", round"));
+  auto end = doing.find(", round");
+  for (auto at = doing.find(", "); end == std::string::npos && at != std::string::npos; at = doing.find(", ", at + 1))
+    if (at + 2 < doing.size() && doing[at + 2] >= '0' && doing[at + 2] <= '9') end = at;
+  const auto phase = doing.substr(0, end);
   const auto wait = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000);
   if (phase == last_ && now - last_print_ < wait) return;
   last_ = phase;

@@ -43,9 +43,8 @@ Result<nlohmann::json> read_metadata(const fs::path& file) {
 Result<void> check_sources(const nlohmann::json& stored, const std::vector<SourceFiles>& sources) {
   if (!stored.is_array() || stored.size() != sources.size()) return fail("its sources are others");
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const auto stamp = stamp_of(sources[i]);
-    if (!stamp) return tl::unexpected(stamp.error());
-    if (outside::text_or(stored[i], "name") != sources[i].name || outside::text_or(stored[i], "stamp") != *stamp)
+    if (outside::text_or(stored[i], "name") != sources[i].name ||
+        outside::text_or(stored[i], "stamp") != stamp_of(sources[i]))
       return fail(fmt::format("{} changed since", sources[i].name));
   }
   return {};
@@ -133,15 +132,25 @@ Result<Opened> read_cache(const fs::path& place, const std::vector<SourceFiles>&
 
 }  // namespace
 
-Result<std::string> stamp_of(const SourceFiles& source) {
+std::string stamp_of(const SourceFiles& source) {
   std::string lines;
   for (const auto& file : source.files) {
     struct stat about {};
-    if (::stat(file.c_str(), &about) != 0) return fail(fmt::format("{} is gone", file.string()));
+    if (::stat(file.c_str(), &about) != 0) {  // an error of its record, not of the set
+      lines += fmt::format("{} missing\n", file.filename().string());
+      continue;
+    }
     lines += fmt::format("{} {} {}.{:09}\n", file.filename().string(), about.st_size, about.st_mtim.tv_sec,
                          about.st_mtim.tv_nsec);
   }
   return sha256_hex(lines);
+}
+
+std::string set_name(const std::string& name) {
+  if (!is_folder(name)) return name;
+  std::error_code ec;
+  const auto folder = fs::weakly_canonical(name, ec);
+  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
 }
 
 std::string checksum(std::span<const std::byte> bytes, int threads) {
@@ -164,10 +173,15 @@ nlohmann::json options_json(const ReadOptions& options) {
           {"partial", options.partial}};
 }
 
+bool is_folder(const std::string& name) {
+  return name.find('/') != std::string::npos;
+}
+
 fs::path cache_file(const std::string& name, const OpenOptions& options) {
   std::error_code ec;
   const auto* entry = find_entry(name);
-  const auto folder = fs::weakly_canonical(entry ? options.data_dir / entry->folder : fs::path(name), ec);
+  auto folder = fs::weakly_canonical(entry ? options.data_dir / entry->folder : fs::path(name), ec);
+  if (!folder.has_filename()) folder = folder.parent_path();
   auto key = entry ? name : folder.filename().string();
   if (entry == nullptr || entry->shape.height == 0) key += fmt::format("-{}", options.size);
   if (options.decode == Decode::scaled) key += "-scaled";
@@ -206,7 +220,7 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
     if (interrupted().load()) return fail("interrupted");
     if (options.note) options.note(fmt::format("{} is read again: {}", name, opened.error().what));
   }
-  if (auto made = make_cache(fs::path(name).filename().string(), **reader, *sources, place, options); !made)
+  if (auto made = make_cache(set_name(name), **reader, *sources, place, options); !made)
     return tl::unexpected(made.error());
   auto opened = read_cache(place, *sources, options);
   if (opened) opened->facts.made_now = true;
@@ -214,14 +228,18 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
 }
 
 Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadOptions& options) {
-  const auto* entry = find_entry(name);
-  if (entry == nullptr) {
+  if (is_folder(name)) return make_folder_reader(name, options);
+  if (find_entry(name) == nullptr) {
     std::vector<std::string> names;
     for (const auto& known : catalogue()) names.push_back(known.name);
-    return tl::unexpected(unknown_value("NAME", name, names));
+    auto error = unknown_value("NAME", name, names);
+    error.hint += error.hint.empty() ? "" : "; ";
+    error.hint += "a folder of images is named with a slash: ./" + name;
+    return tl::unexpected(error);
   }
   if (name == "mnist") return make_idx_reader(name, options);
   if (name.starts_with("cifar")) return make_cifar_reader(name, options);
+  if (name.starts_with("voc")) return make_voc_reader(name, options);
   return make_stl_reader(name, options);
 }
 

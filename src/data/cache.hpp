@@ -49,6 +49,11 @@ struct Opened {
   CacheFacts facts;
 };
 
+// Whether it names a folder of images by class, and no set of the catalogue.
+bool is_folder(const std::string& name);
+// The name without the folder's path.
+std::string set_name(const std::string& name);
+
 // Where the cache of a set lies, whether or not it is there.
 std::filesystem::path cache_file(const std::string& name, const OpenOptions& options);
 

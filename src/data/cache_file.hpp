@@ -28,8 +28,8 @@ inline std::size_t label_bytes(Targets kind, std::size_t classes) {
   return kind == Targets::one_class ? sizeof(std::int64_t) : classes;
 }
 
-// Of names, sizes and times, so that a change is seen without reading. Error: a file is gone.
-Result<std::string> stamp_of(const SourceFiles& source);
+// Of names, sizes and times, so that a change is seen without reading; that a file is missing, too.
+std::string stamp_of(const SourceFiles& source);
 // Hash of the hashes of blocks, so that threads share the work.
 std::string checksum(std::span<const std::byte> bytes, int threads);
 // What depends on how a set is read; part of the cache's name and of its metadata.

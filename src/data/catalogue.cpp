@@ -14,6 +14,10 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> ten_digits = split("0,1,2,3,4,5,6,7,8,9", ',');
+const std::vector<std::string> voc_classes = split(
+    "aeroplane,bicycle,bird,boat,bottle,bus,car,cat,chair,cow,diningtable,dog,horse,motorbike,person,pottedplant,sheep,"
+    "sofa,train,tvmonitor",
+    ',');
 const std::vector<std::string> cifar100_classes = split(
     "apple,aquarium_fish,baby,bear,beaver,bed,bee,beetle,bicycle,bottle,bowl,boy,bridge,bus,butterfly,camel,can,castle,"
     "caterpillar,cattle,chair,chimpanzee,clock,cloud,cockroach,couch,crab,crocodile,cup,dinosaur,dolphin,elephant,"
@@ -83,11 +87,43 @@ CatalogueEntry digits_entry() {
           .count = {1437, 360}};
 }
 
+CatalogueEntry voc_entry(int year, bool first) {
+  const std::string base = "https://thor.robots.ox.ac.uk/pascal/VOC/";
+  CatalogueEntry entry{.name = fmt::format("voc{}{}", year, first ? "-first" : ""),
+                       .about = first ? "photographs; the class of the first object that is annotated in each"
+                                      : "photographs; which of the 20 classes are in each",
+                       .page = fmt::format("http://host.robots.ox.ac.uk/pascal/VOC/voc{}/", year),
+                       .licence = "Flickr's terms of use; for research",
+                       .folder = fmt::format("VOCdevkit/VOC{}", year),
+                       .classes = voc_classes,
+                       .shape = {3, 0, 0},
+                       .kind = first ? Targets::one_class : Targets::several_classes};
+  if (year == 2012) {
+    entry.count = {5717, 5823};
+    entry.downloads = {{.url = base + "voc2012/VOCtrainval_11-May-2012.tar",
+                        .md5 = "6cd6e144f989b92b3379bac3b3de84fd",
+                        .bytes = 1999639040u,
+                        .archive = true}};
+  } else {
+    entry.count = {5011, 4952};
+    entry.downloads = {{.url = base + "voc2007/VOCtrainval_06-Nov-2007.tar",
+                        .md5 = "c52e279531787c972589f7e41ab4ae64",
+                        .bytes = 460032000u,
+                        .archive = true},
+                       {.url = base + "voc2007/VOCtest_06-Nov-2007.tar",
+                        .md5 = "b6e924de25625d8de591ea690078ad9f",
+                        .bytes = 451020800u,
+                        .archive = true}};
+  }
+  return entry;
+}
+
 }  // namespace
 
 const std::vector<CatalogueEntry>& catalogue() {
-  static const std::vector<CatalogueEntry> entries{digits_entry(), mnist_entry(), cifar_entry(10), cifar_entry(100),
-                                                   stl_entry()};
+  static const std::vector<CatalogueEntry> entries{
+      digits_entry(),         mnist_entry(),         cifar_entry(10),        cifar_entry(100),     stl_entry(),
+      voc_entry(2007, false), voc_entry(2007, true), voc_entry(2012, false), voc_entry(2012, true)};
   return entries;
 }
 

@@ -18,6 +18,7 @@
 #include "common/escape.hpp"
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
+#include "common/places.hpp"
 #include "data/cache_file.hpp"
 #include "data/catalogue.hpp"
 #include "data/parallel.hpp"
@@ -217,7 +218,7 @@ class Making {
     return [this, doing, start = Clock::now()](std::size_t done, std::size_t total) {
       if (!options_.status || done == 0) return;
       const auto left = seconds_since(start) / static_cast<double>(done) * static_cast<double>(total - done);
-      options_.status(fmt::format("{}: {} {} of {}", name_, doing, done, total), left);
+      options_.status(fmt::format("{}: {}, {} of {}", name_, doing, done, total), left);
     };
   }
 
@@ -228,8 +229,9 @@ class Making {
     for (const auto& source : sources_) files.insert(files.end(), source.files.begin(), source.files.end());
     std::vector<Result<std::string>> hashes(files.size(), std::string());
     if (!for_each_in_parallel(
-            files.size(), options_.threads, [&](std::size_t i) { hashes[i] = sha256_of_file(files[i]); },
-            progress("hashing file")))
+            files.size(), options_.threads,
+            [&](std::size_t i) { hashes[i] = there_is(files[i]) ? sha256_of_file(files[i]) : "missing"; },
+            progress("hashing files")))
       return interrupted_error();
     std::size_t next = 0;
     for (const auto& source : sources_) {
@@ -238,17 +240,15 @@ class Making {
       for (const auto& file : source.files) {
         const auto& hash = hashes[next++];
         std::error_code ec;
-        if (!hash) return missing_file(name_, file);
+        if (!hash) return tl::unexpected(hash.error());
         together += *hash;
-        state.bytes += fs::file_size(file, ec);
+        if (const auto size = fs::file_size(file, ec); !ec) state.bytes += size;
       }
       state.sha256 = source.files.size() == 1 ? together : sha256_hex(together);
-      const auto stamp = stamp_of(source);
-      if (!stamp) return tl::unexpected(stamp.error());
       source_json_.push_back({{"name", state.name},
                               {"files", state.files},
                               {"bytes", state.bytes},
-                              {"stamp", *stamp},
+                              {"stamp", stamp_of(source)},
                               {"sha256", state.sha256}});
     }
     hash_s_ = seconds_since(start);
@@ -278,7 +278,8 @@ class Making {
       outcome_.bad.emplace_back(position, done.error());
       if (!options_.skip_bad) stop.store(true);
     };
-    if (!for_each_in_parallel(total, options_.threads, read_one, progress("image"))) return interrupted_error();
+    if (!for_each_in_parallel(total, options_.threads, read_one, progress("reading images")))
+      return interrupted_error();
     if (!outcome_.bad.empty() && !options_.skip_bad) return tl::unexpected(first_of(outcome_, false));
     return {};
   }

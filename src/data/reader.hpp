@@ -71,5 +71,7 @@ Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadO
 std::unique_ptr<Reader> make_idx_reader(const std::string& set, const ReadOptions& options);
 std::unique_ptr<Reader> make_cifar_reader(const std::string& set, const ReadOptions& options);
 std::unique_ptr<Reader> make_stl_reader(const std::string& set, const ReadOptions& options);
+std::unique_ptr<Reader> make_voc_reader(const std::string& set, const ReadOptions& options);
+std::unique_ptr<Reader> make_folder_reader(const std::string& folder, const ReadOptions& options);
 
 }  // namespace strata::data

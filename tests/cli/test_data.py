@@ -186,3 +186,88 @@ def test_stl10_is_what_torchvision_reads_of_the_same_images(own, tmp_path):
         want = Excerpt(str(tmp_path / "sets"), split=part)
         assert np.array_equal(got[f"{part}.images"], want.data)
         assert np.array_equal(got[f"{part}.labels"], want.labels)
+
+
+def devkit_of(list_of_images: dict[str, list[str]], folder: Path) -> Path:
+    """A devkit with links to the real images, and of each list only what is named."""
+    source, target = REAL / "VOCdevkit" / "VOC2012", folder / "VOCdevkit" / "VOC2012"
+    (target / "ImageSets" / "Main").mkdir(parents=True)
+    for name in ("JPEGImages", "Annotations"):
+        (target / name).symlink_to(source / name)
+    for part, images in list_of_images.items():
+        (target / "ImageSets" / "Main" / f"{part}.txt").write_text("".join(f"{image}\n" for image in images))
+    return folder
+
+
+@real
+def test_voc_is_what_torchvision_and_pillow_read_within_one_step_of_rounding(own, tmp_path):
+    torchvision = pytest.importorskip("torchvision")
+    from PIL import Image
+    names = (REAL / "VOCdevkit/VOC2012/ImageSets/Main/train.txt").read_text().split()[:12]
+    sets = devkit_of({"train": names[:8], "val": names[8:]}, tmp_path / "cut")
+    got = tensors(own, "voc2012-first", "--partial", "--size", "64", "--data-dir", str(sets))
+    for part, images in (("train", "train"), ("test", "val")):
+        want = torchvision.datasets.VOCDetection(str(sets), year="2012", image_set=images)
+        for i, (image, target) in enumerate(want):
+            objects = target["annotation"]["object"]
+            assert CLASSES[got[f"{part}.labels"][i]] == objects[0]["name"]
+            pixels = np.asarray(image.resize((64, 64), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+            difference = np.abs(got[f"{part}.images"][i].astype(int) - pixels)
+            assert difference.max() <= 2 and difference.mean() < 0.3, (i, difference.max(), difference.mean())
+
+
+CLASSES = ("aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep sofa train tvmonitor").split()
+
+
+@real
+def test_voc_targets_are_those_of_the_official_lists(own):
+    got = tensors(own, "voc2012", "--partial", "--size", "8", "--data-dir", str(REAL))
+    main = REAL / "VOCdevkit/VOC2012/ImageSets/Main"
+    for part, split in (("train", "train"), ("test", "val")):
+        for c, name in enumerate(CLASSES):
+            values = [int(line.split()[1]) for line in (main / f"{name}_{split}.txt").read_text().splitlines() if line.split()]
+            assert got[f"{part}.targets"][:, c].tolist() == [{1: 1, 0: 255, -1: 0}[value] for value in values]
+
+
+@real
+def test_a_jpeg_that_is_cut_is_named_or_left_out(own, tmp_path):
+    source = REAL / "VOCdevkit-broken"
+    root = tmp_path / "sets" / "VOCdevkit" / "VOC2012"
+    good = (REAL / "VOCdevkit/VOC2012/ImageSets/Main/train.txt").read_text().split()[0]
+    for folder, suffix in (("JPEGImages", "jpg"), ("Annotations", "xml")):
+        (root / folder).mkdir(parents=True)
+        for path in source.glob(f"*.{suffix}"):
+            shutil.copy(path, root / folder)
+        shutil.copy(REAL / "VOCdevkit/VOC2012" / folder / f"{good}.{suffix}", root / folder)
+    (root / "ImageSets/Main").mkdir(parents=True)
+    (root / "ImageSets/Main/train.txt").write_text(f"2007_000027\n{good}\n000001\n")
+    (root / "ImageSets/Main/val.txt").write_text(f"{good}\n")
+    done = own.run("data", "verify", "voc2012-first", "--partial")
+    assert done.returncode == 1 and ".jpg: no readable JPEG" in done.stderr and "--skip-bad" in done.stderr, done.stderr
+    done = own.run("data", "verify", "voc2012-first", "--partial", "--skip-bad")
+    assert done.returncode == 0 and "1 training and 1 test images" in done.stdout and "left out  2 records" in done.stdout, done.stdout
+
+
+@pytest.fixture
+def folder_of_images(tmp_path) -> Path:
+    from PIL import Image
+    for path, colour in (("train/cat/a.png", 10), ("train/dog/b.jpg", 200), ("test/dog/c.png", 90)):
+        target = tmp_path / "pets" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 10), (colour,) * 3).save(target)
+    return tmp_path / "pets"
+
+
+def test_a_folder_of_images_is_read_by_its_path_with_lists_that_are_kept(own, folder_of_images):
+    got = tensors(own, str(folder_of_images), "--size", "6")
+    assert got["train.images"].shape == (2, 3, 6, 6) and got["train.labels"].tolist() == [0, 1] and got["test.labels"].tolist() == [1]
+    assert (got["train.images"][0] == 10).all() and (got["test.images"] == 90).all()
+    lists = list(Path(own.environment["STRATA_DATA"]).glob("lists/pets-*/train.txt"))
+    assert [path.read_text() for path in lists] == ["train/cat/a.png\ntrain/dog/b.jpg\n"]
+    done = own.run("data", "show", str(folder_of_images), "--size", "6", "--split", "test", "-o", "pets.html")
+    assert done.returncode == 0 and "dog" in (own.folder / "pets.html").read_text(), done.stderr
+
+
+def test_a_name_without_a_slash_is_no_folder_and_that_is_said(own):
+    done = own.run("data", "verify", "pets")
+    assert done.returncode == 2 and "allowed: digits, mnist" in done.stderr and "./pets" in done.stderr, done.stderr

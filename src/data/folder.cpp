@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of images by class. What is trained and tested on is a list in a file: the user's own, or one that is written
+// at the first use and kept, so that a file that is added later changes nothing unseen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <unordered_set>
+
+#include "common/escape.hpp"
+#include "common/hash.hpp"
+#include "common/text.hpp"
+#include "data/file_bytes.hpp"
+#include "data/photo.hpp"
+#include "data/reader.hpp"
+
+namespace strata::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t most_list_bytes = std::size_t{1} << 30;
+constexpr const char* folder_hint =
+    "it needs train/CLASS/image.jpg and test/CLASS/image.jpg (or val/), or lists of its images by path: train.txt, "
+    "test.txt (docs/data.md)";
+
+bool is_image_name(const fs::path& path) {
+  auto extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+class FolderReader : public Reader {
+ public:
+  FolderReader(std::string folder, ReadOptions options) : options_(std::move(options)) {
+    std::error_code ec;
+    root_ = fs::weakly_canonical(folder, ec);
+    if (!root_.has_filename()) root_ = root_.parent_path();
+  }
+
+  Result<std::vector<SourceFiles>> sources() const override {
+    std::error_code ec;
+    if (!fs::is_directory(root_, ec))
+      return fail(fmt::format("{}: there is no such folder", root_.string()), folder_hint, Exit::usage);
+    std::vector<SourceFiles> out;
+    SourceFiles photos{.name = root_.filename().string(), .files = {}};
+    for (const Part part : both_parts) {
+      auto list = list_of(part);
+      if (!list) return tl::unexpected(list.error());
+      const auto images = read_image_list(*list);
+      if (!images) return tl::unexpected(images.error());
+      for (const auto& image : *images) photos.files.push_back(root_ / image);
+      out.push_back({.name = fmt::format("list of {} images", name_of(part)), .files = {*list}});
+    }
+    out.push_back(std::move(photos));
+    return out;
+  }
+
+  Result<Description> load() override {
+    Description about{.classes = {}, .shape = {3, options_.size, options_.size}};
+    std::set<std::string> classes;
+    for (const Part part : both_parts) {
+      const auto list = list_of(part);
+      if (!list) return tl::unexpected(list.error());
+      auto images = read_image_list(*list);
+      if (!images) return tl::unexpected(images.error());
+      auto& loaded = images_[index_of(part)];
+      loaded.assign(images->begin(), images->end());
+      about.count[index_of(part)] = loaded.size();
+      const auto hash = sha256_of_file(*list);
+      if (!hash) return tl::unexpected(hash.error());
+      about.list_sha256[index_of(part)] = *hash;
+      if (part == Part::train)
+        for (const auto& image : loaded) classes.insert(class_of(image));
+    }
+    classes_.assign(classes.begin(), classes.end());
+    about.classes = classes_;
+    return about;
+  }
+
+  Result<void> read(Part part, std::size_t i, std::span<std::uint8_t> image, LabelPlace label) const override {
+    const auto& path = images_[index_of(part)][i];
+    const auto name = class_of(path);
+    const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
+    if (found == classes_.end() || *found != name)
+      return fail(fmt::format("{}: class '{}', of which there is no training image", (root_ / path).string(),
+                              escape::one_line(name)),
+                  "every class needs training images");
+    *label.label = found - classes_.begin();
+    return read_photo(root_ / path, options_, image);
+  }
+
+ private:
+  static std::string class_of(const fs::path& image) { return image.parent_path().filename().string(); }
+
+  // The user's list, or strata's own, made now if there is none.
+  Result<fs::path> list_of(Part part) const {
+    const auto own = root_ / fmt::format("{}.txt", name_of(part));
+    if (fs::is_regular_file(own)) return own;
+    const auto place = options_.data_dir / "lists" /
+                       fmt::format("{}-{}", root_.filename().string(), sha256_hex(root_.string()).substr(0, 8)) /
+                       fmt::format("{}.txt", name_of(part));
+    if (fs::is_regular_file(place)) return place;
+    for (const char* folder : {name_of(part), part == Part::test ? "val" : name_of(part)})
+      if (fs::is_directory(root_ / folder)) return write_list(root_ / folder, place);
+    return fail(fmt::format("{}: neither {} nor a folder {}", root_.string(), own.filename().string(), name_of(part)),
+                folder_hint, Exit::usage);
+  }
+
+  Result<fs::path> write_list(const fs::path& folder, const fs::path& place) const {
+    std::error_code ec;
+    std::vector<std::string> images;
+    for (const auto& class_folder : fs::directory_iterator(folder, ec)) {
+      std::error_code none;
+      for (const auto& image : fs::directory_iterator(class_folder.path(), none))
+        if (is_image_name(image.path())) images.push_back(fs::relative(image.path(), root_).string());
+    }
+    if (ec) return fail(fmt::format("{}: cannot look into it: {}", folder.string(), ec.message()), folder_hint);
+    std::sort(images.begin(), images.end());
+    fs::create_directories(place.parent_path(), ec);
+    const fs::path partial = place.string() + ".partial";
+    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
+    for (const auto& image : images) out << image << '\n';
+    out.close();
+    if (out) fs::rename(partial, place, ec);
+    if (!out || ec)
+      return fail(fmt::format("{}: cannot write the list of images", place.string()),
+                  fmt::format("name a folder that you may write to with --data-dir, or write {}/train.txt and test.txt",
+                              root_.string()));
+    return place;
+  }
+
+  Result<std::vector<std::string>> read_image_list(const fs::path& list) const {
+    const auto bytes = read_bytes(list, most_list_bytes);
+    if (!bytes) return tl::unexpected(bytes.error());
+    std::vector<std::string> images;
+    std::unordered_set<std::string> seen;
+    std::size_t number = 0;
+    for (auto& line : split({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, '\n')) {
+      ++number;
+      if (line.ends_with('\r')) line.pop_back();
+      if (line.empty()) continue;
+      const fs::path path(line);
+      const bool leaves = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();
+      if (leaves || class_of(path).empty())
+        return fail(fmt::format("{}: line {}: '{}'; allowed: a path below the folder that ends in CLASS/IMAGE",
+                                list.string(), number, escape::one_line(line.substr(0, 100))),
+                    folder_hint);
+      if (!seen.insert(line).second)
+        return fail(fmt::format("{}: line {}: {} stands there twice", list.string(), number,
+                                escape::one_line(line.substr(0, 100))),
+                    "name each image once");
+      images.push_back(std::move(line));
+    }
+    return images;
+  }
+
+  fs::path root_;
+  ReadOptions options_;
+  std::vector<std::string> classes_;  // sorted
+  std::array<std::vector<std::string>, 2> images_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> make_folder_reader(const std::string& folder, const ReadOptions& options) {
+  return std::make_unique<FolderReader>(folder, options);
+}
+
+}  // namespace strata::data

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/photo.hpp"
+
+#include <fmt/format.h>
+
+#include "data/file_bytes.hpp"
+#include "data/jpeg.hpp"
+#include "data/png.hpp"
+#include "data/resize.hpp"
+
+namespace strata::data {
+namespace {
+constexpr std::size_t most_photo_bytes = std::size_t{256} << 20;
+}
+
+Result<void> read_photo(const std::filesystem::path& path, const ReadOptions& options, std::span<std::uint8_t> planes) {
+  const auto bytes = read_bytes(path, most_photo_bytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  const auto side = static_cast<std::size_t>(options.size);
+  if (!is_jpeg(*bytes) && !is_png(*bytes))
+    return fail(fmt::format("{}: neither JPEG nor PNG", path.string()), "strata reads these two");
+  const auto image = is_jpeg(*bytes) ? decode_jpeg(*bytes, path.string(), options.decode == Decode::scaled ? side : 0)
+                                     : decode_png(*bytes, path.string());
+  if (!image) return tl::unexpected(image.error());
+  resize_to_square(*image, side, planes);
+  return {};
+}
+
+}  // namespace strata::data

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Photographs to squares: a triangle filter as wide as the step (bilinear, antialiased), in whole numbers, so that
+// every machine makes the same pixels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "data/image.hpp"
+
+namespace strata::data {
+
+// `planes`: [3, side, side]. Rounded once, at the end: within one step of Pillow's resize(BILINEAR), which rounds
+// twice.
+void resize_to_square(const Image& image, std::size_t side, std::span<std::uint8_t> planes);
+
+}  // namespace strata::data
