@@ -8,6 +8,7 @@ wanted_packages() {
   command -v g++ >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
+  command -v curl >/dev/null || echo curl
   [[ $need != program ]] || return 0
   # generated code of torch.compile and AOTInductor includes Python.h
   printf '%s\n' python3-venv python3-dev

@@ -67,6 +67,7 @@ ALLOWED = [
     (r"oneDNN|static is not built|level_static|level_onednn", lambda: platform.machine() != "x86_64"),
     (r"the environment of \w+ is not installed", lambda: not has_level_environments()),
     (r"no real data sets here", lambda: not os.path.isdir(os.environ.get("STRATA_TEST_DATA", ""))),
+    (r"the program curl is missing", lambda: shutil.which("curl") is None),
     (r"no huge pages here", lambda: not gives_huge_pages()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
     (r"no file system can be mounted here without rights", lambda: True),  # the test has tried

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `strata data list|info|verify|show`: data sets on this machine, read once into a cache.
+// `strata data list|info|verify|fetch|show`: data sets on this machine, read once into a cache.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "common/text.hpp"
 #include "data/cache.hpp"
 #include "data/catalogue.hpp"
+#include "data/fetch.hpp"
 #include "report/contact_sheet.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
@@ -27,7 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct DataArguments {
-  std::string name, data_dir, format = "text", decode = "full", split = "train", output;
+  std::string name, data_dir, format = "text", decode = "full", split = "train", output, from;
   std::int64_t size = 224, count = 64;
   int threads = 0;
   bool partial = false, skip_bad = false, again = false;
@@ -207,18 +209,58 @@ int verify_set(const DataArguments& a) {
   const auto options = open_options(a);
   if (!options) return complain(options.error());
   const auto start = std::chrono::steady_clock::now();
+  std::size_t published = 0;
+  if (const auto* entry = data::find_entry(a.name); entry != nullptr && !a.partial) {
+    const auto checked = data::check_published(*entry, options->data_dir);
+    if (!checked) return complain(checked.error());
+    published = *checked;
+  }
   const auto opened = open_with_progress(a.name, *options);
   if (!opened) return complain(opened.error());
   const double all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (a.format == "json") {
     auto json = opened_json(*opened);
     json["all_s"] = all_s;
+    json["published_checksums"] = published;
     answer_json(json, 2);
     return 0;
   }
   answer(set_in_words(*opened));
+  if (published > 0) answer(fmt::format("  {} files have their publisher's checksum\n", published));
   answer(fmt::format("  {} in {}\n", opened->facts.made_now ? "read and checked" : "every byte checked",
                      seconds_in_words(all_s)));
+  return 0;
+}
+
+int fetch_set(const DataArguments& a) {
+  const auto options = open_options(a);
+  if (!options) return complain(options.error());
+  const auto* entry = data::find_entry(a.name);
+  if (entry == nullptr) {
+    const auto reader = data::make_reader(a.name, *options);  // which says what is wrong with the name
+    return complain(reader ? Error{fmt::format("{} is a folder: there is nothing to fetch", a.name), "", Exit::usage}
+                           : reader.error());
+  }
+  if (entry->downloads.empty()) {
+    answer(fmt::format("{} is part of strata: there is nothing to fetch\n", a.name));
+    return 0;
+  }
+  const auto reader = data::make_reader(a.name, *options);
+  if (reader && (*reader)->sources()) {
+    answer(fmt::format("{} is in {} already; ./strata data verify {} reads it\n", a.name, options->data_dir.string(),
+                       a.name));
+    return 0;
+  }
+  const auto done = data::fetch(*entry, {.data_dir = options->data_dir,
+                                         .from = a.from,
+                                         .on_terminal = ::isatty(STDERR_FILENO) == 1,
+                                         .note = [](const std::string& line) { tell(line + "\n"); }});
+  if (!done && interrupted().load()) {
+    complain(done.error());
+    return interrupt_exit_code();
+  }
+  if (!done) return complain(done.error());
+  answer(fmt::format("{} is in {}; ./strata data verify {} reads it\n", a.name, options->data_dir.string(), a.name));
   return 0;
 }
 
@@ -291,6 +333,14 @@ void add_data(CLI::App& app, int& exit_code) {
   add_text_or_json(*verify, a);
   verify->footer(codes);
   verify->callback([a, &exit_code] { exit_code = verify_set(*a); });
+  auto* fetch = verb->add_subcommand("fetch", "get a set from its publisher, checked by its checksum");
+  fetch->add_option("name", a->name, "set, as `strata data list` names it")->required()->type_name("NAME");
+  add_place(*fetch, a);
+  fetch->add_option("--from", a->from, "another place with files of the same names: https://, http:// or file://")
+      ->type_name("URL");
+  fetch->footer(
+      "Exit codes: 0 it is here; 1 a checksum is another, or no room; 2 wrong usage; 3 no network, or no curl.");
+  fetch->callback([a, &exit_code] { exit_code = fetch_set(*a); });
   auto* show = verb->add_subcommand("show", "some images of a set with their classes, as one HTML page");
   add_reading(*show, a);
   choice(show->add_option("--split", a->split, "whose images")->capture_default_str(), {"train", "test"});

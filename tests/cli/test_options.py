@@ -18,7 +18,8 @@ import store_damage  # noqa: E402
 VERBS = [["compare"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
          ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["diff"],
-         ["data", "list"], ["data", "info"], ["data", "verify"], ["data", "show"]]
+         ["data", "list"], ["data", "info"], ["data", "verify"], ["data", "fetch"],
+         ["data", "show"]]
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
