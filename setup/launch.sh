@@ -77,13 +77,21 @@ get_ready() {
   export STRATA_ROOT="$root" STRATA_PYTHON STRATA_TOOLS_PYTHON STRATA_LEVEL_BUILD STRATA_OVERLAY
 }
 
-# can_be_set_up NAME=PATH...: whether each names an interpreter that runs. The program says what is wrong with another.
+# can_be_set_up NAME=PATH...: whether each names another interpreter, one that runs. The program says what is wrong where not.
 can_be_set_up() {
-  local one python
+  local one python here other pythons=() names=" "
   for one in "$@"; do
-    [[ $one =~ ^[a-z0-9._-]+=.+$ ]] || return 1
+    [[ $one =~ ^[a-z0-9._-]+=.+$ && $names != *" ${one%%=*} "* ]] || return 1
+    names+="${one%%=*} "
     python=$(absolute_python "${one#*=}")
-    [[ -z $python || -e $root/build/setup/ready-levels-${python//\//%} ]] || [[ -f $python && -x $python && $("$python" -I -c 'print(6 * 7)' 2>/dev/null) == 42 ]] || return 1
+    here=${python:-$root/.venv/bin/python}
+    for other in "${pythons[@]}"; do
+      [[ ! $here -ef $other || ! ${here%/*} -ef ${other%/*} ]] || return 1
+    done
+    pythons+=("$here")
+    [[ -n $python ]] || continue
+    [[ -f $python && -x $python ]] || return 1
+    [[ -e $root/build/setup/ready-levels-${python//\//%} || $("$python" -I -c 'print(6 * 7)' 2>/dev/null) == 42 ]] || return 1
   done
 }
 
@@ -95,8 +103,8 @@ get_all_ready() {
   for ((i = $#; i > 0; i--)); do # the first is the last, whose variables stay
     name=${!i%%=*}
     python=$(absolute_python "${!i#*=}")
-    torch_only=$((i > 1 ? 1 : 0))
-    torch_only=${torch_only#0}
+    torch_only=""
+    ((i == 1)) || torch_only=1
     programs=()
     [[ $verb != compare ]] || add_programs_of "$device" "${levels[@]}"
     export STRATA_NAMED_BY="--env $name"

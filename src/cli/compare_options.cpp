@@ -61,7 +61,10 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
                        "only these backends, as eager,libtorch; a variant as level@variant, compile@freezing (default: "
                        "all that run on the device; strata list levels)"))
       ->type_name("LEVEL[,LEVEL...]");
-  verb.add_option("--reference", o.reference, "the level that the others' speedup is against (default: eager)")
+  verb.add_option(
+          "--reference", o.reference,
+          "the level that the others' speedup is against, as eager or eager[new] (default: eager, in the first of "
+          "several environments)")
       ->type_name("LEVEL");
   thread_counts(verb.add_option("--threads", a.threads,
                                 "threads of every level, at most 4 for each processor, or several (default: physical "

@@ -198,7 +198,8 @@ def test_strata_s_own_python_is_one_of_several(tree, two):
     assert asked(tree) == [f"levels|{two[1]}|", "levels||"]
 
 
-@pytest.mark.parametrize("words", [["--env", "new"], ["--env", "New=NEW"], ["--env", "new=/no/such/python"], ["--env=new=/bin/true"], ["--env", "new=NEW", "--python", "OLD"], ["--env="]])
+@pytest.mark.parametrize("words", [["--env", "new"], ["--env", "New=NEW"], ["--env", "new=/no/such/python"], ["--env=new=/bin/true"], ["--env", "new=NEW", "--python", "OLD"], ["--env="],
+                                   ["--env", "new=NEW", "--env", "new=OLD"], ["--env", "a=NEW", "--env", "b=NEW"]])
 def test_environments_that_the_program_refuses_are_not_set_up(tree, two, words):
     words = [word.replace("NEW", str(two[1])).replace("OLD", str(two[0])) for word in words]
     run([tree / "strata", "compare", "x", *words])
