@@ -293,7 +293,6 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   s.effort = *effort;
   s.place = installation();
   const auto& named = a.options.environments;
-  if (!named.empty()) s.place.python = named.front().python;
   if (!a.python.empty()) s.place.python = a.python;
   auto found = level::discover(level::search_path(s.place.root));
   auto chosen = plan::choose_levels(found, a.options.levels, a.options.device);

@@ -72,13 +72,19 @@ Result<NamedPython> parse_environment(const std::string& text) {
   return NamedPython{name, python.string()};
 }
 
-// What the launcher set up for an environment: a line "name, interpreter, level binaries, overlay" with tabs.
+// What the launcher set up for an environment: a line "name, interpreter, level binaries, overlay" with tabs. Programs
+// of levels that were built for another interpreter would measure that one's PyTorch under this name: then there are
+// none.
 Installation place_of(const NamedPython& named, Installation place) {
+  if (!same_interpreter(place.python, named.python)) {
+    place.level_build = place.root / "build" / ("not-set-up-for-" + named.name);
+    place.overlay.clear();
+  }
   place.python = named.python;
   const char* lines = std::getenv("STRATA_ENVIRONMENTS");
   for (const auto& line : split(lines == nullptr ? "" : lines, '\n')) {
     const auto fields = split(line, '\t');
-    if (fields.size() != 4 || fields[0] != named.name) continue;
+    if (fields.size() != 4 || fields[0] != named.name || !same_interpreter(fields[1], named.python)) continue;
     place.level_build = fields[2];
     place.overlay = fields[3];
   }

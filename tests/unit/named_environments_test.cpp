@@ -80,6 +80,33 @@ TEST_F(NamedEnvironmentsTest, whose_interpreters_are_links_to_one_program_are_tw
   EXPECT_TRUE(parse_environments({"a=" + at("old"), "b=" + at("linked")}));
 }
 
+TEST_F(NamedEnvironmentsTest, have_the_level_binaries_that_were_set_up_for_them_and_never_those_of_another) {
+  for (const char* name : {"old", "new"})
+    std::ofstream(folder_ / name / "bin/python")
+        << "#!/bin/sh\necho '{\"python\":\"3.12.1\",\"torch\":\"2.14.1\",\"missing\":[],\"packages\":{\"a\":\"1\"}}'\n";
+  const auto named = parse_environments({"old=" + at("old"), "new=" + at("new")});
+  ASSERT_TRUE(named) << named.error().what;
+  Installation place;
+  place.root = "/r";
+  place.python = at("old/bin/python3");
+  place.level_build = "/build-of-old";
+  unsetenv("STRATA_ENVIRONMENTS");
+  const auto bare = ask_named_environments(*named, place, {});
+  ASSERT_TRUE(bare) << bare.error().what;
+  EXPECT_EQ(bare->at(0).place.level_build, "/build-of-old");
+  EXPECT_EQ(bare->at(1).place.level_build, "/r/build/not-set-up-for-new");
+  EXPECT_EQ(bare->at(1).place.python, at("new/bin/python"));
+  EXPECT_EQ(bare->at(1).environment.to_json().at("packages"), (nlohmann::json{{"a", "1"}}));
+  const auto lines = "new\t" + at("new/bin/python") + "\t/b2\t/o2\nold\t" + at("new/bin/python") + "\t/wrong\t\n";
+  setenv("STRATA_ENVIRONMENTS", lines.c_str(), 1);
+  const auto launched = ask_named_environments(*named, place, {});
+  unsetenv("STRATA_ENVIRONMENTS");
+  ASSERT_TRUE(launched) << launched.error().what;
+  EXPECT_EQ(launched->at(0).place.level_build, "/build-of-old");
+  EXPECT_EQ(launched->at(1).place.level_build, "/b2");
+  EXPECT_EQ(launched->at(1).place.overlay, "/o2");
+}
+
 TEST_F(NamedEnvironmentsTest, get_each_level_that_uses_pytorch_once_and_the_others_stay_as_they_are) {
   level::Level eager, compiled, null;
   eager.id = "eager";
