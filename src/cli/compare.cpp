@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 
+#include "analysis/store_metrics.hpp"
 #include "cli/capturing.hpp"
 #include "cli/say.hpp"
 #include "cli/stored_run.hpp"
@@ -239,6 +240,9 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measu
   if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
   auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, facts, store, line.callbacks());
   if (!outcome) stored.cut_short();
+  if (outcome)
+    if (auto written = analysis::store_metrics(store, s.run_id, key_of(bundle->question)); !written)
+      return tl::unexpected(written.error());
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "cli/list_runs.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -29,6 +30,8 @@ namespace strata::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
+
+constexpr const char* kListCodes = "Exit codes: 0 listed; 1 what is listed cannot be read; 2 wrong usage.";
 
 struct ListArguments {
   std::string format = "text", store, python, level;
@@ -241,7 +244,7 @@ void add_list(CLI::App& app, int& exit_code) {
   const auto add = [&](const char* name, const char* about, int (*action)(const ListArguments&)) {
     auto* one = verb->add_subcommand(name, about);
     format_choice(one->add_option("--format", a->format, "of the list"));
-    one->footer("Exit codes: 0 listed; 1 what is listed cannot be read; 2 wrong usage.");
+    one->footer(kListCodes);
     one->callback([a, action, &exit_code] { exit_code = action(*a); });
     return one;
   };
@@ -255,10 +258,18 @@ void add_list(CLI::App& app, int& exit_code) {
       ->add_option("--level", a->level, "which of them this level can run, and what it lacks for the others")
       ->type_name("LEVEL");
   add_python(add("environments", "Python interpreters and their PyTorch", environments));
-  auto* stored = add("runs", "runs in the store, the newest first", runs);
-  stored->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
+  add_list_of_runs(*verb, "runs", exit_code);
+}
+
+void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
+  auto a = std::make_shared<ListArguments>();
+  auto* one = verb.add_subcommand(name, "runs in the store, the newest first");
+  format_choice(one->add_option("--format", a->format, "of the list"));
+  one->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
       ->type_name("PATH");
-  whole(stored->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
+  whole(one->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
+  one->footer(kListCodes);
+  one->callback([a, &exit_code] { exit_code = runs(*a); });
 }
 
 }  // namespace strata::cli

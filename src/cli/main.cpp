@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   strata::cli::add_compare(app, exit_code, argc, argv);
   strata::cli::add_resume(app, exit_code);
   strata::cli::add_list(app, exit_code);
+  strata::cli::add_runs(app, exit_code);
   strata::cli::add_show(app, exit_code);
   strata::cli::add_diff(app, exit_code);
   strata::cli::add_report(app, exit_code);

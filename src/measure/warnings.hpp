@@ -55,10 +55,10 @@ inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "mend its level.json; `strata level check` tests a level"};
 }
 
-// `why`: one text a level, as "openvino: 10.7% between restarts, 2.1% assumed".
-inline store::Warning restarts_part(const std::string& what, const std::vector<std::string>& why) {
+// `why`: of one level, as "openvino: 10.7% between restarts, 2.1% assumed".
+inline store::Warning restarts_part(const std::string& what, const std::string& why) {
   return {
-      "W007", fmt::format("{}: {}", what, fmt::join(why, "; ")),
+      "W007", fmt::format("{}: {}", what, why),
       "the intervals hold what the restarts show; more --restarts narrow them, a quieter machine leaves more rounds"};
 }
 

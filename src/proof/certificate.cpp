@@ -332,6 +332,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
                {"reported", lines.count("reported")},
                {"assumed", lines.count("assumed")},
                {"first_difference", first_difference},
+               {"worst_ratio", worst_ratio({&evidence.sets, &evidence.in_mode})},
                {"lines", lines.to_json()}};
   return out;
 }

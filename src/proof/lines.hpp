@@ -3,6 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
 
 #include "proof/certificate.hpp"
 
@@ -61,6 +64,14 @@ class Lines {
   OutputVerdict::Kind kind_ = OutputVerdict::Kind::equal;
   std::string reason_, brief_;
 };
+
+// The largest error of all verdicts in units of the envelope; null: there is none, or it is not finite.
+inline nlohmann::json worst_ratio(std::initializer_list<const std::map<std::string, OutputVerdict>*> all) {
+  std::optional<double> worst;
+  for (const auto* verdicts : all)
+    for (const auto& [set, verdict] : *verdicts) worst = std::max(worst.value_or(0), verdict.worst_ratio);
+  return worst && std::isfinite(*worst) ? nlohmann::json(*worst) : nlohmann::json();
+}
 
 // That the level computes in the case's maths mode, by the size of its error.
 void add_precision(Lines& lines, const std::string& maths, const std::optional<PrecisionShare>& share);

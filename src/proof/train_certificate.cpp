@@ -261,6 +261,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
                {"reported", lines.count("reported")},
                {"assumed", lines.count("assumed")},
                {"first_difference", first},
+               {"worst_ratio", worst_ratio({&structure.steps, &training.steps})},
                {"lines", lines.to_json()}};
   return out;
 }

@@ -7,17 +7,21 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/case_statistics.hpp"
+#include "analysis/estimate.hpp"
 #include "common/outside.hpp"
 #include "measure/turns.hpp"
 #include "report/access.hpp"
-#include "report/case_statistics.hpp"
 #include "report/environments.hpp"
-#include "report/estimate.hpp"
 #include "stats/compare.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
+using analysis::CaseStatistics;
+using analysis::interval;
+using analysis::process_sigma;
+using analysis::restart_log_times;
 namespace {
 
 // Cases that are equal but for their maths mode.

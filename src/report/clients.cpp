@@ -7,11 +7,14 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/client_point.hpp"
+#include "analysis/estimate.hpp"
 #include "common/outside.hpp"
-#include "report/estimate.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::report {
+using analysis::finite;
+using analysis::interval;
 namespace {
 
 // One stored point with its statistics.
@@ -26,32 +29,16 @@ Json point_json(const Json& stored, double batch, double process_sigma) {
   for (const char* numbers : {"requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"})
     out[numbers] = nullptr;
   if (out["state"] != "measured") return out;
-  std::vector<double> rates;
-  std::vector<std::vector<double>> ms;  // of each repetition
-  std::size_t samples = 0;
-  double requests = 0, cpu_ns = 0, private_bytes = 0, pss_bytes = 0;
-  for (const auto& one : list(stored, "repetitions")) {
-    rates.push_back(number(one, "requests_per_s").value_or(0));
-    ms.emplace_back();
-    for (const auto& ns : list(one, "latency_ns"))
-      if (ns.is_number()) ms.back().push_back(ns.get<double>() * 1e-6);
-    samples += ms.back().size();
-    requests += number(one, "requests").value_or(0);
-    cpu_ns += number(one, "cpu_ns").value_or(std::nan(""));
-    private_bytes = std::max(private_bytes, number(one, "private_bytes").value_or(0));
-    pss_bytes = std::max(pss_bytes, number(one, "pss_bytes").value_or(0));
-  }
-  const auto rate = stats::over_repetitions(rates, process_sigma);
-  const auto quantile = [&](double q) { return interval(stats::quantile_over_repetitions(ms, q, process_sigma)); };
-  out["requests_per_s"] = interval(rate);
-  out["inputs_per_s"] = interval(rate, batch);
-  out["latency_ms"] = {{"p50", quantile(0.5)},
-                       {"p90", quantile(0.9)},
-                       {"p99", quantile(0.99)},
-                       {"samples", samples},
-                       {"requests", requests}};
-  out["cpu_ms"] = finite(cpu_ns / requests * 1e-6);
-  out["memory"] = {{"private_bytes", private_bytes}, {"pss_bytes", pss_bytes}};
+  const auto point = analysis::client_point(stored, process_sigma);
+  out["requests_per_s"] = interval(point.requests_per_s);
+  out["inputs_per_s"] = interval(point.requests_per_s, batch);
+  out["latency_ms"] = {{"p50", interval(point.p50_ms)},
+                       {"p90", interval(point.p90_ms)},
+                       {"p99", interval(point.p99_ms)},
+                       {"samples", point.samples},
+                       {"requests", point.requests}};
+  out["cpu_ms"] = finite(point.cpu_ms);
+  out["memory"] = {{"private_bytes", point.private_bytes}, {"pss_bytes", point.pss_bytes}};
   return out;
 }
 

@@ -7,16 +7,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/case_statistics.hpp"
+#include "analysis/estimate.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/access.hpp"
-#include "report/case_statistics.hpp"
 #include "report/environments.hpp"
-#include "report/estimate.hpp"
 #include "report/first_screen.hpp"
 #include "report/format.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
+using analysis::CaseStatistics;
+using analysis::finite;
+using analysis::interval;
+using analysis::restart_log_times;
 namespace {
 
 constexpr double kMinimumEffect = 0.01;  // as within a run (docs/method.md)

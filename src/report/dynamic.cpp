@@ -8,13 +8,14 @@
 #include <map>
 #include <set>
 
+#include "analysis/estimate.hpp"
 #include "common/outside.hpp"
 #include "measure/turns.hpp"
-#include "report/estimate.hpp"
 #include "report/first_screen.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::report {
+using analysis::finite;
 namespace {
 
 // A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below

@@ -50,7 +50,7 @@ std::string command_beside(const store::Run& run, const store::Row& row) {
   return run.command;
 }
 
-Json across_environments(const CaseStatistics& numbers) {
+Json across_environments(const analysis::CaseStatistics& numbers) {
   Json all = Json::array();
   std::map<std::string, std::size_t> first;  // of each level and variant
   const auto& rows = numbers.measured();

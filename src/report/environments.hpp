@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/case_statistics.hpp"
 #include "report/access.hpp"
-#include "report/case_statistics.hpp"
 
 namespace strata::report {
 
@@ -22,7 +22,7 @@ std::string command_beside(const store::Run& run, const store::Row& row);
 
 // {"level", "variant", "from", "to", "ratio"} of each level that was measured in the first environment that it has a
 // number in and in another; `ratio` as of a row (docs/results_schema.md).
-Json across_environments(const CaseStatistics& numbers);
+Json across_environments(const analysis::CaseStatistics& numbers);
 
 // "eager is 1.03 (1.01 to 1.05) times as fast in new as in old." of a case's `across_environments`; "" where it has
 // none.

@@ -6,14 +6,16 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/case_statistics.hpp"
+#include "analysis/estimate.hpp"
 #include "plan/clients.hpp"
-#include "report/case_statistics.hpp"
 #include "report/clients.hpp"
-#include "report/estimate.hpp"
 #include "report/format.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::report {
+using analysis::finite;
+using analysis::process_sigma;
 namespace {
 
 // One way that a level was measured, with all that its sentence needs.

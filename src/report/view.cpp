@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/case_statistics.hpp"
+#include "analysis/estimate.hpp"
+#include "analysis/row_numbers.hpp"
 #include "common/outside.hpp"
 #include "level/level.hpp"
 #include "measure/judge_stored.hpp"
@@ -16,11 +19,9 @@
 #include "plan/command.hpp"
 #include "report/access.hpp"
 #include "report/accuracy.hpp"
-#include "report/case_statistics.hpp"
 #include "report/clients.hpp"
 #include "report/dynamic.hpp"
 #include "report/environments.hpp"
-#include "report/estimate.hpp"
 #include "report/format.hpp"
 #include "report/ledger.hpp"
 #include "report/sentence.hpp"
@@ -31,6 +32,10 @@
 
 namespace strata::report {
 using Json = nlohmann::json;
+using analysis::by_restart;
+using analysis::CaseStatistics;
+using analysis::finite;
+using analysis::interval;
 namespace {
 
 // What JSON cannot hold (infinite, not a number) is unknown: null.
@@ -80,26 +85,21 @@ class CaseView {
 
 Json CaseView::startup(const store::Row& row) const {
   Json out;
-  for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"}) {
-    std::vector<double> values;
-    for (const auto& start : row.start_up)
-      if (const auto ms = number(start, part); ms && !flag(start, "cold")) values.push_back(*ms);
-    out[part] = finite(stats::median(values));
-  }
+  for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"})
+    out[part] = finite(analysis::start_part(row, part));
   out["again_ms"] = finite(numbers_.start_range(row).value);
   out["first_ever_ms"] = at(row.info, "first_ever.first_ever_ms");
-  out["prepare_ms"] =
-      number(row.info, "first_ever.prepare_ms").value_or(0) > 0 ? at(row.info, "first_ever.prepare_ms") : Json();
+  const auto prepare = analysis::first_start(row, "prepare_ms");
+  out["prepare_ms"] = prepare ? Json(*prepare) : Json();
   return out;
 }
 
 // Everything that goes to another machine: the artefact, and the code that the process mapped from outside the system.
 Json CaseView::shipped(const store::Row& row) const {
+  const auto bytes = analysis::shipped_bytes(row);
+  if (!bytes) return {};
   const Json& libraries = at(row.info, "libraries");
-  if (!libraries.is_object() || !row.artefact_bytes) return {};
-  constexpr std::int64_t most = std::int64_t{1} << 60;  // whose sum is no overflow
-  const auto bytes = std::clamp(outside::integer_or(libraries, "bytes"), std::int64_t{0}, most);
-  return {{"bytes", bytes + std::min(*row.artefact_bytes, most)},
+  return {{"bytes", *bytes},
           {"libraries_bytes", at(libraries, "bytes")},
           {"artefact_bytes", *row.artefact_bytes},
           {"libraries", at(libraries, "files")}};
@@ -143,26 +143,15 @@ Json CaseView::aa_total() const {
 }
 
 void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
-  std::vector<double> wall, latency;
-  double cpu_ns = 0, iterations = 0;
-  bool has_cpu = true;
-  for (const auto& block : row.blocks) {
-    if (block.instance != 0) continue;
-    for (const auto ns : block.wall_ns) wall.push_back(static_cast<double>(ns) * 1e-6);
-    for (const auto ns : block.latency_ns) latency.push_back(static_cast<double>(ns) * 1e-6);
-    has_cpu = has_cpu && block.cpu_ns.has_value();
-    cpu_ns += static_cast<double>(block.cpu_ns.value_or(0));
-    iterations += static_cast<double>(block.wall_ns.size());
-  }
-  const double estimate = numbers_.estimate_ms(i), ratio_of_medians = stats::median(latency) / stats::median(wall);
-  out["end_to_end_ms"] = summary(wall, {estimate, numbers_.estimate_is_median(i)});
-  out["latency_ms"] = summary(latency, stats::settle(estimate * ratio_of_medians, latency, 0));
-  out["throughput_per_s"] = finite(batch() * 1000.0 / estimate);
+  const auto own = analysis::row_numbers(numbers_, i, batch());
+  out["end_to_end_ms"] = summary(own.wall_ms, own.time);
+  out["latency_ms"] = summary(own.latency_ms, own.latency);
+  out["throughput_per_s"] = finite(own.throughput_per_s);
   if (is_train()) {
-    out["steps_per_s"] = finite(1000.0 / estimate);
+    out["steps_per_s"] = finite(1000.0 / own.time.milliseconds);
     out["phases"] = at(row.info, "phases");
   }
-  out["cpu_ms"] = has_cpu && iterations > 0 ? finite(cpu_ns / iterations * 1e-6) : Json();
+  out["cpu_ms"] = own.cpu_ms ? finite(*own.cpu_ms) : Json();
   out["ratio"] = numbers_.ratio(numbers_.reference(), i);
   out["break_even"] = numbers_.break_even(numbers_.reference(), i);
   out["break_even_once"] = numbers_.break_even_once(numbers_.reference(), i);
@@ -170,7 +159,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
     out["tuned"] = {{"ratio", numbers_.ratio(numbers_.tuned_reference(), i)},
                     {"break_even", numbers_.break_even(numbers_.tuned_reference(), i)},
                     {"break_even_once", numbers_.break_even_once(numbers_.tuned_reference(), i)}};
-  const auto bars = stats::histogram(wall);
+  const auto bars = stats::histogram(own.wall_ms);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
   const auto why = measure::disturbances(row, numbers_.room());
   for (const auto& reason : why) disturbed_ += !reason.empty();

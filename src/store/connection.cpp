@@ -10,6 +10,7 @@
 
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
+#include "store/fingerprint.hpp"
 #include "store/migrations.hpp"
 #include "store/page_sums.hpp"
 #include "store/statement.hpp"
@@ -204,9 +205,12 @@ Result<void> Connection::migrate() {
       return done;
     if (!has_page_sums(handle())) return damaged("its pages could not be given checksums");
   }
+  const char* doing = "cannot bring its schema up to date";
   for (std::size_t step = *found; step < kMigrations.size(); ++step) {
-    const auto sql = fmt::format("BEGIN IMMEDIATE;{};PRAGMA user_version={};COMMIT;", kMigrations[step], step + 1);
-    if (auto done = execute(sql.c_str(), "cannot bring its schema up to date"); !done) {
+    auto done = execute(fmt::format("BEGIN IMMEDIATE;{};", kMigrations[step]).c_str(), doing);
+    if (done && step == kFingerprintStep && !fingerprint_old_runs(handle())) done = broken(doing);
+    if (done) done = execute(fmt::format("PRAGMA user_version={};COMMIT;", step + 1).c_str(), doing);
+    if (!done) {
       auto error = done.error();
       sqlite3_exec(handle(), "ROLLBACK", nullptr, nullptr, nullptr);
       // Another program may have made the same steps at the same time.

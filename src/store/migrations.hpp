@@ -3,10 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 5> kMigrations{R"sql(
+inline constexpr std::array<const char*, 6> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -63,6 +64,44 @@ ALTER TABLE warnings ADD COLUMN case_key TEXT NOT NULL DEFAULT '';
 )sql",
                                                         R"sql(
 ALTER TABLE level_rows ADD COLUMN environment TEXT NOT NULL DEFAULT '';
+)sql",
+                                                        R"sql(
+CREATE TABLE machines(
+  hash TEXT PRIMARY KEY, cpu TEXT NOT NULL, cores INTEGER NOT NULL, processors INTEGER NOT NULL, memory_gib INTEGER NOT NULL, gpu TEXT NOT NULL,
+  gpus INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE environments(hash TEXT PRIMARY KEY, python TEXT NOT NULL, torch TEXT NOT NULL, packages TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE run_environments(
+  run_id TEXT NOT NULL REFERENCES runs(run_id), name TEXT NOT NULL, hash TEXT NOT NULL REFERENCES environments(hash), PRIMARY KEY(run_id, name)) WITHOUT ROWID;
+ALTER TABLE runs ADD COLUMN machine_hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE run_cases ADD COLUMN metrics_version INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE metrics(
+  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), pass TEXT NOT NULL, name TEXT NOT NULL, setting TEXT NOT NULL, unit TEXT NOT NULL,
+  value REAL NOT NULL, low REAL, high REAL, method TEXT NOT NULL, PRIMARY KEY(row_id, name, setting)) WITHOUT ROWID;
+CREATE INDEX metrics_by_name ON metrics(name, value);
+CREATE TABLE series(
+  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), name TEXT NOT NULL, unit TEXT NOT NULL, axis TEXT NOT NULL, position INTEGER NOT NULL, value REAL,
+  PRIMARY KEY(row_id, name, axis, position)) WITHOUT ROWID;
+CREATE TABLE samples(
+  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), place TEXT NOT NULL, ns BLOB NOT NULL, PRIMARY KEY(row_id, place)) WITHOUT ROWID;
+ALTER TABLE warnings ADD COLUMN row_id INTEGER;
+ALTER TABLE level_rows ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE level_rows ADD COLUMN language TEXT NOT NULL DEFAULT '';
+ALTER TABLE level_rows ADD COLUMN peer INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE level_rows ADD COLUMN harness INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE level_rows ADD COLUMN tuned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE level_rows ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
+ALTER TABLE level_rows ADD COLUMN first_difference TEXT NOT NULL DEFAULT '';
+UPDATE level_rows SET
+  rank=coalesce(json_extract(info,'$.rank'),0), language=coalesce(json_extract(info,'$.language'),''), peer=coalesce(json_extract(info,'$.peer'),0),
+  harness=coalesce(json_extract(info,'$.harness'),0), tuned=coalesce(json_extract(info,'$.tuned'),0) WHERE json_valid(info);
+UPDATE level_rows SET
+  verdict=coalesce(json_extract(proof,'$.verdict'),''), first_difference=coalesce(json_extract(proof,'$.first_difference'),'') WHERE json_valid(proof);
+CREATE INDEX run_cases_of_case ON run_cases(hash);
+CREATE INDEX level_rows_of_case ON level_rows(hash, level);
+CREATE INDEX warnings_of_run ON warnings(run_id);
 )sql"};
+
+// Whose runs get their fingerprints (fingerprint.hpp) besides, which SQL cannot compute.
+inline constexpr std::size_t kFingerprintStep = 5;
 
 }  // namespace strata::store

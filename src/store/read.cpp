@@ -10,6 +10,7 @@
 #include "common/escape.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
+#include "store/samples.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
 
@@ -148,7 +149,8 @@ class RunReader {
  public:
   explicit RunReader(const Connection& connection) : connection_(connection) {}
 
-  Result<Run> read(const std::string& run_id) {
+  // `only`: the key of the one case that is wanted; nullptr: all.
+  Result<Run> read(const std::string& run_id, const std::string* only = nullptr) {
     Statement size(connection_.handle(), "SELECT page_count*page_size FROM pragma_page_count,pragma_page_size");
     if (!size.step()) return connection_.broken("cannot read it");
     bytes_left_ = size.integer();
@@ -163,7 +165,7 @@ class RunReader {
     if (auto right = check(ask, "its run"); !right) return tl::unexpected(right.error());
     if (auto right = check_references(); !right) return tl::unexpected(right.error());
     if (auto done = read_warnings(run); !done) return tl::unexpected(done.error());
-    if (auto done = read_cases(run); !done) return tl::unexpected(done.error());
+    if (auto done = read_cases(run, only); !done) return tl::unexpected(done.error());
     return run;
   }
 
@@ -184,11 +186,13 @@ class RunReader {
   // What belongs to nobody was taken from somebody, perhaps from this run. Looks at an index of the rows and at both
   // ends of the blocks' keys, where those of another type are.
   Result<void> check_references() {
-    Statement ask(connection_.handle(),
-                  "SELECT EXISTS(SELECT 1 FROM level_rows r WHERE NOT EXISTS(SELECT 1 FROM run_cases c WHERE "
-                  "c.run_id=r.run_id AND c.hash=r.hash)), EXISTS(SELECT 1 FROM (SELECT min(row_id) AS k FROM blocks "
-                  "UNION ALL SELECT max(row_id) FROM blocks) WHERE k IS NOT NULL AND NOT EXISTS(SELECT 1 FROM "
-                  "level_rows WHERE row_id=k))");
+    // Each end by itself: of both together SQLite would read all blocks.
+    Statement ask(
+        connection_.handle(),
+        "SELECT EXISTS(SELECT 1 FROM level_rows r WHERE NOT EXISTS(SELECT 1 FROM run_cases c WHERE "
+        "c.run_id=r.run_id AND c.hash=r.hash)), EXISTS(SELECT 1 FROM (SELECT (SELECT min(row_id) FROM blocks) "
+        "AS k UNION ALL SELECT (SELECT max(row_id) FROM blocks)) WHERE k IS NOT NULL AND NOT EXISTS(SELECT 1 "
+        "FROM level_rows WHERE row_id=k))");
     if (!ask.step()) return connection_.broken("cannot look at what belongs together");
     if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a row of a case that no run has");
     if (ask.integer(0, 1) != 0) return connection_.damaged("it holds a block of a row that no run has");
@@ -196,7 +200,8 @@ class RunReader {
   }
 
   Result<void> read_warnings(Run& run) {
-    Statement ask(connection_.handle(), "SELECT id,what,advice,case_key FROM warnings WHERE run_id=? ORDER BY rowid");
+    Statement ask(connection_.handle(),
+                  "SELECT id,what,advice,case_key,row_id FROM warnings WHERE run_id=? ORDER BY rowid");
     ask.bind(run.run_id);
     while (ask.step()) {
       Warning warning;
@@ -204,18 +209,20 @@ class RunReader {
       warning.what = ask.text();
       warning.advice = ask.text();
       warning.case_key = ask.text();
+      warning.row_id = ask.optional_integer(0);
       if (auto right = check(ask, "a warning of run " + run.run_id); !right) return right;
       run.warnings.push_back(std::move(warning));
     }
     return end(ask, "cannot read the run's warnings");
   }
 
-  Result<void> read_cases(Run& run) {
-    Statement ask(connection_.handle(),
-                  "SELECT c.hash,c.id,c.canonical,r.network,r.bundle,r.limits,r.trust,r.reference_level,r.finished "
-                  "FROM run_cases r "
-                  "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=? ORDER BY r.position");
-    ask.bind(run.run_id);
+  Result<void> read_cases(Run& run, const std::string* only) {
+    Statement ask(
+        connection_.handle(),
+        "SELECT c.hash,c.id,c.canonical,r.network,r.bundle,r.limits,r.trust,r.reference_level,r.finished "
+        "FROM run_cases r "
+        "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=?1 AND (?2 IS NULL OR r.hash=?2) ORDER BY r.position");
+    ask.bind(run.run_id).bind(only ? std::optional(*only) : std::nullopt);
     while (ask.step()) {
       Case one;
       one.key = ask.text();
@@ -247,11 +254,26 @@ class RunReader {
       Row row = read_row(ask);
       check_row(ask, row);
       if (auto right = check(ask, "a row of run " + run_id); !right) return right;
+      if (auto done = read_samples(row); !done) return done;
       if (auto done = read_blocks(row); !done) return done;
       one.rows.push_back(std::move(row));
     }
     if (auto done = end(ask, "cannot read the run's rows"); !done) return done;
     return check_places(one);
+  }
+
+  Result<void> read_samples(Row& row) {
+    Statement ask(connection_.handle(), "SELECT place,ns FROM samples WHERE row_id=? ORDER BY place");
+    ask.bind(row.row_id);
+    while (ask.step()) {
+      const auto place = ask.text();
+      auto values = ask.integers(-kLongest, kLongest);
+      if (!put_back(row.info, place, std::move(values)))
+        ask.complain(fmt::format("\"place\" is '{}'; allowed is one that \"info\" leaves to it",
+                                 escape::one_line(place.substr(0, 80))));
+      if (auto right = check(ask, fmt::format("a sample of {}", escape::one_line(row.name()))); !right) return right;
+    }
+    return end(ask, "cannot read the run's samples");
   }
 
   Result<void> read_blocks(Row& row) {
@@ -396,7 +418,15 @@ Result<std::string> Store::find_run(const std::string& which) const {
 Result<Run> Store::load_run(const std::string& which) const {
   const auto id = find_run(which);
   if (!id) return tl::unexpected(id.error());
-  return RunReader(connection_).read(*id);
+  return load_id(*id);
+}
+
+Result<Run> Store::load_id(const std::string& run_id) const {
+  return RunReader(connection_).read(run_id);
+}
+
+Result<Run> Store::load_case(const std::string& run_id, const std::string& case_key) const {
+  return RunReader(connection_).read(run_id, &case_key);
 }
 
 }  // namespace strata::store

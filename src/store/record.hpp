@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/case.hpp"
+#include "core/metric.hpp"
 
 namespace strata::store {
 
@@ -22,6 +23,8 @@ struct Block {
   std::optional<std::int64_t> cpu_ns, runq_ns;    // over the whole block
   std::optional<double> taken;                    // share of the processors that others had around it (probe/load.hpp)
   std::string check;                              // "" = the sampled output was right, else what was wrong
+
+  bool operator==(const Block&) const = default;
 };
 
 // "compile[new]": a level, or level@variant, in one of several environments.
@@ -39,8 +42,28 @@ struct Row {
   bool judged = true;  // false: the run has not come to its state yet; see measure/judge_stored.hpp
   std::vector<Block> blocks;
 
+  bool operator==(const Row&) const = default;
   std::string level_and_variant() const { return variant == "default" ? level : level + "@" + variant; }
   std::string name() const { return name_of(level_and_variant(), environment); }
+};
+
+// A number of a row. `setting` tells several of one name apart; without an end of its interval: nothing bounds it.
+struct Metric {
+  std::int64_t row_id = 0;
+  core::Metric which = core::Metric::iteration_time;
+  std::string setting;
+  double value = 0;
+  std::optional<double> low, high;
+  std::string method;  // how it was found, in a few words
+
+  bool operator==(const Metric&) const = default;
+};
+
+// A number of a row over steps or epochs: one value a position. Not finite: it was not.
+struct Series {
+  std::string name, unit, axis;  // axis: "step", "epoch"
+  std::vector<std::int64_t> positions;
+  std::vector<double> values;
 };
 
 struct Case {
@@ -51,6 +74,8 @@ struct Case {
   std::string reference_level;
   bool finished = false;  // all that was asked of it was done; else `strata resume` goes on
   std::vector<Row> rows;
+
+  bool operator==(const Case&) const = default;
 };
 
 // A case of a run as a list of runs shows it.
@@ -60,7 +85,10 @@ struct ListedCase {
 
 struct Warning {
   std::string id, what, advice;
-  std::string case_key;  // of the case that it is about; empty: of the whole run
+  std::string case_key;                // of the case that it is about; empty: of the whole run
+  std::optional<std::int64_t> row_id;  // of the participant that it is about
+
+  bool operator==(const Warning&) const = default;
 };
 
 struct Run {
@@ -71,6 +99,8 @@ struct Run {
   std::string process;  // that wrote it, see store/run_state.hpp
   std::vector<Warning> warnings;
   std::vector<Case> cases;
+
+  bool operator==(const Run&) const = default;
 };
 
 // This machine's process effect (docs/method.md) for a number of threads.

@@ -7,8 +7,12 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "common/outside.hpp"
 #include "common/places.hpp"
+#include "store/fingerprint.hpp"
+#include "store/samples.hpp"
 #include "store/statement.hpp"
+#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace fs = std::filesystem;
@@ -20,6 +24,18 @@ std::string axis(const core::Case& question, std::string_view wanted) {
   for (const auto& [name, value] : question.axes())
     if (name == wanted) text += (text.empty() ? "" : "\n") + value;
   return text;
+}
+
+// All of a row that may change: its columns from `state` on. `info`: as it is stored. What of `info` and `proof` is
+// selected by has columns.
+void bind_result(Statement& put, const Row& row, const Json& info) {
+  const auto flag = [&](const char* name) { return static_cast<int>(outside::flag_or(row.info, name, false)); };
+  put.bind(row.state).bind(row.reason).bind(row.hint).bind(row.log_tail).bind(row.repeat);
+  put.bind(info).bind(row.settings).bind(row.memory).bind(row.start_up).bind(row.proof);
+  put.bind(row.disk_bytes).bind(row.artefact_bytes).bind(static_cast<int>(row.judged));
+  put.bind(outside::integer_or(row.info, "rank")).bind(outside::text_or(row.info, "language"));
+  put.bind(flag("peer")).bind(flag("harness")).bind(flag("tuned"));
+  put.bind(outside::text_or(row.proof, "verdict")).bind(outside::text_or(row.proof, "first_difference"));
 }
 
 constexpr double kMostPeak = 1e9;  // GFLOP/s, GB/s: beyond any machine
@@ -63,7 +79,11 @@ Result<Store> Store::open_existing(const fs::path& path) {
 }
 
 Result<void> Store::begin_run(const Run& run) {
-  Statement put(handle(), "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken("cannot write the run");
+  Statement put(handle(),
+                "INSERT INTO runs(run_id,name,started,finished,interrupted,command,version,seed,settings,machine,"
+                "environments,process) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(run.run_id)
       .bind(run.name)
       .bind(run.started)
@@ -73,7 +93,8 @@ Result<void> Store::begin_run(const Run& run) {
       .bind(run.version);
   put.bind(run.seed).bind(run.settings).bind(run.machine).bind(run.environments).bind(run.process);
   put.step();
-  if (!put.ok()) return connection_.broken("cannot write the run");
+  if (!put.ok() || !write_fingerprints(handle(), run.run_id, run.machine, run.environments) || !all.commit())
+    return connection_.broken("cannot write the run");
   return {};
 }
 
@@ -103,15 +124,19 @@ Result<void> Store::add_restart(const std::string& run_id, const std::string& ca
 }
 
 Result<void> Store::cut_case(const std::string& run_id, const std::string& case_key, int restarts) {
-  const std::vector<const char*> after{
+  const std::vector<std::string> after{
       "DELETE FROM warnings WHERE run_id=?1 AND case_key=?2",
+      "UPDATE run_cases SET metrics_version=0 WHERE run_id=?1 AND hash=?2",
+      "DELETE FROM metrics WHERE row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1 AND hash=?2)",
+      "DELETE FROM series WHERE row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1 AND hash=?2)",
       "DELETE FROM blocks WHERE restart>=?3 AND row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1 AND hash=?2)",
       "DELETE FROM restarts WHERE run_id=?1 AND hash=?2 AND number>=?3",
+      "DELETE FROM samples WHERE ?3=0 AND row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1 AND hash=?2)",
       "DELETE FROM level_rows WHERE ?3=0 AND run_id=?1 AND hash=?2"};
-  for (const char* sql : after) {
-    Statement drop(handle(), sql);
+  for (const auto& sql : after) {
+    Statement drop(handle(), sql.c_str());
     drop.bind(run_id).bind(case_key);
-    if (sql != after.front()) drop.bind(restarts);
+    if (sql.find("?3") != std::string::npos) drop.bind(restarts);
     drop.step();
     if (!drop.ok()) return connection_.broken("cannot go on with a case");
   }
@@ -144,8 +169,9 @@ Result<void> Store::set_verdict(const std::string& run_id, const std::string& ca
 }
 
 Result<void> Store::add_warning(const std::string& run_id, const Warning& warning) {
-  Statement put(handle(), "INSERT INTO warnings(run_id,id,what,advice,case_key) VALUES(?,?,?,?,?)");
+  Statement put(handle(), "INSERT INTO warnings(run_id,id,what,advice,case_key,row_id) VALUES(?,?,?,?,?,?)");
   put.bind(run_id).bind(warning.id).bind(warning.what).bind(warning.advice).bind(warning.case_key);
+  put.bind(warning.row_id);
   put.step();
   if (!put.ok()) return connection_.broken("cannot write a warning");
   return {};
@@ -181,48 +207,36 @@ Result<void> Store::add_case(const std::string& run_id, const Case& one) {
 }
 
 Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_key, const Row& row) {
-  Statement put(handle(), "INSERT INTO level_rows VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run_id)
-      .bind(case_key)
-      .bind(row.level)
-      .bind(row.variant)
-      .bind(row.state)
-      .bind(row.reason)
-      .bind(row.hint)
-      .bind(row.log_tail)
-      .bind(row.repeat);
-  put.bind(row.info)
-      .bind(row.settings)
-      .bind(row.memory)
-      .bind(row.start_up)
-      .bind(row.proof)
-      .bind(row.disk_bytes)
-      .bind(row.artefact_bytes)
-      .bind(static_cast<int>(row.judged))
-      .bind(row.environment);
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken("cannot write a row");
+  Statement put(handle(),
+                "INSERT INTO level_rows(run_id,hash,level,variant,environment,state,reason,hint,log_tail,repeat,info,"
+                "settings,memory,start_up,proof,disk_bytes,artefact_bytes,judged,rank,language,peer,harness,tuned,"
+                "verdict,first_difference) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  put.bind(run_id).bind(case_key).bind(row.level).bind(row.variant).bind(row.environment);
+  auto info = row.info;
+  const auto samples = take_samples(info);
+  bind_result(put, row, info);
   put.step();
-  if (!put.ok()) return connection_.broken("cannot write a row");
-  return sqlite3_last_insert_rowid(handle());
+  const auto row_id = sqlite3_last_insert_rowid(handle());
+  if (!put.ok() || !write_samples(handle(), row_id, samples) || !all.commit())
+    return connection_.broken("cannot write a row");
+  return row_id;
 }
 
 Result<void> Store::update_row(const Row& row) {
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken("cannot write a row's result");
   Statement put(handle(),
-                "UPDATE level_rows SET "
-                "state=?,reason=?,hint=?,log_tail=?,repeat=?,info=?,settings=?,memory=?,start_up=?,proof=?,disk_bytes=?"
-                ",artefact_bytes=?,judged=? "
-                "WHERE row_id=?");
-  put.bind(row.state)
-      .bind(row.reason)
-      .bind(row.hint)
-      .bind(row.log_tail)
-      .bind(row.repeat)
-      .bind(row.info)
-      .bind(row.settings)
-      .bind(row.memory);
-  put.bind(row.start_up).bind(row.proof).bind(row.disk_bytes).bind(row.artefact_bytes);
-  put.bind(static_cast<int>(row.judged)).bind(row.row_id);
-  put.step();
-  if (!put.ok()) return connection_.broken("cannot write a row's result");
+                "UPDATE level_rows SET state=?,reason=?,hint=?,log_tail=?,repeat=?,info=?,settings=?,memory=?,"
+                "start_up=?,proof=?,disk_bytes=?,artefact_bytes=?,judged=?,rank=?,language=?,peer=?,harness=?,tuned=?,"
+                "verdict=?,first_difference=? WHERE row_id=?");
+  auto info = row.info;
+  const auto samples = take_samples(info);
+  bind_result(put, row, info);
+  put.bind(row.row_id).step();
+  if (!put.ok() || !write_samples(handle(), row.row_id, samples) || !all.commit())
+    return connection_.broken("cannot write a row's result");
   return {};
 }
 

@@ -45,23 +45,46 @@ class Store {
   Result<void> finish_case(const std::string& run_id, const std::string& case_key);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
+  // All metrics of the case's rows, in place of those that it had.
+  Result<void> set_metrics(const std::string& run_id, const std::string& case_key, const std::vector<Metric>& metrics);
+  // Adds to a series, or writes positions anew.
+  Result<void> add_series(std::int64_t row_id, const Series& series);
   Result<void> save_effect(const ProcessEffect& effect);
   // Keeps the better of each figure and of what is stored, and returns that.
   Result<Peak> save_peak(const Peak& peak);
 
+  // Takes a run over with all that belongs to it; false: it is here already, with the same content. Errors: a run of
+  // this id with other content; it is running; damage in either store.
+  Result<bool> copy_run(const Store& from, const std::string& run_id);
+  // With all that belongs to it and to no other run. Error: it is running.
+  Result<void> delete_run(const std::string& run_id);
+  // Makes the file as small as what it holds.
+  Result<void> give_back_space();
+  Result<bool> has_run(const std::string& run_id) const;
+
   // The newest first. `limit` 0 = all. Cases and rows are left empty.
   Result<std::vector<Run>> list_runs(int limit) const;
+  // The id of the run that is meant by an id, a unique beginning of it, its name, or "last": the newest that has a
+  // case. Error: no such run.
+  Result<std::string> find_run(const std::string& which) const;
   // A whole run by its id, a unique beginning of it, its name, or "last": the newest that has a case. Errors: no such
   // run; damage, whatever it is; interrupted.
   Result<Run> load_run(const std::string& which) const;
+  // The run of exactly this id, and the same with one of its cases alone (without any where it has none of this key).
+  Result<Run> load_id(const std::string& run_id) const;
+  Result<Run> load_case(const std::string& run_id, const std::string& case_key) const;
   Result<std::optional<ProcessEffect>> find_effect(const std::string& machine, int threads) const;
   Result<std::vector<ListedCase>> run_cases(const std::string& run_id) const;
+
+  Result<std::vector<Metric>> metrics(const std::string& run_id) const;  // by row, as core/metric.def has them
+  Result<std::vector<Series>> series(std::int64_t row_id) const;
+  // Runs with a case that has no metrics of today's meaning, the oldest first: of an older strata, killed, or running.
+  Result<std::vector<std::string>> runs_without_metrics() const;
 
   const std::filesystem::path& path() const { return connection_.path(); }
 
  private:
   explicit Store(Connection connection) : connection_(std::move(connection)) {}
-  Result<std::string> find_run(const std::string& which) const;
   sqlite3* handle() const { return connection_.handle(); }
   Connection connection_;
 };

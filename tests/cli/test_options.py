@@ -19,7 +19,8 @@ VERBS = [["compare"], ["list", "levels"], ["list", "models"], ["list", "environm
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
          ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["diff"],
          ["data", "list"], ["data", "info"], ["data", "verify"], ["data", "fetch"],
-         ["data", "show"]]
+         ["data", "show"],
+         ["runs", "list"], ["runs", "delete"], ["runs", "export"], ["runs", "import"], ["runs", "merge"], ["runs", "refresh"]]
 PROCESSORS = len(os.sched_getaffinity(0))
 
 

@@ -89,9 +89,11 @@ Result<void> Turns::run(CaseRun& point) const {
   point.record.trust["restarts"] = done->restarts;
   if (load->busy())
     if (auto warned = point.sink.warning(warnings::busy(point.record.id, *load)); !warned) return warned;
-  if (!done->too_busy.empty()) {
-    const auto warning = warnings::restarts_part(point.record.id, done->too_busy);
+  for (const auto& why : done->too_busy) {
+    auto warning = warnings::restarts_part(point.record.id, why);
     point.progress.note("warning: " + warning.what);
+    for (const auto& player : point.players)
+      if (why.starts_with(player.name() + ": ")) warning.row_id = player.row.row_id;
     if (auto warned = point.sink.warning(warning); !warned) return warned;
   }
   return point.sink.of_case(point.record);

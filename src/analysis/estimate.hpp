@@ -7,7 +7,7 @@
 
 #include "stats/compare.hpp"
 
-namespace strata::report {
+namespace strata::analysis {
 
 inline nlohmann::json finite(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
@@ -24,4 +24,4 @@ inline nlohmann::json by_restart(const stats::Comparison& comparison) {
   return out;
 }
 
-}  // namespace strata::report
+}  // namespace strata::analysis

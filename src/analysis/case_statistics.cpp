@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/case_statistics.hpp"
+#include "analysis/case_statistics.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "analysis/estimate.hpp"
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/turns.hpp"
-#include "report/access.hpp"
-#include "report/estimate.hpp"
 
-namespace strata::report {
+namespace strata::analysis {
 using Json = nlohmann::json;
+using lookup::flag;
+using lookup::number;
+using lookup::whole;
 
 std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
   std::vector<double> logs;
@@ -220,4 +223,4 @@ stats::Comparison CaseStatistics::aa(const store::Row& row) const {
   return stats::compare(stats::log_differences(both, 0, 1), sigma_);
 }
 
-}  // namespace strata::report
+}  // namespace strata::analysis

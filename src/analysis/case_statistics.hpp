@@ -13,7 +13,7 @@
 #include "stats/disturbed.hpp"
 #include "store/record.hpp"
 
-namespace strata::report {
+namespace strata::analysis {
 
 // The variation between processes that a case was measured with (its stored `trust`); assumed where it has none.
 double process_sigma(const nlohmann::json& trust, int threads);
@@ -77,4 +77,4 @@ class CaseStatistics {
   std::vector<stats::Settled> times_;  // of each measured row
 };
 
-}  // namespace strata::report
+}  // namespace strata::analysis

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs leave a store, or come to another one. A copy is read back before it counts.
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "common/escape.hpp"
+#include "store/run_state.hpp"
+#include "store/statement.hpp"
+#include "store/store.hpp"
+#include "store/transaction.hpp"
+
+namespace strata::store {
+namespace {
+
+#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1)"
+
+struct Part {
+  const char *table, *where;
+  bool shared;  // with other runs: it may be there already
+};
+
+// In an order in which each refers to what was written before it.
+constexpr std::array kParts{Part{"machines", "hash IN (SELECT machine_hash FROM runs WHERE run_id=?1)", true},
+                            Part{"environments", "hash IN (SELECT hash FROM run_environments WHERE run_id=?1)", true},
+                            Part{"cases", "hash IN (SELECT hash FROM run_cases WHERE run_id=?1)", true},
+                            Part{"runs", "run_id=?1", false},
+                            Part{"run_environments", "run_id=?1", false},
+                            Part{"run_cases", "run_id=?1", false},
+                            Part{"restarts", "run_id=?1", false},
+                            Part{"level_rows", "run_id=?1 ORDER BY row_id", false},
+                            Part{"warnings", "run_id=?1 ORDER BY rowid", false},
+                            Part{"blocks", STRATA_OWN_ROWS, false},
+                            Part{"metrics", STRATA_OWN_ROWS, false},
+                            Part{"series", STRATA_OWN_ROWS, false},
+                            Part{"samples", STRATA_OWN_ROWS, false}};
+
+// The other way round; what runs share goes with the last of them.
+constexpr std::array kDeletions{"DELETE FROM samples WHERE " STRATA_OWN_ROWS,
+                                "DELETE FROM series WHERE " STRATA_OWN_ROWS,
+                                "DELETE FROM metrics WHERE " STRATA_OWN_ROWS,
+                                "DELETE FROM blocks WHERE " STRATA_OWN_ROWS,
+                                "DELETE FROM warnings WHERE run_id=?1",
+                                "DELETE FROM level_rows WHERE run_id=?1",
+                                "DELETE FROM restarts WHERE run_id=?1",
+                                "DELETE FROM run_cases WHERE run_id=?1",
+                                "DELETE FROM run_environments WHERE run_id=?1",
+                                "DELETE FROM runs WHERE run_id=?1",
+                                "DELETE FROM cases WHERE hash NOT IN (SELECT hash FROM run_cases)",
+                                "DELETE FROM environments WHERE hash NOT IN (SELECT hash FROM run_environments)",
+                                "DELETE FROM machines WHERE hash NOT IN (SELECT machine_hash FROM runs)"};
+
+#undef STRATA_OWN_ROWS
+
+// One prepared statement of either store, ended with the scope.
+struct Prepared {
+  Prepared(sqlite3* handle, const std::string& sql) {
+    code = sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr);
+  }
+  ~Prepared() { sqlite3_finalize(statement); }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+  sqlite3_stmt* statement = nullptr;
+  int code = SQLITE_OK;
+};
+
+// Rows are numbered anew by `shift`. False: one of the stores refused; which, their last errors say.
+bool copy_part(sqlite3* from, sqlite3* to, const Part& part, const std::string& run_id, std::int64_t shift) {
+  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {}", part.table, part.where));
+  if (read.code != SQLITE_OK) return false;
+  sqlite3_bind_text64(read.statement, 1, run_id.data(), run_id.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  std::string names, places;
+  const int columns = sqlite3_column_count(read.statement);
+  int numbered = -1;  // the column that holds a row's number
+  for (int c = 0; c < columns; ++c) {
+    const std::string name = sqlite3_column_name(read.statement, c);
+    if (name == "row_id") numbered = c;
+    names += (c > 0 ? "," : "") + name;
+    places += c > 0 ? ",?" : "?";
+  }
+  Prepared write(
+      to, fmt::format("INSERT {} INTO {}({}) VALUES({})", part.shared ? "OR IGNORE" : "", part.table, names, places));
+  if (write.code != SQLITE_OK) return false;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(read.statement)) == SQLITE_ROW) {
+    sqlite3_reset(write.statement);
+    for (int c = 0; c < columns; ++c) {
+      if (c == numbered && sqlite3_column_type(read.statement, c) == SQLITE_INTEGER)
+        sqlite3_bind_int64(write.statement, c + 1, sqlite3_column_int64(read.statement, c) + shift);
+      else
+        sqlite3_bind_value(write.statement, c + 1, sqlite3_column_value(read.statement, c));
+    }
+    if (sqlite3_step(write.statement) != SQLITE_DONE) return false;
+  }
+  return code == SQLITE_DONE;
+}
+
+// A run without the numbers that its rows have in one store.
+Run without_numbers(Run run) {
+  for (auto& warning : run.warnings)
+    if (warning.row_id) warning.row_id = 0;
+  for (auto& one : run.cases)
+    for (auto& row : one.rows) row.row_id = 0;
+  return run;
+}
+
+bool same_content(const Run& one, const Run& other) {
+  return without_numbers(one) == without_numbers(other);
+}
+
+}  // namespace
+
+Result<bool> Store::has_run(const std::string& run_id) const {
+  Statement ask(handle(), "SELECT 1 FROM runs WHERE run_id=?");
+  ask.bind(run_id);
+  const bool found = ask.step();
+  if (!ask.ok()) return connection_.broken("cannot look for a run");
+  return found;
+}
+
+Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
+  const auto theirs = from.load_id(run_id);
+  if (!theirs) return tl::unexpected(theirs.error());
+  if (state_of(*theirs) == RunState::running)
+    return fail(fmt::format("run {} is being measured by another process", run_id), "let it end", Exit::usage);
+  const auto there = has_run(run_id);
+  if (!there) return tl::unexpected(there.error());
+  if (*there) {
+    const auto own = load_id(run_id);
+    if (!own) return tl::unexpected(own.error());
+    if (same_content(*own, *theirs)) return false;
+    return fail(fmt::format("run {} is another one in {} than in {}", run_id, path().string(), from.path().string()),
+                "one of them was resumed or changed after it was copied: delete the one that is not wanted "
+                "(`strata runs delete`)");
+  }
+  constexpr const char* doing = "cannot copy a run";
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken(doing);
+  Statement last(handle(), "SELECT coalesce(max(row_id),0) FROM level_rows");
+  if (!last.step()) return connection_.broken(doing);
+  const auto shift = last.integer(0, std::numeric_limits<std::int64_t>::max() / 4);
+  for (const auto& part : kParts)
+    if (!copy_part(from.handle(), handle(), part, run_id, shift)) {
+      const int code = sqlite3_errcode(from.handle());
+      const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+      return (is_theirs ? from.connection_ : connection_).broken(doing);
+    }
+  const auto copied = load_id(run_id);
+  if (!copied) return tl::unexpected(copied.error());
+  if (!same_content(*copied, *theirs))
+    return fail(fmt::format("run {} does not read the same in {}: a case of its key is another one there", run_id,
+                            path().string()),
+                "keep the stores apart");
+  if (!all.commit()) return connection_.broken(doing);
+  return true;
+}
+
+Result<void> Store::delete_run(const std::string& run_id) {
+  const auto run = load_case(run_id, "");
+  if (!run) return tl::unexpected(run.error());
+  if (state_of(*run) == RunState::running)
+    return fail(fmt::format("run {} is being measured by another process", run_id),
+                "let it end or interrupt it; `./strata list runs` shows it", Exit::usage);
+  constexpr const char* doing = "cannot delete a run";
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken(doing);
+  for (const std::string sql : kDeletions) {
+    Statement drop(handle(), sql.c_str());
+    if (sql.find("?1") != std::string::npos) drop.bind(run_id);
+    drop.step();
+    if (!drop.ok()) return connection_.broken(doing);
+  }
+  if (!all.commit()) return connection_.broken(doing);
+  return {};
+}
+
+Result<void> Store::give_back_space() {
+  if (sqlite3_exec(handle(), "VACUUM; PRAGMA wal_checkpoint(TRUNCATE);", nullptr, nullptr, nullptr) != SQLITE_OK)
+    return connection_.broken("cannot give back the space of what was deleted");
+  return {};
+}
+
+}  // namespace strata::store

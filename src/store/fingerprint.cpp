@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/fingerprint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/hash.hpp"
+#include "common/outside.hpp"
+#include "store/statement.hpp"
+
+namespace strata::store {
+namespace {
+
+constexpr std::size_t kHashLetters = 16;
+
+// Whatever an older or a foreign store says, as a count that a column holds.
+std::int64_t count_of(const Json& description, const char* name) {
+  return std::max<std::int64_t>(0, outside::integer_or(description, name));
+}
+
+}  // namespace
+
+std::string Machine::hash() const {
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", cpu, cores, processors, memory_gib, gpu, gpus))
+      .substr(0, kHashLetters);
+}
+
+Machine machine_of(const Json& description) {
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  Machine machine;
+  machine.cpu = outside::text_or(description, "cpu");
+  machine.cores = count_of(description, "cores");
+  machine.processors = count_of(description, "logical_processors");
+  machine.memory_gib =
+      static_cast<std::int64_t>(static_cast<double>(count_of(description, "memory_bytes")) / gib + 0.5);
+  machine.gpu = outside::text_or(description, "gpu");
+  machine.gpus = count_of(description, "gpu_count");
+  return machine;
+}
+
+std::string Environment::hash() const {
+  return sha256_hex(fmt::format("{}\n{}\n{}", python, torch, packages)).substr(0, kHashLetters);
+}
+
+Environment environment_of(const Json& description) {
+  const auto& packages = outside::field(description, "packages");  // {name: version}, or a hash already
+  return {outside::text_or(description, "python_version"), outside::text_or(description, "torch"),
+          packages.is_object()
+              ? sha256_hex(packages.dump(-1, ' ', false, Json::error_handler_t::replace)).substr(0, kHashLetters)
+              : outside::text_or(description, "packages")};
+}
+
+bool write_fingerprints(sqlite3* handle, const std::string& run_id, const Json& machine, const Json& environments) {
+  const auto own = machine_of(machine);
+  Statement put(handle,
+                "INSERT OR IGNORE INTO machines(hash,cpu,cores,processors,memory_gib,gpu,gpus) VALUES(?,?,?,?,?,?,?)");
+  put.bind(own.hash()).bind(own.cpu).bind(own.cores).bind(own.processors).bind(own.memory_gib).bind(own.gpu);
+  put.bind(own.gpus).step();
+  Statement link(handle, "UPDATE runs SET machine_hash=? WHERE run_id=?");
+  link.bind(own.hash()).bind(run_id).step();
+  if (!put.ok() || !link.ok()) return false;
+  for (const auto& description : environments) {
+    const auto environment = environment_of(description);
+    Statement add(handle, "INSERT OR IGNORE INTO environments(hash,python,torch,packages) VALUES(?,?,?,?)");
+    add.bind(environment.hash()).bind(environment.python).bind(environment.torch).bind(environment.packages).step();
+    if (!add.ok()) return false;
+    std::vector<std::string> names{outside::text_or(description, "name")};
+    if (environments.size() == 1 && !names.front().empty()) names.emplace_back();
+    for (const auto& name : names) {
+      Statement use(handle, "INSERT OR IGNORE INTO run_environments(run_id,name,hash) VALUES(?,?,?)");
+      use.bind(run_id).bind(name).bind(environment.hash()).step();
+      if (!use.ok()) return false;
+    }
+  }
+  return true;
+}
+
+bool fingerprint_old_runs(sqlite3* handle) {
+  struct Old {
+    std::string run_id;
+    Json machine, environments;
+  };
+  std::vector<Old> all;
+  Statement ask(handle, "SELECT run_id,machine,environments FROM runs WHERE machine_hash=''");
+  while (ask.step()) {
+    Old one{ask.text(), ask.json(Shape::object), ask.json(Shape::array)};
+    if (!ask.fault().empty()) return true;  // whoever reads the run says what is wrong with it
+    all.push_back(std::move(one));
+  }
+  if (!ask.ok()) return false;
+  return std::all_of(all.begin(), all.end(), [&](const Old& one) {
+    return write_fingerprints(handle, one.run_id, one.machine, one.environments);
+  });
+}
+
+}  // namespace strata::store

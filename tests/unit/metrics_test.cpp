@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stored metrics are the numbers of the report, and the page that documents them is the list that declares them.
+#include "analysis/metrics.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "report/access.hpp"
+#include "report/view.hpp"
+
+namespace strata::analysis {
+namespace {
+
+using core::Metric;
+using report::Json;
+
+store::Row row(std::int64_t id, const std::string& level, double ms) {
+  store::Row out;
+  out.row_id = id;
+  out.level = level;
+  out.state = "measured";
+  out.proof = {{"verdict", "equal"}, {"worst_ratio", 0.5 + 0.1 * static_cast<double>(id)}};
+  out.memory = {{"idle_private_bytes", 10}, {"steady_private_bytes", 20}, {"peak_private_bytes", 30 * id},
+                {"steady_pss_bytes", 15},   {"above_idle_bytes", 20},     {"shared_file_bytes", 5},
+                {"device_peak_bytes", 7}};
+  for (const double more : {0.0, 1.0, 5.0})
+    out.start_up.push_back({{"restart", 0},
+                            {"cold", false},
+                            {"process_ms", 1 + more},
+                            {"library_ms", 20},
+                            {"load_ms", 30},
+                            {"build_ms", 4},
+                            {"weights_ms", 5},
+                            {"first_iteration_ms", 6},
+                            {"again_ms", 57 + 40 * ms + more}});
+  out.disk_bytes = 1000;
+  out.artefact_bytes = 100;
+  Json repetitions = Json::array();
+  for (const double rate : {90.0, 100.0, 110.0})
+    repetitions.push_back({{"requests_per_s", rate},
+                           {"requests", 300},
+                           {"cpu_ns", 3e9},
+                           {"private_bytes", 4e6},
+                           {"pss_bytes", 3e6},
+                           {"latency_ns", std::vector<double>(300, 1e9 / rate)}});
+  out.info = {{"first_ever", {{"first_ever_ms", 500 + ms}, {"prepare_ms", 40}}},
+              {"accuracy", {{"error", 1e-6}, {"answers", 4}, {"differ", 1}}},
+              {"libraries", {{"bytes", 77}, {"files", Json::array()}}},
+              {"lines", {{"total", 123}, {"files", Json::array()}}},
+              {"phases", {{"ms", {{"forward", 3.5}, {"backward", 7.0}}}, {"joined", Json::object()}}},
+              {"eval", {{"state", "scored"}, {"score", 91.5}, {"count", 10}}},
+              {"clients",
+               {{"seconds", 1},
+                {"cores", 2},
+                {"points",
+                 {{{"clients", 2},
+                   {"as", "threads"},
+                   {"threads_each", 1},
+                   {"state", "measured"},
+                   {"repetitions", repetitions}}}}}},
+              {"tuned", true}};
+  for (int restart = 0; restart < 4; ++restart)
+    for (int round = 0; round < 12; ++round) {
+      store::Block block;
+      block.restart = restart;
+      block.round = round;
+      block.wall_ns.assign(5, static_cast<std::int64_t>(ms * (1e6 + 4000 * restart) + 200 * round));
+      block.latency_ns.assign(5, static_cast<std::int64_t>(ms * 0.9e6));
+      block.cpu_ns = 5'000'000;
+      out.blocks.push_back(block);
+    }
+  return out;
+}
+
+store::Run a_run(core::Mode mode) {
+  store::Run run;
+  run.run_id = "r";
+  run.machine = {{"physical_cores", 2}, {"logical_processors", 2}};
+  run.settings = {{"tuned", true}};
+  store::Case one;
+  one.id = one.key = "m";
+  one.question = {.model = "m", .threads = 2};
+  one.question.mode = mode;
+  one.question.batch = 4;
+  one.bundle = one.limits = Json::object();
+  one.trust = {{"process_sigma", 0.01}};
+  one.reference_level = "eager";
+  one.rows = {row(1, "eager", 40), row(2, "static", 10)};
+  run.cases = {one};
+  return run;
+}
+
+// Where a row of the result has what a metric stores; "" for what no report prints.
+const std::map<Metric, std::string> kPlaces{{Metric::iteration_time, "end_to_end_ms.estimate"},
+                                            {Metric::iteration_time_median, "end_to_end_ms.median"},
+                                            {Metric::iteration_time_p90, "end_to_end_ms.p90"},
+                                            {Metric::iteration_time_p99, "end_to_end_ms.p99"},
+                                            {Metric::iteration_time_min, "end_to_end_ms.min"},
+                                            {Metric::iterations, "end_to_end_ms.samples"},
+                                            {Metric::latency, "latency_ms.estimate"},
+                                            {Metric::latency_median, "latency_ms.median"},
+                                            {Metric::latency_p90, "latency_ms.p90"},
+                                            {Metric::latency_p99, "latency_ms.p99"},
+                                            {Metric::throughput, "throughput_per_s"},
+                                            {Metric::steps_per_s, "steps_per_s"},
+                                            {Metric::cpu_time, "cpu_ms"},
+                                            {Metric::speedup, "ratio"},
+                                            {Metric::speedup_tuned, "tuned.ratio"},
+                                            {Metric::break_even, "break_even"},
+                                            {Metric::break_even_once, "break_even_once"},
+                                            {Metric::disturbed_share, ""},
+                                            {Metric::restart_spread, ""},
+                                            {Metric::idle_memory, "memory.idle_private_bytes"},
+                                            {Metric::steady_memory, "memory.steady_private_bytes"},
+                                            {Metric::peak_memory, "memory.peak_private_bytes"},
+                                            {Metric::memory_above_idle, "memory.above_idle_bytes"},
+                                            {Metric::steady_share_memory, "memory.steady_pss_bytes"},
+                                            {Metric::shared_file_memory, "memory.shared_file_bytes"},
+                                            {Metric::device_peak_memory, "memory.device_peak_bytes"},
+                                            {Metric::warm_start, "startup.again_ms"},
+                                            {Metric::cold_start, "startup.first_ever_ms"},
+                                            {Metric::prepare_time, "startup.prepare_ms"},
+                                            {Metric::start_process, "startup.process_ms"},
+                                            {Metric::start_library, "startup.library_ms"},
+                                            {Metric::start_load, "startup.load_ms"},
+                                            {Metric::start_build, "startup.build_ms"},
+                                            {Metric::start_weights, "startup.weights_ms"},
+                                            {Metric::start_first_iteration, "startup.first_iteration_ms"},
+                                            {Metric::disk, "disk_bytes"},
+                                            {Metric::artefact_size, "artefact_bytes"},
+                                            {Metric::library_size, "shipped.libraries_bytes"},
+                                            {Metric::shipped_size, "shipped.bytes"},
+                                            {Metric::code_lines, "lines.total"},
+                                            {Metric::proof_ratio, "proof.worst_ratio"},
+                                            {Metric::error, ""},  // of accuracy, not of the row
+                                            {Metric::answers_differ, ""},
+                                            {Metric::phase_time, "phases.ms."},  // and the setting
+                                            {Metric::requests_per_s, "clients.points.requests_per_s"},
+                                            {Metric::inputs_per_s, "clients.points.inputs_per_s"},
+                                            {Metric::request_p50, "clients.points.latency_ms.p50"},
+                                            {Metric::request_p90, "clients.points.latency_ms.p90"},
+                                            {Metric::request_p99, "clients.points.latency_ms.p99"},
+                                            {Metric::request_cpu_time, "clients.points.cpu_ms"},
+                                            {Metric::serve_memory, "clients.points.memory.private_bytes"},
+                                            {Metric::score, ""}};
+
+// The number in the result, and the ends of its interval where it has one.
+void expect_as_shown(const store::Metric& metric, const Json& shown) {
+  auto place = kPlaces.at(metric.which);
+  if (place.empty()) return;
+  if (metric.which == Metric::phase_time) place += metric.setting;
+  const std::string points = "clients.points.";
+  const bool served = place.starts_with(points);
+  const Json& from = served ? report::list(shown, "clients.points").at(0) : shown;
+  const Json& value = report::at(from, served ? place.substr(points.size()) : place);
+  const auto name = fmt::format("{} of row {}", core::about(metric.which).name, metric.row_id);
+  if (value.is_number()) {
+    EXPECT_EQ(metric.value, value.get<double>()) << name;
+    return;
+  }
+  ASSERT_TRUE(value.is_object()) << name << ": " << value;
+  const bool counts = value.contains("iterations");
+  EXPECT_EQ(std::optional(metric.value), report::number(value, counts ? "iterations" : "value")) << name;
+  EXPECT_EQ(metric.low, report::number(value, "low")) << name;
+  EXPECT_EQ(metric.high, report::number(value, "high")) << name;
+}
+
+TEST(Metrics, are_the_very_numbers_that_the_report_prints_and_all_that_are_declared_are_written) {
+  std::set<Metric> written;
+  for (const auto mode : {core::Mode::infer, core::Mode::train}) {
+    const auto run = a_run(mode);
+    const auto shown = report::view(run)["cases"][0]["rows"];
+    for (const auto& metric : metrics_of(run, run.cases[0])) {
+      written.insert(metric.which);
+      expect_as_shown(metric, shown.at(static_cast<std::size_t>(metric.row_id - 1)));
+    }
+  }
+  for (std::size_t i = 0; i < core::kMetrics.size(); ++i)
+    EXPECT_TRUE(written.contains(static_cast<Metric>(i))) << core::kMetrics[i].name;
+  EXPECT_EQ(kPlaces.size(), core::kMetrics.size());
+}
+
+const store::Metric* find(const std::vector<store::Metric>& all, std::int64_t row_id, Metric which) {
+  for (const auto& metric : all)
+    if (metric.row_id == row_id && metric.which == which) return &metric;
+  return nullptr;
+}
+
+TEST(Metrics, a_time_has_the_interval_that_its_restarts_leave_and_a_speedup_says_what_it_rests_on) {
+  const auto run = a_run(core::Mode::infer);
+  const auto all = metrics_of(run, run.cases[0]);
+  const auto* time = find(all, 2, Metric::iteration_time);
+  ASSERT_TRUE(time && time->low && time->high);
+  EXPECT_NEAR(time->value, 10, 0.2);
+  EXPECT_LT(*time->low, time->value);
+  EXPECT_GT(*time->high, time->value);
+  ASSERT_TRUE(find(all, 1, Metric::speedup) && find(all, 2, Metric::speedup));
+  EXPECT_EQ(find(all, 1, Metric::speedup)->method, "the reference");
+  EXPECT_NEAR(find(all, 2, Metric::speedup)->value, 4, 0.01);
+  EXPECT_EQ(find(all, 2, Metric::speedup)->method, "in turns, interval of assumed");
+}
+
+TEST(Metrics, of_a_row_without_a_number_are_only_what_its_proof_says) {
+  auto run = a_run(core::Mode::infer);
+  run.cases[0].rows[1].state = "unequal";
+  const auto all = metrics_of(run, run.cases[0]);
+  std::size_t of_it = 0;
+  for (const auto& metric : all) of_it += metric.row_id == 2;
+  EXPECT_EQ(of_it, 1u);
+  ASSERT_TRUE(find(all, 2, Metric::proof_ratio));
+  EXPECT_DOUBLE_EQ(find(all, 2, Metric::proof_ratio)->value, 0.7);
+}
+
+TEST(Metrics, of_a_case_in_which_others_had_the_cores_say_so_with_each_speedup) {
+  auto run = a_run(core::Mode::infer);
+  for (auto& one : run.cases[0].rows)
+    for (auto& block : one.blocks) block.taken = block.round < 8 ? 0.6 : 0.0;
+  run.cases[0].trust["load"] = {{"begin", 0.6}, {"others", 0.6}, {"steal", 0.0}, {"restarts", {0.6}}};
+  const auto all = metrics_of(run, run.cases[0]);
+  ASSERT_TRUE(find(all, 2, Metric::speedup));
+  EXPECT_EQ(find(all, 2, Metric::speedup)->method, "not reliable: other programs had the cores");
+}
+
+TEST(Metrics, are_documented_as_they_are_declared) {
+  std::ifstream file(STRATA_SOURCE_DIR "/docs/store.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  std::string table = "| metric | pass | unit | what it is |\n|---|---|---|---|\n";
+  for (const auto& metric : core::kMetrics)
+    table += fmt::format("| `{}` | {} | {} | {} |\n", metric.name, metric.pass, metric.unit, metric.meaning);
+  EXPECT_NE(page.str().find(table), std::string::npos) << "docs/store.md should hold:\n" << table;
+}
+
+}  // namespace
+}  // namespace strata::analysis

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a store can be asked, and whole runs that leave it or come to another.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "store/fingerprint.hpp"
+#include "store/migrations.hpp"
+#include "store/run_state.hpp"
+#include "store/store.hpp"
+
+namespace strata::store {
+namespace {
+namespace fs = std::filesystem;
+using core::Metric;
+
+class StoreRunsTest : public ::testing::Test {
+ protected:
+  StoreRunsTest() : folder_(fs::temp_directory_path() / ("strata_store_runs_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~StoreRunsTest() override { fs::remove_all(folder_); }
+
+  Store open(const std::string& name) {
+    auto store = Store::open(folder_ / name);
+    EXPECT_TRUE(store) << store.error().what;
+    return std::move(*store);
+  }
+  store::Run a_run(const std::string& id) {
+    store::Run run;
+    run.run_id = id;
+    run.started = "2026-11-21T06:00:00Z";
+    run.finished = "2026-11-21T06:01:00Z";
+    run.machine = {{"cpu", "EPYC"}, {"cores", 2}, {"logical_processors", 4}, {"memory_bytes", 8LL << 30}};
+    run.environments = {{{"python", "/a"}, {"python_version", "3.11.2"}, {"torch", "2.15.0"}, {"packages", "abc"}}};
+    return run;
+  }
+  // A run of one case with two rows, a block, a metric, a series and a warning about the second row.
+  std::int64_t fill(Store& store, const std::string& id, std::int64_t ns = 10) {
+    EXPECT_TRUE(store.begin_run(a_run(id)));
+    Case one;
+    one.key = "abc";
+    one.id = "m/infer/b1";
+    one.question = {.model = "m", .threads = 2};
+    one.reference_level = "eager";
+    EXPECT_TRUE(store.add_case(id, one));
+    Row row;
+    row.level = "eager";
+    EXPECT_TRUE(store.add_row(id, "abc", row));
+    row.level = "static";
+    row.info = {{"rank", 7}, {"language", "c++"}, {"peer", true}, {"tuned", true}};
+    row.info["clients"] = {
+        {"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}, {{"latency_ns", {ns}}}}}}}}};
+    row.proof = {{"verdict", "unequal"}, {"first_difference", "layer1"}};
+    const auto row_id = store.add_row(id, "abc", row);
+    EXPECT_TRUE(row_id);
+    Block block;
+    block.wall_ns = block.latency_ns = {ns, 20};
+    EXPECT_TRUE(store.add_block(*row_id, block));
+    EXPECT_TRUE(store.add_restart(id, "abc", 0, Json::array()));
+    EXPECT_TRUE(store.add_warning(id, {"W007", "static parts", "more", "abc", *row_id}));
+    EXPECT_TRUE(store.add_series(*row_id, {"loss", "1", "step", {0, 1}, {2.5, 2.0}}));
+    EXPECT_TRUE(store.set_metrics(id, "abc", {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "in turns"}}));
+    return *row_id;
+  }
+  // The first column of every row that a question gives.
+  std::vector<std::string> ask(const std::string& name, const std::string& sql) {
+    sqlite3* handle = nullptr;
+    EXPECT_EQ(sqlite3_open((folder_ / name).c_str(), &handle), SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(handle);
+    std::vector<std::string> values;
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+      values.emplace_back(text ? text : "null");
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(handle);
+    return values;
+  }
+  fs::path folder_;
+};
+
+using Strings = std::vector<std::string>;
+
+TEST_F(StoreRunsTest, gives_back_metrics_which_new_ones_replace) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  const auto one = store.metrics("run-1");
+  ASSERT_TRUE(one) << one.error().what;
+  EXPECT_EQ(*one, (std::vector<store::Metric>{{row, Metric::speedup, "", 2, 1.5, std::nullopt, "in turns"}}));
+  ASSERT_TRUE(store.set_metrics("run-1", "abc",
+                                {{row, Metric::request_p50, "4 threads", 3, {}, {}, "x"},
+                                 {row, Metric::request_p50, "2 threads", 2, {}, {}, "x"},
+                                 {row, Metric::iterations, "", 1, {}, {}, "x"}}));
+  const auto two = store.metrics("run-1");
+  ASSERT_EQ(two->size(), 3u);
+  EXPECT_EQ((*two)[0].which, Metric::iterations);
+  EXPECT_EQ((*two)[1].setting, "2 threads");
+  EXPECT_EQ(ask("a.db", "SELECT unit FROM metrics WHERE name='request_p50'"), (Strings{"ms", "ms"}));
+}
+
+TEST_F(StoreRunsTest, knows_which_runs_have_no_metrics_yet) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  EXPECT_EQ(*store.runs_without_metrics(), Strings{});
+  Case one;
+  one.key = "def";
+  one.question = {.model = "other", .threads = 2};
+  ASSERT_TRUE(store.add_case("run-1", one));
+  EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
+  ASSERT_TRUE(store.set_metrics("run-1", "def", {}));
+  EXPECT_EQ(*store.runs_without_metrics(), Strings{}) << "a case without a number has been looked at, too";
+}
+
+TEST_F(StoreRunsTest, a_case_that_goes_on_has_no_metrics_of_before) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  ASSERT_TRUE(store.cut_case("run-1", "abc", 1));
+  EXPECT_TRUE(store.metrics("run-1")->empty());
+  EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
+  ASSERT_TRUE(store.cut_case("run-1", "abc", 0)) << "rows with metrics and series can go";
+}
+
+TEST_F(StoreRunsTest, keeps_a_series_in_order_and_what_is_not_finite_in_it) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  ASSERT_TRUE(store.add_series(row, {"loss", "1", "step", {3, 2, 1}, {std::nan(""), 1.5, 1.75}}));
+  const auto all = store.series(row);
+  ASSERT_TRUE(all) << all.error().what;
+  ASSERT_EQ(all->size(), 1u);
+  EXPECT_EQ((*all)[0].positions, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ((*all)[0].values[1], 1.75) << "written anew";
+  EXPECT_TRUE(std::isnan((*all)[0].values[3]));
+  EXPECT_FALSE(store.add_series(row, {"loss", "1", "step", {1}, {}}));
+}
+
+TEST_F(StoreRunsTest, samples_of_every_pass_have_the_encoding_of_blocks_and_come_back_where_they_were) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  EXPECT_EQ(ask("a.db", "SELECT place||' '||hex(ns) FROM samples ORDER BY place LIMIT 1"),
+            Strings{"/clients/points/0/repetitions/0/latency_ns 05000000000000000600000000000000"});
+  EXPECT_EQ(ask("a.db",
+                "SELECT json_extract(info,'$.clients.points[0].repetitions[1].latency_ns') FROM level_rows WHERE "
+                "level='static'"),
+            Strings{"null"});
+  auto read = store.load_run("run-1")->cases.at(0).rows.at(1);
+  EXPECT_EQ(read.info["clients"]["points"][0]["repetitions"][0]["latency_ns"], Json({5, 6}));
+  read.info.erase("clients");
+  read.info["dynamic"] = {{"visits", {{{"wall_ns", {7}}}}}};
+  ASSERT_TRUE(store.update_row(read));
+  EXPECT_EQ(ask("a.db", "SELECT place FROM samples"), Strings{"/dynamic/visits/0/wall_ns"});
+  EXPECT_EQ(store.load_run("run-1")->cases.at(0).rows.at(1).info, read.info) << row;
+}
+
+TEST_F(StoreRunsTest, has_columns_for_what_is_selected_by) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  EXPECT_EQ(ask("a.db", "SELECT cpu||cores||processors||memory_gib FROM machines JOIN runs ON machine_hash=hash"),
+            Strings{"EPYC248"});
+  EXPECT_EQ(
+      ask("a.db", "SELECT torch||python||packages FROM run_environments JOIN environments USING(hash) WHERE name=''"),
+      Strings{"2.15.03.11.2abc"});
+  EXPECT_EQ(ask("a.db",
+                "SELECT rank||language||peer||harness||tuned||verdict||first_difference FROM level_rows WHERE "
+                "level='static'"),
+            Strings{"7c++101unequallayer1"});
+  EXPECT_EQ(ask("a.db", "SELECT row_id FROM warnings"), Strings{std::to_string(row)});
+}
+
+TEST_F(StoreRunsTest, a_machine_is_the_same_one_after_a_new_kernel_and_another_one_with_another_gpu) {
+  Json description{{"cpu", "EPYC"}, {"cores", 2}, {"memory_bytes", 8'300'000'000}, {"kernel", "6.1"}};
+  const auto before = machine_of(description).hash();
+  description["kernel"] = "6.2";
+  description["memory_bytes"] = 8'299'000'000;
+  EXPECT_EQ(machine_of(description).hash(), before);
+  description["gpu"] = "H100";
+  EXPECT_NE(machine_of(description).hash(), before);
+}
+
+TEST_F(StoreRunsTest, several_environments_have_their_names_and_equal_ones_are_one) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  auto run = a_run("run-2");
+  run.environments = {{{"name", "old"}, {"python_version", "3.11.2"}, {"torch", "2.14.0"}},
+                      {{"name", "new"}, {"python_version", "3.11.2"}, {"torch", "2.15.0"}, {"packages", "abc"}}};
+  ASSERT_TRUE(store.begin_run(run));
+  EXPECT_EQ(ask("a.db",
+                "SELECT name||torch FROM run_environments JOIN environments USING(hash) WHERE run_id='run-2' ORDER "
+                "BY name"),
+            (Strings{"new2.15.0", "old2.14.0"}));
+  EXPECT_EQ(ask("a.db", "SELECT count(*) FROM environments"), Strings{"2"});
+}
+
+TEST_F(StoreRunsTest, an_older_store_gets_fingerprints_and_columns_and_says_that_its_runs_have_no_metrics) {
+  sqlite3* old = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &old), SQLITE_OK);
+  for (std::size_t step = 0; step < kFingerprintStep; ++step)
+    ASSERT_EQ(sqlite3_exec(old, kMigrations.at(step), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
+  const char* filled =
+      "PRAGMA user_version=5;"
+      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,'{}',"
+      "'{\"cpu\":\"EPYC\",\"cores\":2}','[{\"torch\":\"2.15.0\"}]','');"
+      "INSERT INTO cases(hash,id,model,canonical) VALUES('abc','m','m','{\"model\":\"m\"}');"
+      "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level) VALUES('run-1','abc','{}','{}','{}','');"
+      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{\"rank\":3}','{}',"
+      "'null','[]','{\"verdict\":\"equal\"}',NULL,NULL,1,'');";
+  ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
+  sqlite3_close(old);
+  auto store = open("a.db");
+  EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
+  EXPECT_EQ(ask("a.db", "SELECT rank||verdict FROM level_rows"), Strings{"3equal"});
+  EXPECT_EQ(ask("a.db", "SELECT cpu FROM machines JOIN runs ON machine_hash=hash"), Strings{"EPYC"});
+  EXPECT_EQ(ask("a.db", "SELECT torch FROM run_environments JOIN environments USING(hash)"), Strings{"2.15.0"});
+}
+
+TEST_F(StoreRunsTest, a_run_is_copied_with_all_that_belongs_to_it_under_numbers_of_its_own) {
+  auto from = open("from.db"), into = open("into.db");
+  fill(from, "run-0");
+  const auto theirs = fill(from, "run-1", 11);
+  fill(into, "run-2");
+  const auto copied = into.copy_run(from, "run-1");
+  ASSERT_TRUE(copied) << copied.error().what;
+  EXPECT_TRUE(*copied);
+  const auto run = into.load_run("run-1");
+  ASSERT_TRUE(run) << run.error().what;
+  const auto& row = run->cases.at(0).rows.at(1);
+  EXPECT_EQ(row.blocks.at(0).wall_ns.at(0), 11);
+  EXPECT_EQ(run->warnings.at(0).row_id, row.row_id) << "and not " << theirs;
+  EXPECT_EQ(into.metrics("run-1")->at(0).row_id, row.row_id);
+  EXPECT_EQ(into.series(row.row_id)->at(0).values, (std::vector<double>{2.5, 2.0}));
+  EXPECT_EQ(into.restarts("run-1", "abc")->size(), 1u);
+  EXPECT_EQ(ask("into.db", "SELECT count(*) FROM machines"), Strings{"1"}) << "shared with the run that was there";
+  EXPECT_FALSE(*into.has_run("run-0"));
+}
+
+TEST_F(StoreRunsTest, a_run_that_is_there_already_is_skipped_and_one_with_other_content_is_an_error) {
+  auto from = open("from.db"), same = open("same.db"), other = open("other.db");
+  fill(from, "run-1");
+  fill(same, "run-0");
+  fill(same, "run-1");
+  fill(other, "run-1", 12);
+  EXPECT_FALSE(*same.copy_run(from, "run-1"));
+  const auto refused = other.copy_run(from, "run-1");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("run-1 is another one"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(other.load_run("run-1")->cases.at(0).rows.at(1).blocks.at(0).wall_ns.at(0), 12);
+}
+
+TEST_F(StoreRunsTest, a_deleted_run_leaves_nothing_of_its_own_and_others_whole) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  fill(store, "run-2");
+  const auto before = store.load_run("run-2");
+  ASSERT_TRUE(store.delete_run("run-1"));
+  ASSERT_TRUE(store.give_back_space());
+  EXPECT_EQ(*store.load_run("run-2"), *before);
+  EXPECT_EQ(store.metrics("run-2")->size(), 1u);
+  EXPECT_FALSE(*store.has_run("run-1"));
+  ASSERT_TRUE(store.delete_run("run-2"));
+  for (const char* table : {"runs", "cases", "run_cases", "level_rows", "blocks", "warnings", "restarts", "metrics",
+                            "series", "samples", "machines", "environments", "run_environments"})
+    EXPECT_EQ(ask("a.db", std::string("SELECT count(*) FROM ") + table), Strings{"0"}) << table;
+  EXPECT_FALSE(store.delete_run("run-2"));
+}
+
+TEST_F(StoreRunsTest, a_running_run_is_neither_deleted_nor_copied) {
+  auto store = open("a.db"), into = open("b.db");
+  fill(store, "run-1");
+  const auto child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  // As the child would name itself: its number, and the tick at which it began.
+  auto run = a_run("run-1");
+  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+  std::string fields((std::istreambuf_iterator<char>(stat)), {});
+  std::istringstream after(fields.substr(fields.rfind(')') + 1));
+  std::string ticks;
+  for (int field = 3; field <= 22; ++field) after >> ticks;
+  const auto own = this_process();
+  const auto system = own.substr(0, own.rfind(' ', own.rfind(' ') - 1));
+  run.process = system + " " + std::to_string(child) + " " + ticks;
+  ASSERT_TRUE(store.continue_run(run));
+  const auto gone = store.delete_run("run-1");
+  const auto copied = into.copy_run(store, "run-1");
+  kill(child, SIGKILL);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().exit, Exit::usage);
+  EXPECT_NE(gone.error().what.find("is being measured"), std::string::npos);
+  ASSERT_FALSE(copied);
+  EXPECT_TRUE(*store.has_run("run-1"));
+}
+
+}  // namespace
+}  // namespace strata::store
