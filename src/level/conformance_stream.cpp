@@ -198,7 +198,7 @@ Outcome knows_training_requests(Session& session) {
   const std::vector<std::pair<std::string, Json>> requests = {
       {"set_mode", {{"mode", "train"}}}, {"set_optimiser", {{"optimiser", {{"name", "sgd"}, {"lr", 0.1}}}}},
       {"set_labels", {{"path", out}}},   {"state", {{"out", out}}},
-      {"load_state", {{"path", out}}},   {"epoch", {{"indices", {0}}, {"out", out}}},
+      {"load_state", {{"path", out}}},   {"steps", {{"split", "train"}, {"order", out}}},
       {"profile", {{"iterations", 1}}}};
   for (const auto& [op, fields] : requests) {
     if (trains) {

@@ -19,7 +19,7 @@ from train_bundle import SGD, Eager, load_state, losses, start, state, worst
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
 SAME_ACROSS_VERSIONS = 5e-5  # ./test compat: the level's PyTorch is not the tests' own (2.11 against 2.15 after two steps of ResNet-18: 1.3e-5)
-OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"}
+OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"}
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +284,7 @@ def test_the_order_of_requests_is_kept(trained):
     worker.ask("set_mode", mode="eval", dropout=False)
     assert "0/output" in worker.prove([0])  # the forward pass needs none
     worker.ask("unload")
-    for op in ("set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"):
+    for op in ("set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"):
         with pytest.raises(Failed) as failed:
             worker.ask(op)
         assert failed.value.code == "bad_request" and "loaded" in failed.value.what

@@ -190,7 +190,7 @@ def test_reports_how_it_trains(running):
                             ("compile", {"optimiser": "loop", "graph": "compiled", "graph_breaks": 0})):
         worker, loaded = running(level, "train_tiny")
         assert expected.items() <= loaded["settings"].items() and loaded["settings"]["inference_mode"] is False
-        assert {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"} <= set(worker.ask("hello")["ops"])
+        assert {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"} <= set(worker.ask("hello")["ops"])
     assert loaded["settings"]["compile"]["guards"] > 0 and loaded["settings"]["compile"]["graphs"] == 1
 
 

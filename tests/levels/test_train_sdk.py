@@ -46,7 +46,8 @@ class Sample(Level):
             raise LevelError("no weight:w")
         self.w, self.v = float(tensors["weight:w"][0]), tensors.get("momentum:w")
 """
-OPERATIONS = {"set_labels": {"path": "x"}, "set_mode": {"mode": "train"}, "set_optimiser": {"optimiser": {}}, "state": {"out": "x"}, "load_state": {"path": "x", "step": 0}, "profile": {"iterations": 0, "indices": []}}
+OPERATIONS = {"set_labels": {"path": "x"}, "set_mode": {"mode": "train"}, "set_optimiser": {"optimiser": {}}, "state": {"out": "x"}, "load_state": {"path": "x", "step": 0}, "profile": {"iterations": 0, "indices": []},
+              "data": {"splits": {}, "mean": [0], "deviation": [1]}, "steps": {"split": "train", "order": "x", "first": 0, "count": 1}, "evaluate": {"split": "test", "first": 0, "count": 1}}
 
 
 @pytest.fixture

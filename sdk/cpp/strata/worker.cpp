@@ -189,6 +189,7 @@ json Worker::load(const json& request) {
   } catch (const std::exception& error) {
     const Failure failure = explain(error);
     stepper_.reset();
+    data_.reset();
     level_.reset();  // a half-loaded network must not answer the next request
     throw failure;
   }
@@ -367,6 +368,7 @@ json Worker::unload(const json&) {
   need_loaded();
   bundle_.reset();
   stepper_.reset();
+  data_.reset();
   ring_.clear();
   labelled_ = false;
   level_.reset();
@@ -421,6 +423,7 @@ int Worker::serve() {
   std::string line;
   while (!ended_ && std::getline(std::cin, line)) send(answer(line));
   stepper_.reset();
+  data_.reset();
   level_.reset();
   return 0;
 }

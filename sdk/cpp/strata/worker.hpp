@@ -16,6 +16,7 @@
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
 #include "strata/training.hpp"
+#include "strata/training_data.hpp"
 
 namespace strata {
 
@@ -37,6 +38,12 @@ std::int64_t count_field(const nlohmann::json& request, const char* name, std::i
 using Named = std::vector<std::pair<std::string, TensorView>>;
 // Writes a safetensors file. Throws failed.
 void write(const std::filesystem::path& path, const Named& named);
+
+// What `data` named.
+struct TrainingData {
+  BatchMaker maker;
+  std::map<std::string, DataSplit> splits;
+};
 
 class Worker {
  public:
@@ -75,6 +82,11 @@ class Worker {
   json load_state(const json&);
   json profile(const json&);
 
+  json data(const json&);
+  json train_steps(const json&);
+  json evaluate(const json&);
+  const DataSplit& split_of(const json& request);
+
   Level& level();
   Failure explain(const std::exception& error) const;
   void need_loaded() const;
@@ -102,6 +114,7 @@ class Worker {
   std::unique_ptr<Level> level_;
   std::optional<Bundle> bundle_;  // empty: nothing is loaded
   std::optional<Stepper> stepper_;
+  std::unique_ptr<TrainingData> data_;
   bool on_device_ = false;
   Ring ring_;
   bool labelled_ = false;                 // every entry of the ring ends with its labels

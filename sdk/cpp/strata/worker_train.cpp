@@ -12,9 +12,15 @@ namespace strata {
 using nlohmann::json;
 
 const Worker::Operations& Worker::training_operations() {
-  static const Operations table{{"set_labels", &Worker::set_labels},       {"set_mode", &Worker::set_mode},
-                                {"set_optimiser", &Worker::set_optimiser}, {"state", &Worker::state},
-                                {"load_state", &Worker::load_state},       {"profile", &Worker::profile}};
+  static const Operations table{{"set_labels", &Worker::set_labels},
+                                {"set_mode", &Worker::set_mode},
+                                {"set_optimiser", &Worker::set_optimiser},
+                                {"state", &Worker::state},
+                                {"load_state", &Worker::load_state},
+                                {"profile", &Worker::profile},
+                                {"data", &Worker::data},
+                                {"steps", &Worker::train_steps},
+                                {"evaluate", &Worker::evaluate}};
   return table;
 }
 

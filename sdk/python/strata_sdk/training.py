@@ -5,6 +5,7 @@ The learning rate of a schedule is computed here, outside the level: a level hol
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ class Training:
         self.wait = level.wait
         self.mode, self.dropout = "train", True
         self.ring: list[tuple[Any, Any]] = []
+        self.data: Data | None = None
         self.set_optimiser(level.job.case.get("optimiser"))
         level.set_mode(self.mode, self.dropout)
 
@@ -138,9 +140,7 @@ def state(worker: Worker, request: Request) -> dict:
 def load_state(worker: Worker, request: Request) -> dict:
     from . import tensors
 
-    training, path, step = of(worker), _path(request["path"], "path"), request["step"]
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise BadRequest(f"`step` is {step!r}", "allowed: an integer from 0")
+    training, path, step = of(worker), _path(request["path"], "path"), _natural(request["step"], "step")
     training.level.load_state(tensors.read(path))
     training.step = step
     training.set_rate()
@@ -182,5 +182,101 @@ def profile(worker: Worker, request: Request) -> dict:
     return {"phases": {name: phases[name] for name in PHASES if name in phases}} | ({"joined": training.level.joined_phases} if training.level.joined_phases else {})
 
 
+class Data:
+    """What `data` named: how batches are made, the splits, and two batches of host memory that are filled in turn, as the level's framework holds them."""
+
+    def __init__(self, level: Level, mean: Any, deviation: Any, splits: Any) -> None:
+        from .training_data import BatchMaker
+
+        if not isinstance(splits, dict) or not splits:
+            raise BadRequest(f"`splits` is {splits!r}", "allowed: an object, name -> path")
+        self.maker = BatchMaker(level.job, mean, deviation)
+        self.splits = {name: self.maker.open_split(_path(path, f"splits.{name}")) for name, path in splits.items()}
+        self.entries = (self.maker.allocate(), self.maker.allocate())
+        self.held = [(level.host_input((images,)), level.host_labels(labels)) for images, labels in self.entries]
+
+    def split(self, name: Any) -> Any:
+        if name not in self.splits:
+            raise BadRequest(f"the data set has no split {name!r}", f"it has: {', '.join(self.splits)}")
+        return self.splits[name]
+
+
+def data(worker: Worker, request: Request) -> dict:
+    training = of(worker)
+    training.data = Data(training.level, request["mean"], request["deviation"], request["splits"])
+    return {"counts": {name: len(split.labels) for name, split in training.data.splits.items()}}
+
+
+def _data_of(training: Training) -> Data:
+    if training.data is None:
+        raise BadRequest("there is no data set", "send `data` first")
+    return training.data
+
+
+def steps(worker: Worker, request: Request) -> dict:
+    """Optimiser steps on a data set; ends early where the loss is not finite: what follows is as lost."""
+    from .training_data import ahead
+
+    training = of(worker)
+    data, first, count = _data_of(training), _natural(request["first"], "first"), _natural(request["count"], "count")
+    if training.mode != "train":
+        raise BadRequest("the mode is eval", "send `set_mode` with train first")
+    split = data.split(request["split"])
+    order = data.maker.open_order(_path(request["order"], "order"), split)
+    if count < 1 or first + count > len(order.samples):
+        raise BadRequest(f"steps {first} to {first + count - 1} of an order of {len(order.samples)}")
+
+    def fill(step: int, entry: Any) -> None:
+        at = first + step
+        data.maker.fill(split, order.samples[at], entry, None if order.flip is None else order.flip[at], None if order.shift is None else order.shift[at])
+
+    losses: list[float | None] = []
+    walls, waits, gathers = [], [], []
+    with loop.quiet_collector():
+        for which, waited, gathered in ahead(fill, data.entries, count):
+            (loss,), wall = loop.iterate(training, data.held[which])
+            walls.append(wall)
+            waits.append(waited)
+            gathers.append(gathered)
+            losses.append(loss if math.isfinite(loss) else None)
+            if losses[-1] is None:
+                break
+    return {"loss": losses, "wall_ns": walls, "waited_ns": waits, "gathered_ns": gathers}
+
+
+def evaluate(worker: Worker, request: Request) -> dict:
+    """Loss and accuracy of images of a split, in eval mode."""
+    import numpy
+
+    from .training_data import ahead, score
+
+    training = of(worker)
+    data, first, count = _data_of(training), _natural(request["first"], "first"), _natural(request["count"], "count")
+    if training.mode != "eval":
+        raise BadRequest("the mode is train", "send `set_mode` with eval first")
+    split, level, batch = data.split(request["split"]), training.level, data.maker.shape[0]
+    if count < 1 or first + count > len(split.labels):
+        raise BadRequest(f"images {first} to {first + count - 1} of a split of {len(split.labels)}")
+
+    def fill(step: int, entry: Any) -> None:  # the last batch is filled up with its own last image
+        data.maker.fill(split, first + numpy.minimum(numpy.arange(step * batch, (step + 1) * batch), count - 1), entry)
+
+    total, correct, walls = 0.0, 0, []
+    with loop.quiet_collector():
+        for index, (which, _, _) in enumerate(ahead(fill, data.entries, (count + batch - 1) // batch)):
+            outputs, wall = loop.iterate(level, data.held[which][0])
+            walls.append(wall)
+            rows = min(batch, count - index * batch)
+            loss, right = score(level.to_numpy(outputs[0])[:rows], data.entries[which][1][:rows], level.job.case.get("loss") or "cross_entropy")
+            total, correct = total + loss, correct + right
+    return {"samples": count, "correct": correct, "loss_sum": total, "wall_ns": walls}
+
+
+def _natural(value: Any, field: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise BadRequest(f"`{field}` is {value!r}", "allowed: an integer from 0")
+    return value
+
+
 OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {"set_labels": set_labels, "set_mode": set_mode, "set_optimiser": set_optimiser, "state": state, "load_state": load_state,
-                                                      "profile": profile}
+                                                      "profile": profile, "data": data, "steps": steps, "evaluate": evaluate}
