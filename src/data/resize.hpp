@@ -12,6 +12,7 @@ namespace strata::data {
 
 // `planes`: [3, side, side]. Rounded once, at the end: within one step of Pillow's resize(BILINEAR), which rounds
 // twice.
-void resize_to_square(const Image& image, std::size_t side, std::span<std::uint8_t> planes);
+// `vectors`: with AVX2 where there is any; the same values without, for tests.
+void resize_to_square(const Image& image, std::size_t side, std::span<std::uint8_t> planes, bool vectors = true);
 
 }  // namespace strata::data

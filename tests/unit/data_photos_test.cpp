@@ -132,6 +132,17 @@ TEST(data_resize, is_the_triangle_filter_rounded_once) {
   }
 }
 
+TEST(data_resize, is_the_same_with_and_without_the_processor_s_vectors) {
+  for (std::size_t width = 1; width < 60; width += 7)
+    for (const std::size_t side : {1ul, 7ul, 8ul, 20ul, 61ul}) {
+      const auto image = checkerboard(width, 61 - width);
+      std::vector<std::uint8_t> one(3 * side * side), two(3 * side * side);
+      resize_to_square(image, side, one, true);
+      resize_to_square(image, side, two, false);
+      ASSERT_EQ(one, two) << width << " to " << side;
+    }
+}
+
 TEST(data_resize, leaves_an_image_of_that_size_and_a_plain_area_as_they_are) {
   const auto image = checkerboard(16, 16);
   std::vector<std::uint8_t> planes(3 * 256);
