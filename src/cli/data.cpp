@@ -133,6 +133,7 @@ nlohmann::json opened_json(const data::Opened& opened) {
             {"hash_s", facts.hash_s},
             {"load_s", facts.load_s},
             {"read_s", facts.read_s},
+            {"read_cpu_s", facts.read_cpu_s},
             {"write_s", facts.write_s}}},
           {"skipped", facts.skipped},
           {"skipped_why", facts.skipped_why}};
@@ -185,11 +186,11 @@ nlohmann::json entry_json(const data::CatalogueEntry& entry) {
 int show_info(const DataArguments& a) {
   auto options = open_options(a);
   if (!options) return complain(options.error());
-  const auto reader = data::make_reader(a.name, *options);
-  if (!reader) return complain(reader.error());
+  const auto* entry = data::find_entry(a.name);
+  if (entry == nullptr)
+    if (const auto reader = data::make_reader(a.name, *options); !reader) return complain(reader.error());
   options->make = false;
   const auto opened = open_with_progress(a.name, *options);
-  const auto* entry = data::find_entry(a.name);
   if (a.format == "json") {
     auto json = entry ? entry_json(*entry) : nlohmann::json{{"set", a.name}};
     json["here"] = opened ? opened_json(*opened) : nlohmann::json(nullptr);

@@ -55,6 +55,7 @@ void read_facts(const nlohmann::json& about, CacheFacts& facts) {
   facts.hash_s = outside::number_or(cost, "hash_s");
   facts.load_s = outside::number_or(cost, "load_s");
   facts.read_s = outside::number_or(cost, "read_s");
+  facts.read_cpu_s = outside::number_or(cost, "read_cpu_s");
   facts.write_s = outside::number_or(cost, "write_s");
   facts.threads = static_cast<int>(outside::integer_or(cost, "threads"));
   facts.skipped = static_cast<std::size_t>(outside::integer_or(about, "skipped"));
@@ -229,6 +230,7 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
 
 Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadOptions& options) {
   if (is_folder(name)) return make_folder_reader(name, options);
+  if (name == "digits") return fail("digits are part of strata, and read from no file", "", Exit::usage);
   if (find_entry(name) == nullptr) {
     std::vector<std::string> names;
     for (const auto& known : catalogue()) names.push_back(known.name);

@@ -37,6 +37,7 @@ struct CacheFacts {
   std::uint64_t bytes = 0;
   bool made_now = false;
   double hash_s = 0, load_s = 0, read_s = 0, write_s = 0;  // sources' hashes; their files; decoding; the rest
+  double read_cpu_s = 0;                                   // processor time of read_s, all threads together
   int threads = 0;                                         // that it was made with
   std::size_t skipped = 0;
   std::vector<std::string> skipped_why;  // of the first few

@@ -35,6 +35,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Of this process, all threads together.
+double processor_s() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 tl::unexpected<Error> cannot_write_cache(const fs::path& path, std::uint64_t bytes, int code) {
   const bool no_room = code == ENOSPC || code == EDQUOT || code == EFBIG;
   return fail(
@@ -206,8 +213,10 @@ class Making {
     auto file = MappedFile::create(place.string() + ".partial", data_at + data_bytes);
     if (!file) return tl::unexpected(file.error());
     const auto reading = Clock::now();
+    const auto processor = processor_s();
     if (auto done = read_records((*file)->bytes().data() + data_at); !done) return done;
     read_s_ = seconds_since(reading);
+    read_cpu_s_ = processor_s() - processor;
     return finish(**file, data_at, place);
   }
 
@@ -328,6 +337,7 @@ class Making {
              {{"hash_s", hash_s_},
               {"load_s", load_s_},
               {"read_s", read_s_},
+              {"read_cpu_s", read_cpu_s_},
               {"write_s", write_s_},
               {"threads", options_.threads}}},
             {"sha256", sha256_}};
@@ -342,7 +352,7 @@ class Making {
   Outcome outcome_;
   nlohmann::json source_json_ = nlohmann::json::array();
   std::string sha256_ = std::string(64, '0');
-  double hash_s_ = 0, load_s_ = 0, read_s_ = 0, write_s_ = 0;
+  double hash_s_ = 0, load_s_ = 0, read_s_ = 0, read_cpu_s_ = 0, write_s_ = 0;
 };
 
 }  // namespace
