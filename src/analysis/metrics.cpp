@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/client_point.hpp"
+#include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
 #include "common/lookup.hpp"
 
@@ -34,6 +35,7 @@ class RowMetrics {
     add_sizes();
     add_passes();
     add_clients();
+    add_open_batch();
     return std::move(all_);
   }
 
@@ -171,6 +173,21 @@ class RowMetrics {
       add(Metric::request_cpu_time, point.cpu_ms, how, setting);
       add(Metric::serve_memory, point.private_bytes, how, setting);
     }
+  }
+
+  void add_open_batch() {
+    const auto open =
+        dynamic_view(row_, statistics_.room(), statistics_.sigma(), statistics_.minimum(), statistics_.reliable());
+    if (lookup::text(open, "state") != "measured") return;
+    for (const auto& size : lookup::list(open, "sizes")) {
+      const auto setting = "batch " + lookup::text(size, "batch");
+      add_at(Metric::open_batch_time, size, "settled_ms", "median of both visits", setting);
+      add_at(Metric::open_batch_first, size, "first_ms", "one call", setting);
+    }
+    add_at(Metric::open_batch_recompiled, open, "recompiled", "count");
+    add_at(Metric::open_batch_recompile_time, open, "recompile_ms", "first calls");
+    add_estimate(Metric::open_batch_speedup, lookup::at(open, "against_fixed.ratio"),
+                 statistics_.reliable() ? "in turns" : kNotReliable);
   }
 
   const CaseStatistics& statistics_;

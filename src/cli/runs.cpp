@@ -132,6 +132,13 @@ int join(const std::vector<std::string>& files, const fs::path& into_path) {
   return 0;
 }
 
+Result<void> write_store_of(const store::Store& from, const std::string& run_id, const fs::path& path) {
+  auto into = store::Store::open(path);
+  if (!into) return tl::unexpected(into.error());
+  if (const auto copied = into->copy_run(from, run_id); !copied) return tl::unexpected(copied.error());
+  return into->give_back_space();
+}
+
 int export_run(const RunsArguments& a) {
   const auto from = store::Store::open_existing(store_of(a));
   if (!from) return complain(from.error());
@@ -141,15 +148,9 @@ int export_run(const RunsArguments& a) {
   if (fs::exists(a.file, ec))
     return complain({fmt::format("{}: there is such a file", a.file),
                      "name a new one; `./strata runs merge` adds to a store", Exit::usage});
-  auto into = store::Store::open(a.file);
-  if (!into) return complain(into.error());
-  const auto copied = into->copy_run(*from, *id);
-  if (copied)
-    if (auto packed = into->give_back_space(); !packed) return complain(packed.error());
-  if (!copied) {
-    *into = std::move(*store::Store::open_existing(store_of(a)));  // closes it
-    for (const char* end : {"", "-wal", "-shm"}) fs::remove(a.file + end, ec);
-    return complain(copied.error());
+  if (auto written = write_store_of(*from, *id, a.file); !written) {
+    for (const char* end : {"", "-wal", "-shm"}) fs::remove(a.file + end, ec);  // half of it is nothing
+    return complain(written.error());
   }
   answer(fmt::format("{}\n", a.file));
   return 0;

@@ -4,84 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <set>
 
-#include "analysis/estimate.hpp"
-#include "common/outside.hpp"
-#include "measure/turns.hpp"
 #include "report/first_screen.hpp"
-#include "stats/compare.hpp"
 
 namespace strata::report {
-using analysis::finite;
 namespace {
-
-// A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below
-// (docs/method.md).
-constexpr double kLeastMs = 20, kLeastFactor = 2;
-
-// Of a comparison of one level with itself; the statistics hold a place for each.
-constexpr int kMostRestarts = 1000, kMostRounds = 100'000;
-
-struct Size {
-  std::vector<double> settled_ms;
-  double first_ms = 0, again_ms = 0, worst_ratio = 0;
-};
-
-std::map<int, Size> sizes_of(const Json& found) {
-  std::map<int, Size> sizes;
-  for (const auto& visit : list(found, "visits")) {
-    auto& size = sizes[whole(visit, "size", 0)];
-    (whole(visit, "lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
-    size.worst_ratio = std::max(size.worst_ratio, number(visit, "worst_ratio").value_or(0));
-    for (const auto& ns : list(visit, "wall_ns"))
-      if (ns.is_number()) size.settled_ms.push_back(ns.get<double>() * 1e-6);
-  }
-  return sizes;
-}
-
-store::Row row_of(const Json& blocks) {
-  store::Row row;
-  for (const auto& one : blocks) {
-    store::Block block;
-    block.restart = whole(one, "restart", 0, 0, kMostRestarts);
-    block.round = whole(one, "round", 0, 0, kMostRounds);
-    for (const auto& ns : list(one, "wall_ns"))
-      if (const auto wall = outside::as_integer(ns); wall && *wall >= 0) block.wall_ns.push_back(*wall);
-    block.taken = number(one, "taken");
-    if (const auto wait = number(one, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
-    row.blocks.push_back(std::move(block));
-  }
-  return row;
-}
-
-Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  if (!at(found, "turns").is_object()) return {};
-  const auto fixed = row_of(list(found, "turns.fixed")), open = row_of(list(found, "turns.open"));
-  const auto comparison =
-      stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
-  const auto ratio = comparison.ratio();
-  const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::not_resolved;
-  return {{"batch", at(found, "own")},
-          {"ratio",
-           {{"value", finite(ratio.value)},
-            {"low", finite(ratio.low)},
-            {"high", finite(ratio.high)},
-            {"verdict", std::string(stats::to_string(direction))}}}};
-}
-
-// What the level itself counted between its warm-up and the last visit.
-Json reported(const Json& found) {
-  const auto before = number(found, "reported.before.recompiles"), after = number(found, "reported.after.recompiles");
-  if (!before || !after) return {};
-  Json reasons = Json::array();
-  const auto& all = list(found, "reported.after.recompile_reasons");
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (static_cast<double>(i) >= *before) reasons.push_back(all[i]);
-  return {{"recompiles", *after - *before}, {"reasons", std::move(reasons)}};
-}
 
 std::vector<const Json*> rows_with(const Json& one_case) {
   std::vector<const Json*> rows;
@@ -91,50 +19,6 @@ std::vector<const Json*> rows_with(const Json& one_case) {
 }
 
 }  // namespace
-
-Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  const Json& found = at(row.info, "dynamic");
-  if (!found.is_object()) return {};
-  Json out{{"low", at(found, "low")},
-           {"high", at(found, "high")},
-           {"own", at(found, "own")},
-           {"state", text(found, "state")},
-           {"reason", text(found, "reason")},
-           {"hint", text(found, "hint")},
-           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? at(found, "prepare_ms") : Json()},
-           {"sizes", Json::array()},
-           {"unseen", nullptr},
-           {"recompiled", nullptr},
-           {"recompile_ms", nullptr},
-           {"reported", nullptr},
-           {"against_fixed", nullptr},
-           {"against_fixed_note", at(found, "turns_note")}};
-  if (out["state"] != "measured") return out;
-  int unseen = 0, recompiled = 0;
-  double total = 0;
-  for (const auto& [batch, size] : sizes_of(found)) {
-    const double settled = stats::median(size.settled_ms), extra = size.first_ms - settled;
-    const bool seen = whole(found, "own", 0) == batch;  // the artefact was warmed up with it
-    const bool again = !seen && extra >= kLeastMs && size.first_ms >= kLeastFactor * std::max(settled, size.again_ms);
-    unseen += !seen;
-    recompiled += again;
-    total += again ? extra : 0;
-    out["sizes"].push_back({{"batch", batch},
-                            {"seen", seen},
-                            {"first_ms", size.first_ms},
-                            {"again_ms", size.again_ms},
-                            {"settled_ms", finite(settled)},
-                            {"recompiled", again},
-                            {"recompile_ms", again ? Json(extra) : Json()},
-                            {"envelopes", size.worst_ratio}});
-  }
-  out["unseen"] = unseen;
-  out["recompiled"] = recompiled;
-  out["recompile_ms"] = total;
-  out["reported"] = reported(found);
-  out["against_fixed"] = against_fixed(found, room, sigma, minimum, reliable);
-  return out;
-}
 
 DynamicTable dynamic_levels(const Json& one_case, const Glyphs& glyphs, bool brief) {
   DynamicTable out;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --dynamic found: figures of a row from its raw samples, and the tables of a case for every format.
+// What --dynamic found, as the tables of a case for every format.
 #pragma once
 
+#include "analysis/open_batch.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
-#include "stats/disturbed.hpp"
-#include "store/record.hpp"
 
 namespace strata::report {
 
-// `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect;
-// `minimum`: the least effect that is claimed; not `reliable`: others had the cores, so none is.
-Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable = true);
+using analysis::dynamic_view;
 
 struct DynamicTable {
   Cells header;

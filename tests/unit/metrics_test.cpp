@@ -18,6 +18,14 @@ namespace {
 using core::Metric;
 using report::Json;
 
+Json open_turns(std::int64_t ns) {
+  Json blocks = Json::array();
+  for (int restart = 0; restart < 4; ++restart)
+    for (int round = 0; round < 8; ++round)
+      blocks.push_back({{"restart", restart}, {"round", round}, {"wall_ns", {ns + 100 * round}}});
+  return blocks;
+}
+
 store::Row row(std::int64_t id, const std::string& level, double ms) {
   store::Row out;
   out.row_id = id;
@@ -62,6 +70,13 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                    {"threads_each", 1},
                    {"state", "measured"},
                    {"repetitions", repetitions}}}}}},
+              {"dynamic",
+               {{"low", 1},
+                {"high", 8},
+                {"own", 4},
+                {"state", "measured"},
+                {"visits", {{{"size", 8}, {"lap", 0}, {"first_ns", 300'000'000}, {"wall_ns", {9'000'000, 9'100'000}}}}},
+                {"turns", {{"fixed", open_turns(10'000'000)}, {"open", open_turns(20'000'000)}}}}},
               {"tuned", true}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {
@@ -146,6 +161,11 @@ const std::map<Metric, std::string> kPlaces{{Metric::iteration_time, "end_to_end
                                             {Metric::request_p99, "clients.points.latency_ms.p99"},
                                             {Metric::request_cpu_time, "clients.points.cpu_ms"},
                                             {Metric::serve_memory, "clients.points.memory.private_bytes"},
+                                            {Metric::open_batch_time, "dynamic.sizes.settled_ms"},
+                                            {Metric::open_batch_first, "dynamic.sizes.first_ms"},
+                                            {Metric::open_batch_recompiled, "dynamic.recompiled"},
+                                            {Metric::open_batch_recompile_time, "dynamic.recompile_ms"},
+                                            {Metric::open_batch_speedup, "dynamic.against_fixed.ratio"},
                                             {Metric::score, ""}};
 
 // The number in the result, and the ends of its interval where it has one.
@@ -153,10 +173,13 @@ void expect_as_shown(const store::Metric& metric, const Json& shown) {
   auto place = kPlaces.at(metric.which);
   if (place.empty()) return;
   if (metric.which == Metric::phase_time) place += metric.setting;
-  const std::string points = "clients.points.";
-  const bool served = place.starts_with(points);
-  const Json& from = served ? report::list(shown, "clients.points").at(0) : shown;
-  const Json& value = report::at(from, served ? place.substr(points.size()) : place);
+  const Json* from = &shown;
+  for (const std::string list : {"clients.points.", "dynamic.sizes."})
+    if (place.starts_with(list)) {
+      from = &report::list(shown, list.substr(0, list.size() - 1)).at(0);
+      place = place.substr(list.size());
+    }
+  const Json& value = report::at(*from, place);
   const auto name = fmt::format("{} of row {}", core::about(metric.which).name, metric.row_id);
   if (value.is_number()) {
     EXPECT_EQ(metric.value, value.get<double>()) << name;

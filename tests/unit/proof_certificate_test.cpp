@@ -86,9 +86,12 @@ TEST_F(Certified, counts_what_was_observed_reported_and_assumed) {
 TEST_F(Certified, has_the_keys_that_the_schema_lists) {
   make();
   const auto proof = certify().proof;
-  for (const char* key : {"verdict", "weak", "observed", "reported", "assumed", "first_difference", "lines"})
+  for (const char* key :
+       {"verdict", "weak", "observed", "reported", "assumed", "first_difference", "worst_ratio", "lines"})
     EXPECT_TRUE(proof.contains(key)) << key;
-  EXPECT_EQ(proof.size(), 7u);
+  EXPECT_EQ(proof.size(), 8u);
+  evidence.sets["generic2"].worst_ratio = 3.5;
+  EXPECT_EQ(certify().proof["worst_ratio"], 3.5) << "the largest of all sets";
   for (const auto& l : proof["lines"]) {
     EXPECT_EQ(l.size(), 6u);
     for (const char* key : {"check", "how", "result", "value", "bound", "detail"})

@@ -402,7 +402,7 @@ TEST_F(TrainCertificate, a_faultless_level_may_have_numbers) {
   EXPECT_EQ(c.proof["observed"], 7);  // three sets, losses of the ring, momentum, the step after timing, losses
   EXPECT_EQ(c.proof["reported"], 4);  // steps, parameters, threads, maths
   EXPECT_EQ(c.proof["assumed"], 1);   // operations
-  EXPECT_EQ(c.proof.size(), 7u);
+  EXPECT_EQ(c.proof.size(), 8u);
 }
 
 TEST_F(TrainCertificate, each_part_that_fails_takes_the_numbers_away) {
