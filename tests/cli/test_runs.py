@@ -111,6 +111,16 @@ def test_a_deleted_run_takes_its_logs_and_its_report_along_and_says_what_that_fr
     assert listed(measured, store) == [second]
 
 
+def test_every_table_of_a_run_is_one_that_is_copied_and_deleted(store):
+    """A table that is added later and holds what belongs to a run would otherwise be left behind."""
+    of_runs = [table for (table,) in ask(store, "SELECT name FROM sqlite_master WHERE type='table'")
+               if {"run_id", "row_id"} & {column[1] for column in ask(store, f"PRAGMA table_info({table})")}]
+    text = (ROOT / "src" / "store" / "copy_run.cpp").read_text(encoding="utf-8")
+    for table in of_runs:
+        assert f'Part{{"{table}"' in text and f"DELETE FROM {table} " in text, table
+    assert len(of_runs) >= 10
+
+
 def test_runs_that_are_not_there_delete_nothing(measured, store):
     done = runs(measured, "delete", "last", "nosuch", store=store)
     assert done.returncode == 2 and "nosuch" in done.stderr and len(listed(measured, store)) == 2
