@@ -18,15 +18,15 @@
 namespace strata::measure {
 
 CaseRun::CaseRun(const Setting& setting_in, const plan::Bundle& bundle_in, const Besides& besides_in,
-                 MachineFacts& facts, store::Store& store_in, const Progress& progress_in)
+                 MachineFacts& facts, store::Store& store, const Progress& progress_in)
     : setting(setting_in),
       bundle(bundle_in),
       besides(besides_in),
-      store(store_in),
       progress(progress_in),
-      sink(store_in, setting_in.run_id),
+      sink(store, setting_in.run_id),
       facts_(facts),
-      logs_(store_in.path().parent_path() / "logs" / setting_in.run_id / bundle_in.key) {}
+      store_(store),
+      logs_(store.path().parent_path() / "logs" / setting_in.run_id / bundle_in.key) {}
 
 Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   if (auto opened = references.open(bundle, besides.strict); !opened) return opened;
@@ -55,7 +55,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
   for (const auto& level : levels)
     if (record.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager"))
       record.reference_level = level.name();
-  auto opened_cut = CutCase::open(setting, record, store);
+  auto opened_cut = CutCase::open(setting, record, store_);
   if (!opened_cut) return tl::unexpected(opened_cut.error());
   cut = std::move(*opened_cut);
   if (auto added = sink.of_case(record); !added) return added;

@@ -38,7 +38,6 @@ class CaseRun {
   const Setting& setting;
   const plan::Bundle& bundle;
   const Besides& besides;
-  store::Store& store;
   const Progress& progress;
   CaseSink sink;
   References references;
@@ -54,6 +53,7 @@ class CaseRun {
   void store_phases(Player& player) const;
 
   MachineFacts& facts_;
+  store::Store& store_;
   std::filesystem::path logs_;
 };
 

@@ -24,6 +24,12 @@ class CaseSink {
     return {};
   }
   Result<void> row(const store::Row& row) { return store_.update_row(row); }
+  Result<void> block(const store::Row& row, const store::Block& block) { return store_.add_block(row.row_id, block); }
+  // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
+  Result<void> taken(const store::Row& row, int restart, int first, int last, double share) {
+    return store_.set_taken(row.row_id, restart, first, last, share);
+  }
+  // One whose blocks are all stored.
   Result<void> restart(int number, const store::Json& loads) {
     return store_.add_restart(run_id_, case_key_, number, loads);
   }

@@ -128,7 +128,7 @@ Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) 
 }
 
 Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command,
-                              store::Store& store, const TurnsPlan& turns, const Progress& progress) const {
+                              const TurnsPlan& turns, const Progress& progress) const {
   const auto& range = *bundle_->question.open_batch;
   Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
            {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
@@ -155,8 +155,7 @@ Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::v
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", player.name()), -1);
-  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, store, turns, progress); !ran)
-    return tl::unexpected(ran.error());
+  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, turns, progress); !ran) return tl::unexpected(ran.error());
   const auto state = state_from(pair[1].row.state).value_or(State::failed);
   if (!pair[1].playing && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});

@@ -14,8 +14,8 @@ class DynamicPass {
   static Result<DynamicPass> open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed);
 
   // What `player`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
-  // command. Afterwards it takes turns with the artefact of the fixed size. An error is the store's.
-  Result<Json> run(const Player& player, const Job& job, const std::vector<std::string>& prepare, store::Store& store,
+  // command. Afterwards it takes turns with the artefact of the fixed size, which is a trial.
+  Result<Json> run(const Player& player, const Job& job, const std::vector<std::string>& prepare,
                    const TurnsPlan& turns, const Progress& progress) const;
 
  private:

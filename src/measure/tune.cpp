@@ -45,13 +45,12 @@ Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
                                      : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))}};
 }
 
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              TurnsPlan plan, const Progress& progress) {
+Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, const TurnsPlan& plan,
+                              const Progress& progress) {
   std::vector<Player> tried = candidates;
-  plan.trial = true;
   const bool compared = std::count_if(tried.begin(), tried.end(), [](const auto& one) { return one.playing; }) > 1;
   if (compared)
-    if (auto ran = take_turns(tried, judge, store, plan, progress); !ran) return tl::unexpected(ran.error());
+    if (auto ran = take_turns(tried, judge, plan, progress); !ran) return tl::unexpected(ran.error());
   std::vector<const store::Row*> rows;
   for (const auto& player : tried) rows.push_back(&player.row);
   const auto blocks = medians(rows, plan.room, 0);

@@ -13,11 +13,11 @@ struct Choice {
                 // "ratio"}], "note"}
 };
 
-// Lets copies of the candidates that are still playing, if there are two, take turns as planned (`plan.trial` is set)
-// and gives the one that is estimated to be fastest by at least 1%; else the first, the default. Each is compared with
-// the first that was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the store's.
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, store::Store& store,
-                              TurnsPlan plan, const Progress& progress);
+// Lets copies of the candidates that are still playing, if there are two, take turns as planned (a trial) and gives the
+// one that is estimated to be fastest by at least 1%; else the first, the default. Each is compared with the first that
+// was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the turns'.
+Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, const TurnsPlan& plan,
+                              const Progress& progress);
 
 // The record of a level without a variant to try; `elsewhere`: "freezing: no mode train" of each that it has.
 Json nothing_to_tune(const std::vector<std::string>& elsewhere);

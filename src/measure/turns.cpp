@@ -74,9 +74,9 @@ void note_results(const std::vector<Player>& players, int restart, int restarts,
 // processors around it. In a trial nothing is stored.
 class TurnsSink : public run::Sink {
  public:
-  TurnsSink(std::vector<Player>& players, const Judge& judge, store::Store& store, const TurnsPlan& plan,
-            const run::StopByTime& rounds, const Progress& progress)
-      : players_(players), judge_(judge), store_(store), plan_(plan), rounds_(rounds), progress_(progress) {}
+  TurnsSink(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan, const run::StopByTime& rounds,
+            const Progress& progress)
+      : players_(players), judge_(judge), plan_(plan), rounds_(rounds), progress_(progress) {}
 
   void starting(const run::Executor& executor, int restart) override {
     progress_.status(fmt::format("{}: starting {}", at(restart), executor.name()), -1);
@@ -107,14 +107,13 @@ class TurnsSink : public run::Sink {
 
  private:
   std::string at(int restart) const {
-    return fmt::format("{} {} of {}", plan_.trial ? "trial" : "restart", restart + 1, plan_.effort.restarts);
+    return fmt::format("{} {} of {}", plan_.trial() ? "trial" : "restart", restart + 1, plan_.effort.restarts);
   }
   static Player& player_of(run::Executor& executor) { return static_cast<LevelExecutor&>(executor).player(); }
   Result<void> close_window(int restart, int last);
 
   std::vector<Player>& players_;
   const Judge& judge_;
-  store::Store& store_;
   const TurnsPlan& plan_;
   const run::StopByTime& rounds_;
   const Progress& progress_;
@@ -128,7 +127,7 @@ class TurnsSink : public run::Sink {
 Result<void> TurnsSink::block(run::Executor& executor, const run::Taken& /*taken*/) {
   Player& player = player_of(executor);
   in_window_.insert(&player);
-  return plan_.trial ? Result<void>() : store_.add_block(player.row.row_id, player.row.blocks.back());
+  return plan_.sink ? plan_.sink->block(player.row, player.row.blocks.back()) : Result<void>();
 }
 
 Result<void> TurnsSink::dropped(run::Executor& executor) {
@@ -136,7 +135,7 @@ Result<void> TurnsSink::dropped(run::Executor& executor) {
   in_window_.erase(&player);
   progress_.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));
   // At once, so that no number is shown of it if the run is killed. A store that fails here fails again at the end.
-  if (!plan_.trial) (void)store_.update_row(player.row);
+  if (plan_.sink) (void)plan_.sink->row(player.row);
   return {};
 }
 
@@ -163,8 +162,8 @@ Result<void> TurnsSink::close_window(int restart, int last) {
     for (auto block = player->row.blocks.rbegin();
          block != player->row.blocks.rend() && block->restart == restart && block->round >= first; ++block)
       block->taken = taken;
-    if (!plan_.trial)
-      if (auto written = store_.set_taken(player->row.row_id, restart, first, last, *taken); !written) return written;
+    if (plan_.sink)
+      if (auto written = plan_.sink->taken(player->row, restart, first, last, *taken); !written) return written;
   }
   return {};
 }
@@ -181,7 +180,7 @@ Result<void> TurnsSink::restart_ended(int restart) {
   if (interrupted()) return {};
   if (plan_.finished)
     if (auto written = plan_.finished(restart, loads); !written) return written;
-  if (!plan_.trial) note_results(players_, restart, plan_.effort.restarts, progress_);
+  if (!plan_.trial()) note_results(players_, restart, plan_.effort.restarts, progress_);
   return {};
 }
 
@@ -214,8 +213,8 @@ std::vector<std::string> too_busy(const std::vector<Player>& players, const Turn
 
 }  // namespace
 
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store,
-                               const TurnsPlan& plan, const Progress& progress) {
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan,
+                               const Progress& progress) {
   std::vector<LevelExecutor> executors;
   for (auto& player : players)
     for (int instance = 0; player.playing && instance < (plan.twice ? 2 : 1); ++instance)
@@ -228,7 +227,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
     for (auto& one : compare_with_reference(players, plan)) all.push_back(std::move(one.comparison));
     return all;
   });
-  TurnsSink sink(players, judge, store, plan, rounds, progress);
+  TurnsSink sink(players, judge, plan, rounds, progress);
   const bool may_stop = plan.effort.precision > 0 && plan.together;
   run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first}, rounds, may_stop ? &precision : nullptr,
                                sink);
@@ -239,7 +238,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   result.precision_reached = ended->enough;
   result.load = plan.load_before;
   result.load.insert(result.load.end(), sink.loads().begin(), sink.loads().end());
-  if (!plan.trial) result.too_busy = too_busy(players, plan);
+  if (!plan.trial()) result.too_busy = too_busy(players, plan);
   return result;
 }
 

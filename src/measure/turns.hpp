@@ -3,6 +3,7 @@
 // output checked in every block. Every block is in the store before the next one starts.
 #pragma once
 
+#include "measure/case_sink.hpp"
 #include "measure/player.hpp"
 #include "plan/options.hpp"
 #include "probe/load.hpp"
@@ -24,7 +25,9 @@ struct TurnsPlan {
   std::vector<probe::Load> load_before;  // of others in those
   // After each restart: its number and what others had meanwhile (one entry for each group of levels that ran alone).
   std::function<Result<void>(int, const std::vector<probe::Load>&)> finished;
-  bool trial = false;  // blocks stay in the players and are not stored, nothing is judged (tune.hpp)
+  CaseSink* sink = nullptr;  // none: a trial (tune.hpp); its blocks stay in the players, and nothing is judged
+
+  bool trial() const { return !sink; }
 };
 
 struct TurnsResult {
@@ -36,9 +39,9 @@ struct TurnsResult {
   std::vector<std::string> too_busy;
 };
 
-// Runs all players that are still playing. A player that fails is dropped with its state; an error is the store's.
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, store::Store& store,
-                               const TurnsPlan& plan, const Progress& progress);
+// Runs all players that are still playing. A player that fails is dropped with its state; an error is the sink's.
+Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan,
+                               const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
 stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance);

@@ -25,7 +25,6 @@ Result<void> OpenBatch::run(CaseRun& point) const {
                   .preset = "dynamic"};
   turns.seed = point.setting.order_seed;
   turns.room = point.room();
-  turns.trial = true;
   for (auto& player : point.players) {
     if (interrupted()) break;
     if (!player.playing || player.job.level.harness) continue;
@@ -36,8 +35,7 @@ Result<void> OpenBatch::run(CaseRun& point) const {
       found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
       job->launch.log_path += ".dynamic";
-      auto ran =
-          point.open_batch->run(player, *job, point.prepare_command(job->level), point.store, turns, point.progress);
+      auto ran = point.open_batch->run(player, *job, point.prepare_command(job->level), turns, point.progress);
       if (!ran) return tl::unexpected(ran.error());
       found = std::move(*ran);
     }

@@ -71,7 +71,7 @@ Result<void> Tune::tune(CaseRun& point, std::size_t index) const {
   trial.seed = point.setting.order_seed + index;
   trial.room = point.room();
   trial.process_sigma = point.record.trust["process_sigma"];
-  auto choice = choose_variant(*tried, point.references.judge(), point.store, trial, point.progress);
+  auto choice = choose_variant(*tried, point.references.judge(), trial, point.progress);
   if (!choice) return tl::unexpected(choice.error());
   point.players[index].row.info["tuning"] = std::move(choice->record);
   const auto named = std::find_if(point.players.begin(), point.players.end(),

@@ -66,7 +66,8 @@ Result<void> Turns::run(CaseRun& point) const {
                  .room = point.room(),
                  .twice = point.setting.options.aa,
                  .process_sigma = point.record.trust["process_sigma"],
-                 .reference = choose_reference(point)};
+                 .reference = choose_reference(point),
+                 .sink = &point.sink};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
   point.record.trust["together"] = plan.together;
@@ -81,7 +82,7 @@ Result<void> Turns::run(CaseRun& point) const {
       if (auto written = point.sink.row(player.row); !written) return written;
     return point.sink.restart(number, to_json(loads));
   };
-  auto done = measure::take_turns(point.players, point.references.judge(), point.store, plan, point.progress);
+  auto done = measure::take_turns(point.players, point.references.judge(), plan, point.progress);
   if (!done) return tl::unexpected(done.error());
   choose_reference(point);  // which may have failed meanwhile
   add_restarts(*load, done->load);
