@@ -40,7 +40,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
       minimum_(number(one.trust, "minimum_effect").value_or(0.01)),
       together_(outside::flag_or(one.trust, "together", true)) {
   for (const auto& row : one.rows)
-    if (row.state == "measured") {
+    if (row.state == "measured" && !row.blocks.empty()) {  // a training has epochs and no blocks
       if (row.name() == one.reference_level) reference_ = measured_.size();
       measured_.push_back(&row);
     }

@@ -99,62 +99,11 @@ Json environments_of(const measure::Setting& setting) {
   return all;
 }
 
-store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
-  const auto& s = ready.setting;
-  store::Run run;
-  run.run_id = s.run_id;
-  run.name = a.options.name;
-  run.started = utc_now();
-  run.command = command_of(a.words);
-  run.version = STRATA_VERSION;
-  run.seed = static_cast<std::int64_t>(s.order_seed);
-  run.machine = s.machine;
-  run.environments = environments_of(s);
-  run.process = store::this_process();
-  std::error_code ignored;
-  run.settings = {{"preset", s.effort.preset},
-                  {"restarts", s.effort.restarts},
-                  {"budget_s", s.effort.budget_s},
-                  {"aa", a.options.aa},
-                  {"deep", a.options.deep},
-                  {"tuned", a.options.tuned},
-                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)},
-                  {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)},
-                  {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
-                  {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)},
-                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()},
-                  {"cases", ready.specs.size()},
-                  {"arguments", a.words},
-                  {"folder", fs::current_path(ignored).string()}};
-  return run;
-}
-
 // What a list of runs says of each case.
 void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
   for (const auto& one : result["cases"])
     if (const auto kept = store.set_verdict(run_id, report::text(one, "key"), report::brief_verdict(one)); !kept)
       return;  // a list without it is no reason to end in an error
-}
-
-// A run goes on where and with what it began: other processors or another PyTorch would be mixed into its numbers.
-Result<void> check_resumed(const Prepared& ready, const CompareArguments& a) {
-  if (!a.resumed) return {};
-  const auto now = environments_of(ready.setting);
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const auto& before = i < a.resumed->environments.size() ? a.resumed->environments[i] : Json();
-    const auto& name = report::text(now[i], "name");
-    for (const char* part : {"torch", "python_version"})
-      if (report::text(before, part) != report::text(now[i], part))
-        return fail(
-            fmt::format("run {} began with {} {}{}, and this is {}", a.resumed->run_id, part,
-                        report::text(before, part), name.empty() ? "" : " in " + name, report::text(now[i], part)),
-            "go on with the same --python or --env, or begin a new run", Exit::environment);
-  }
-  if (measure::machine_key(a.resumed->machine) != measure::machine_key(ready.setting.machine))
-    return fail(fmt::format("run {} began on another machine ({})", a.resumed->run_id,
-                            measure::machine_key(a.resumed->machine)),
-                "go on there, or begin a new run", Exit::environment);
-  return {};
 }
 
 // The result in the wanted form on standard output; for a person also the report's place.
@@ -280,6 +229,58 @@ Result<void> ask_environments(measure::Setting& s, const std::vector<std::string
   return {};
 }
 
+}  // namespace
+
+store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
+  const auto& s = ready.setting;
+  store::Run run;
+  run.run_id = s.run_id;
+  run.name = a.options.name;
+  run.started = utc_now();
+  run.command = command_of(a.words);
+  run.version = STRATA_VERSION;
+  run.seed = static_cast<std::int64_t>(s.order_seed);
+  run.machine = s.machine;
+  run.environments = environments_of(s);
+  run.process = store::this_process();
+  std::error_code ignored;
+  run.settings = {{"preset", s.effort.preset},
+                  {"restarts", s.effort.restarts},
+                  {"budget_s", s.effort.budget_s},
+                  {"aa", a.options.aa},
+                  {"deep", a.options.deep},
+                  {"tuned", a.options.tuned},
+                  {"clients", a.options.clients.empty() ? Json() : Json(a.options.clients)},
+                  {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)},
+                  {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
+                  {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)},
+                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()},
+                  {"cases", ready.specs.size()},
+                  {"arguments", a.words},
+                  {"folder", fs::current_path(ignored).string()}};
+  return run;
+}
+
+Result<void> check_resumed(const Prepared& ready, const CompareArguments& a) {
+  if (!a.resumed) return {};
+  const auto now = environments_of(ready.setting);
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const auto& before = i < a.resumed->environments.size() ? a.resumed->environments[i] : Json();
+    const auto& name = report::text(now[i], "name");
+    for (const char* part : {"torch", "python_version"})
+      if (report::text(before, part) != report::text(now[i], part))
+        return fail(
+            fmt::format("run {} began with {} {}{}, and this is {}", a.resumed->run_id, part,
+                        report::text(before, part), name.empty() ? "" : " in " + name, report::text(now[i], part)),
+            "go on with the same --python or --env, or begin a new run", Exit::environment);
+  }
+  if (measure::machine_key(a.resumed->machine) != measure::machine_key(ready.setting.machine))
+    return fail(fmt::format("run {} began on another machine ({})", a.resumed->run_id,
+                            measure::machine_key(a.resumed->machine)),
+                "go on there, or begin a new run", Exit::environment);
+  return {};
+}
+
 Result<Prepared> get_ready(const CompareArguments& a) {
   Prepared ready;
   auto& s = ready.setting;
@@ -318,8 +319,6 @@ Result<Prepared> get_ready(const CompareArguments& a) {
       a.resumed ? a.resumed->seed : a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
   return ready;
 }
-
-}  // namespace
 
 int compare(CompareArguments& a) {
   if (auto ok = read_texts(a); !ok) return complain(ok.error());

@@ -17,6 +17,15 @@ struct Prepared {
   std::optional<measure::ScoreFile> score;
 };
 
+// What `a` needs, all of it checked.
+Result<Prepared> get_ready(const CompareArguments& a);
+
+// The run as it begins in the store.
+store::Run describe_run(const Prepared& ready, const CompareArguments& a);
+
+// A run goes on where and with what it began: other processors or another PyTorch would be mixed into its numbers.
+Result<void> check_resumed(const Prepared& ready, const CompareArguments& a);
+
 // Checks, runs, shows; the exit code. `a.options` is filled from its texts.
 int compare(CompareArguments& a);
 

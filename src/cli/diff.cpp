@@ -10,6 +10,7 @@
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
+#include "report/training.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -32,6 +33,10 @@ Result<nlohmann::json> difference_of(const DiffArguments& a) {
   if (before->run_id == after->run_id)
     return fail(fmt::format("{} and {} are the same run", a.before, a.after), "`./strata list runs` shows all",
                 Exit::usage);
+  for (const auto* run : {&*before, &*after})
+    if (report::is_training(*run))
+      return fail(fmt::format("{} is a training; diff compares times of single iterations", run->run_id),
+                  fmt::format("./strata show {} has its accuracy and its times", run->run_id), Exit::usage);
   auto difference = report::difference(*before, *after);
   if (difference["cases"] == 0) {
     std::string why;

@@ -6,11 +6,12 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/compare.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
+#include "cli/train.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
+#include "report/training.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -39,14 +40,17 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
   return run;
 }
 
-// The arguments as they were typed, read as compare reads them. May throw CLI::ParseError.
-CompareArguments arguments_of(const store::Run& run) {
-  CompareArguments a;
+// The arguments as they were typed, read as their verb reads them. May throw CLI::ParseError.
+TrainArguments arguments_of(const store::Run& run) {
+  TrainArguments a;
   for (const auto& word : report::at(run.settings, "arguments"))
-    if (word.is_string()) a.words.push_back(word.get<std::string>());
+    if (word.is_string()) a.common.words.push_back(word.get<std::string>());
   CLI::App app;
-  add_compare_options(*app.add_subcommand("compare"), a);
-  std::vector<std::string> reversed(a.words.rbegin(), a.words.rend());  // as CLI11 takes them
+  if (report::is_training(run))
+    add_train_options(*app.add_subcommand("train"), a);
+  else
+    add_compare_options(*app.add_subcommand("compare"), a.common);
+  std::vector<std::string> reversed(a.common.words.rbegin(), a.common.words.rend());  // as CLI11 takes them
   app.parse(reversed);
   return a;
 }
@@ -76,7 +80,9 @@ int resume(const ResumeArguments& a) {
     return complain({fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
                      "its network and files were named from there", Exit::usage});
   try {
-    auto arguments = arguments_of(*run);
+    auto all = arguments_of(*run);
+    const bool training = report::is_training(*run);
+    auto& arguments = all.common;
     if (auto same = check_environments(run->run_id, arguments, *environments); !same) return complain(same.error());
     if (arguments.python != a.python)  // which set-up has to know before this program starts
       return complain({fmt::format("run {} began with {}", run->run_id,
@@ -87,7 +93,7 @@ int resume(const ResumeArguments& a) {
     if (!a.format.empty()) arguments.format = a.format;
     if (!output.empty()) arguments.output = output.string();
     arguments.resumed = std::move(*run);
-    return compare(arguments);
+    return training ? train(all) : compare(arguments);
   } catch (const CLI::ParseError& error) {
     return complain({fmt::format("what run {} was asked is refused by this strata: {}", run->run_id, error.what()),
                      "compare again: " + run->command, Exit::usage});
@@ -97,7 +103,7 @@ int resume(const ResumeArguments& a) {
 }  // namespace
 
 void add_resume(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("resume", "go on with a comparison that was interrupted or killed");
+  auto* verb = app.add_subcommand("resume", "go on with a comparison or a training that was interrupted or killed");
   auto a = std::make_shared<ResumeArguments>();
   verb->add_option("run", a->run, "its id, a beginning of it, its name, or last")->required();
   verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
@@ -112,7 +118,7 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");
   verb->footer(
       "Exit codes: 0 measured; the others are those of compare. Whole restarts that are stored are not measured again; "
-      "with --tuned, whole cases.");
+      "with --tuned, whole cases; of a training, whole epochs.");
   verb->callback([a, &exit_code] { exit_code = resume(*a); });
 }
 

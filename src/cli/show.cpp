@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -12,6 +13,7 @@
 #include "report/html.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"
+#include "report/training.hpp"
 #include "report/view.hpp"
 #include "store/store.hpp"
 
@@ -39,8 +41,14 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
 int show(const ShowArguments& a) {
   const auto format = format_option(a.format);
   if (!format) return complain(format.error());
-  const auto run = load(a, a.runs.empty() ? "last" : a.runs.front());
+  const auto store = open_store(a.store);
+  if (!store) return complain(store.error());
+  const auto run = store->load_run(a.runs.empty() ? "last" : a.runs.front());
   if (!run) return complain(run.error());
+  if (report::is_training(*run)) {
+    const auto document = report::training_document(*run, *store);
+    return document ? print_document(*document, a.format) : complain(document.error());
+  }
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
@@ -54,9 +62,30 @@ int show(const ShowArguments& a) {
   return 0;
 }
 
+// A training has a page of its own. nullopt: the run is none.
+std::optional<int> write_training_report(const ShowArguments& a) {
+  if (!a.from_json.empty()) return std::nullopt;
+  const auto store = open_store(a.store);
+  if (!store) return std::nullopt;  // who reads the others says it
+  std::optional<int> code;
+  for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
+    const auto run = store->load_run(which);
+    if (!run || !report::is_training(*run)) continue;
+    if (a.runs.size() > 1)
+      return complain({fmt::format("{} is a training, and has a page of its own", run->run_id),
+                       fmt::format("./strata report {}", run->run_id), Exit::usage});
+    const auto document = report::training_document(*run, *store);
+    code = document ? write_page(*document, installation(),
+                                 a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))
+                    : complain(document.error());
+  }
+  return code;
+}
+
 int write_report(const ShowArguments& a) {
   if (!a.output.empty())
     if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
+  if (const auto written = write_training_report(a)) return *written;
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {

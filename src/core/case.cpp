@@ -100,6 +100,12 @@ std::vector<std::pair<std::string, std::string>> Case::axes() const {
   if (recipe) {
     named.emplace_back("optimiser", all_words(recipe->optimiser));
     named.emplace_back("loss", recipe->loss);
+    if (const auto& training = recipe->training) {
+      named.emplace_back("epochs", fmt::format("{}", training->epochs));
+      named.emplace_back("init", training->init);
+      named.emplace_back("augment", training->augment);
+      named.emplace_back("most_images", fmt::format("{}", training->most_images));
+    }
   }
   named.emplace_back("data", data);
   named.emplace_back("weights", weights);
@@ -130,6 +136,12 @@ std::string Case::id() const {
     if (recipe->loss != Recipe().loss) add(recipe->loss);
   }
   add(data);
+  if (recipe && recipe->training) {
+    add(fmt::format("e{}", recipe->training->epochs));
+    if (recipe->training->init != Training().init) add("init:" + recipe->training->init);
+    add(recipe->training->augment);
+    if (recipe->training->most_images > 0) add(fmt::format("n{}", recipe->training->most_images));
+  }
   if (!weights.empty()) add("weights:" + weights);
   if (seed != 0) add(fmt::format("seed{}", seed));
   return text;

@@ -54,10 +54,21 @@ struct Sgd {
 // The learning rate of the step after `step` others: lr; lr gamma^floor(step/steps); lr (1 + cos(pi step/steps))/2.
 double learning_rate(const Sgd& optimiser, std::int64_t step);
 
+// A whole training on a data set, which Case::data names.
+struct Training {
+  int epochs = 1;
+  std::string init = "torch";    // where the weights begin: torch (what the model's code makes), kaiming:..., ...
+  std::string augment;           // "flip,crop"; empty: none
+  std::int64_t most_images = 0;  // of each split; 0: all
+
+  bool operator==(const Training&) const = default;
+};
+
 // How a network is trained.
 struct Recipe {
   Sgd optimiser;
   std::string loss = "cross_entropy";
+  std::optional<Training> training;  // nullopt: a case is about single steps
 
   bool operator==(const Recipe&) const = default;
 };
@@ -112,6 +123,8 @@ Result<Case> captured_case(const nlohmann::json& info, const std::string& where)
 // A case as the store and reports have it, and back; the same errors.
 nlohmann::json to_json(const Case& question);
 Result<Case> read_case(const nlohmann::json& fields, const std::string& where);
+
+nlohmann::json to_json(const Training& training);
 
 // The optimiser as bundle.json has it, and back.
 nlohmann::json to_json(const Sgd& optimiser);

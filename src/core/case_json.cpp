@@ -73,6 +73,14 @@ Result<Recipe> read_recipe(const Json& fields, const std::string& where) {
     recipe.optimiser = *sgd;
   }
   recipe.loss = outside::text_or(fields, "loss", recipe.loss);
+  if (const Json& about = outside::field(fields, "training"); !about.is_null()) {
+    Fields training(about, where + ": training");
+    recipe.training = {.epochs = static_cast<int>(training.integer("epochs", 1, 1'000'000)),
+                       .init = training.text("init", "torch"),
+                       .augment = training.text("augment", ""),
+                       .most_images = training.integer("most_images", 0, kMostWhole, 0)};
+    if (training.error()) return tl::unexpected(*training.error());
+  }
   return recipe;
 }
 
@@ -147,6 +155,13 @@ Json to_json(const Sgd& sgd) {
           {"schedule", std::move(schedule)}};
 }
 
+Json to_json(const Training& training) {
+  return {{"epochs", training.epochs},
+          {"init", training.init},
+          {"augment", training.augment},
+          {"most_images", training.most_images}};
+}
+
 Result<Case> captured_case(const Json& info, const std::string& where) {
   const Json& fields = outside::field(info, "case");
   auto question = read_axes(fields, "maths", where + ": case");
@@ -192,6 +207,7 @@ Json to_json(const Case& question) {
           {"threads", question.threads},
           {"optimiser", question.recipe ? to_json(question.recipe->optimiser) : Json()},
           {"loss", question.recipe ? Json(question.recipe->loss) : Json()},
+          {"training", question.recipe && question.recipe->training ? to_json(*question.recipe->training) : Json()},
           {"data", question.data},
           {"weights", question.weights},
           {"seed", question.seed}};

@@ -28,18 +28,7 @@ CaseRun::CaseRun(const Setting& setting_in, const plan::Bundle& bundle_in, const
       store_(store),
       logs_(store.path().parent_path() / "logs" / setting_in.run_id / bundle_in.key) {}
 
-Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
-  if (auto opened = references.open(bundle, besides.strict); !opened) return opened;
-  if (bundle.dynamic) {
-    auto dynamic = DynamicPass::open(*bundle.dynamic, references.outputs(), setting.order_seed);
-    if (!dynamic) return tl::unexpected(dynamic.error());
-    open_batch = std::move(*dynamic);
-  }
-  record.question = bundle.question;
-  record.id = bundle.question.id();
-  record.key = key_of(bundle.question);
-  record.network = bundle.network;
-  record.bundle = bundle.info;
+Result<void> CaseRun::look_at_machine() {
   auto limits = facts_.limits(record.question);
   if (!limits) return tl::unexpected(limits.error());
   record.limits = std::move(*limits);
@@ -49,6 +38,22 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels) {
                   {"process_sigma_source", sigma->source},
                   {"minimum_effect", kMinimumEffect},
                   {"together", true}};
+  return {};
+}
+
+Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core::Case& asked) {
+  if (auto opened = references.open(bundle, besides.strict); !opened) return opened;
+  if (bundle.dynamic) {
+    auto dynamic = DynamicPass::open(*bundle.dynamic, references.outputs(), setting.order_seed);
+    if (!dynamic) return tl::unexpected(dynamic.error());
+    open_batch = std::move(*dynamic);
+  }
+  record.question = asked;
+  record.id = asked.id();
+  record.key = key_of(asked);
+  record.network = bundle.network;
+  record.bundle = bundle.info;
+  if (auto looked = look_at_machine(); !looked) return looked;
   const auto has_eager =
       std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });
   record.reference_level = setting.options.reference;
@@ -158,7 +163,6 @@ void CaseRun::prove_alone(Player& player) {
   certify(player);
 }
 
-// Medians of a training step's phases, for the report.
 void CaseRun::store_phases(Player& player) const {
   if (!references.trains()) return;
   Json ms = Json::object();

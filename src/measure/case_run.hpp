@@ -16,17 +16,20 @@ class CaseRun {
   CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, MachineFacts& facts,
           store::Store& store, const Progress& progress);
 
-  // Opens the references and gives every level its row. Error: the store's, or a bundle that cannot be read.
-  Result<void> begin(const std::vector<level::Level>& levels);
+  // Opens the references and gives every level its row. `asked`: the bundle's question, or a whole training of it.
+  // Error: the store's, or a bundle that cannot be read.
+  Result<void> begin(const std::vector<level::Level>& levels, const core::Case& asked);
   // The last state of every row.
   Result<Outcome> finish();
 
   Result<Player> make_player(const level::Level& level) const;
+  const std::filesystem::path& logs() const { return logs_; }
   Result<void> add_row(Player& player);
   // Prepares the level and proves it alone on the machine: its start, its memory, and equal work on all weight sets.
   void prove_alone(Player& player);
   // The certificate as far as it goes now; a level that is not equal loses its numbers.
   void certify(Player& player);
+  void store_phases(Player& player) const;  // medians of a training step's, for the report; nothing in inference
   // Of another bundle of the case.
   Result<Job> make_job(const Player& player, const plan::Bundle& other) const;
   Try<double> prepare(const Job& job) const;  // as measure::prepare
@@ -48,9 +51,9 @@ class CaseRun {
   bool failed = false;  // what fails without costing a row its state
 
  private:
+  Result<void> look_at_machine();
   std::optional<Failure> prepare_one(const Player& player) const;
   std::optional<Failure> prove_in_float32(Player& player);
-  void store_phases(Player& player) const;
 
   MachineFacts& facts_;
   store::Store& store_;

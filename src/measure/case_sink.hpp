@@ -33,6 +33,9 @@ class CaseSink {
   Result<void> restart(int number, const store::Json& loads) {
     return store_.add_restart(run_id_, case_key_, number, loads);
   }
+  Result<void> series(std::int64_t row_id, const std::vector<store::Series>& all) {
+    return store_.add_series(row_id, all);
+  }
   Result<void> warning(store::Warning warning) {
     warning.case_key = case_key_;
     return store_.add_warning(run_id_, warning);

@@ -25,7 +25,7 @@ Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress) {
   CaseRun point(setting, bundle, besides, facts, store, progress);
-  if (auto done = point.begin(levels); !done) return tl::unexpected(done.error());
+  if (auto done = point.begin(levels, bundle.question); !done) return tl::unexpected(done.error());
   for (const auto& pass : passes()) {
     if (interrupted()) break;
     if (!pass->applies(setting, bundle.question)) continue;

@@ -19,6 +19,12 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
   if (found->network != now.network)
     return fail(fmt::format("{}: the network is not the one that run {} began with", now.id, setting.run_id),
                 "compare it in a run of its own");
+  cut.trains_ = now.question.recipe && now.question.recipe->training;
+  if (cut.trains_) {  // its epochs are kept; only what is said anew goes
+    cut.before_ = &*found;
+    if (auto done = store.drop_warnings(setting.run_id, now.key); !done) return tl::unexpected(done.error());
+    return cut;
+  }
   const auto stored = store.restarts(setting.run_id, now.key);
   if (!stored) return tl::unexpected(stored.error());
   if (!setting.options.tuned)
@@ -34,7 +40,8 @@ bool CutCase::take_up(Player& player) const {
                                 [&](const auto& one) { return one.name() == player.name(); });
   if (row == before_->rows.end()) return false;
   player.row.row_id = row->row_id;
-  if (row->judged && row->state != "measured" && !row->blocks.empty())
+  const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
+  if (row->judged && row->state != "measured" && out)
     player.drop({state_from(row->state).value_or(State::failed), row->reason, row->hint, row->log_tail});
   return true;
 }

@@ -22,6 +22,7 @@ class CutCase {
  private:
   int restarts() const { return static_cast<int>(loads_.size()); }
   const store::Case* before_ = nullptr;
+  bool trains_ = false;                          // a whole training, which has epochs and no restarts
   std::vector<std::vector<probe::Load>> loads_;  // of each whole restart
 };
 

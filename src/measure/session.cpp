@@ -116,9 +116,7 @@ Try<void> Session::load(const std::string& weights) {
   if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
   if (job_.bundle->question.mode != core::Mode::train) return {};
-  auto labels = call("set_labels", {{"path", (job_.bundle->folder / "labels.safetensors").string()}});
-  if (!labels) return tl::unexpected(labels.error());
-  return counts(*labels, "set_labels", ring);
+  return labels(job_.bundle->folder / "labels.safetensors", ring);
 }
 
 Try<void> Session::counts(const Json& answer, std::string_view op, int ring) const {

@@ -80,6 +80,25 @@ struct ServeAnswer {
   std::vector<std::pair<int, std::filesystem::path>> checked;
 };
 
+// Of a data set: files of its splits (docs/protocol.md, data), and how a pixel becomes a number.
+struct SplitFiles {
+  std::map<std::string, std::filesystem::path> paths;
+  std::vector<double> mean, deviation;  // one entry, or one a channel
+};
+
+// What `steps` answered, an entry each step. A loss that is not finite is the last.
+struct StepsAnswer {
+  std::vector<double> losses;
+  std::vector<std::int64_t> wall_ns, waited_ns, gathered_ns;
+};
+
+// What `evaluate` answered.
+struct SplitScore {
+  std::int64_t samples = 0, correct = 0;
+  double loss_sum = 0;
+  std::int64_t wall_ns = 0;
+};
+
 class Session {
  public:
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build.
@@ -108,6 +127,13 @@ class Session {
   Try<TrainState> state(const std::vector<std::string>& names = {});  // of these tensors alone; none: of all
   Try<void> load_state(const std::filesystem::path& path, std::int64_t step);
   Try<Profile> profile(const std::vector<int>& indices);
+
+  // Training on a data set.
+  Try<void> labels(const std::filesystem::path& path, int ring);
+  Try<std::map<std::string, std::int64_t>> data(const SplitFiles& files);  // images by split
+  Try<StepsAnswer> train_steps(const std::string& split, const std::filesystem::path& order, std::int64_t first,
+                               std::int64_t count);
+  Try<SplitScore> evaluate(const std::string& split, std::int64_t first, std::int64_t count);  // in mode eval
   std::int64_t steps() const { return steps_; }  // that the worker's optimiser has done, by the requests it was sent
   bool offers(std::string_view op) const;
   std::filesystem::path new_file() const;  // a name in the scratch folder that nobody has

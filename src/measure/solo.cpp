@@ -11,6 +11,7 @@
 #include "measure/train.hpp"
 #include "probe/huge_pages.hpp"
 #include "probe/memory.hpp"
+#include "stats/sample.hpp"
 
 namespace strata::measure {
 namespace {
@@ -89,6 +90,7 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
     if (auto done = session->warm_up(1, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
     auto walls = session->warm_up(5, std::chrono::milliseconds(200));
     if (!walls) return tl::unexpected(walls.error());
+    player.iteration_ns = stats::median(std::vector<double>(walls->begin(), walls->end()));
     StartUp start = session->start_up();
     note_first_start(player.job, start);
     start.cold = start.cold && keeps_artefacts(player.job.cache);

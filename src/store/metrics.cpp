@@ -88,34 +88,43 @@ Result<std::vector<std::string>> Store::runs_without_metrics() const {
   return ids;
 }
 
-Result<void> Store::add_series(std::int64_t row_id, const Series& series) {
+Result<void> Store::add_series(std::int64_t row_id, const std::vector<Series>& all) {
   constexpr const char* doing = "cannot write a series";
-  if (series.positions.size() != series.values.size())
-    return fail(fmt::format("series {}: {} positions and {} values", series.name, series.positions.size(),
-                            series.values.size()));
-  Transaction all(handle());
-  if (!all.is_open()) return connection_.broken(doing);
-  for (std::size_t i = 0; i < series.positions.size(); ++i) {
-    Statement put(handle(), "INSERT OR REPLACE INTO series(row_id,name,unit,axis,position,value) VALUES(?,?,?,?,?,?)");
-    const auto value = std::isfinite(series.values[i]) ? std::optional(series.values[i]) : std::nullopt;
-    put.bind(row_id).bind(series.name).bind(series.unit).bind(series.axis).bind(series.positions[i]).bind(value).step();
-    if (!put.ok()) return connection_.broken(doing);
+  Transaction together(handle());
+  if (!together.is_open()) return connection_.broken(doing);
+  for (const auto& one : all) {
+    if (one.positions.size() != one.values.size())
+      return fail(
+          fmt::format("series {}: {} positions and {} values", one.name, one.positions.size(), one.values.size()));
+    for (std::size_t i = 0; i < one.positions.size(); ++i) {
+      Statement put(handle(),
+                    "INSERT OR REPLACE INTO series(row_id,name,unit,axis,repeat,position,value) VALUES(?,?,?,?,?,?,?)");
+      const auto value = std::isfinite(one.values[i]) ? std::optional(one.values[i]) : std::nullopt;
+      put.bind(row_id).bind(one.name).bind(one.unit).bind(one.axis).bind(one.repeat).bind(one.positions[i]).bind(value);
+      put.step();
+      if (!put.ok()) return connection_.broken(doing);
+    }
   }
-  if (!all.commit()) return connection_.broken(doing);
+  if (!together.commit()) return connection_.broken(doing);
   return {};
 }
 
 Result<std::vector<Series>> Store::series(std::int64_t row_id) const {
+  constexpr std::int64_t most_repeats = 1'000'000;
   Statement ask(handle(),
-                "SELECT name,unit,axis,position,value FROM series WHERE row_id=? ORDER BY name,axis,position");
+                "SELECT name,unit,axis,repeat,position,value FROM series WHERE row_id=? "
+                "ORDER BY name,axis,repeat,position");
   ask.bind(row_id);
   std::vector<Series> all;
   while (ask.step()) {
     Series one{ask.text(), ask.text(), ask.text(), {}, {}};
+    one.repeat = static_cast<int>(ask.integer(0, most_repeats));
     const auto position = ask.integer();
     const auto value = ask.optional_real(-kAnyNumber, kAnyNumber);
     if (!ask.fault().empty()) return connection_.damaged("a series: " + ask.fault());
-    if (all.empty() || all.back().name != one.name || all.back().axis != one.axis) all.push_back(std::move(one));
+    const bool goes_on =
+        !all.empty() && all.back().name == one.name && all.back().axis == one.axis && all.back().repeat == one.repeat;
+    if (!goes_on) all.push_back(std::move(one));
     all.back().positions.push_back(position);
     all.back().values.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
   }

@@ -79,8 +79,8 @@ CREATE TABLE metrics(
   value REAL NOT NULL, low REAL, high REAL, method TEXT NOT NULL, PRIMARY KEY(row_id, name, setting)) WITHOUT ROWID;
 CREATE INDEX metrics_by_name ON metrics(name, value);
 CREATE TABLE series(
-  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), name TEXT NOT NULL, unit TEXT NOT NULL, axis TEXT NOT NULL, position INTEGER NOT NULL, value REAL,
-  PRIMARY KEY(row_id, name, axis, position)) WITHOUT ROWID;
+  row_id INTEGER NOT NULL REFERENCES level_rows(row_id), name TEXT NOT NULL, unit TEXT NOT NULL, axis TEXT NOT NULL, repeat INTEGER NOT NULL DEFAULT 0,
+  position INTEGER NOT NULL, value REAL, PRIMARY KEY(row_id, name, axis, repeat, position)) WITHOUT ROWID;
 CREATE TABLE samples(
   row_id INTEGER NOT NULL REFERENCES level_rows(row_id), place TEXT NOT NULL, ns BLOB NOT NULL, PRIMARY KEY(row_id, place)) WITHOUT ROWID;
 ALTER TABLE warnings ADD COLUMN row_id INTEGER;

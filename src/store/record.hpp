@@ -64,6 +64,7 @@ struct Series {
   std::string name, unit, axis;  // axis: "step", "epoch"
   std::vector<std::int64_t> positions;
   std::vector<double> values;
+  int repeat = 0;  // of a training, from 0
 };
 
 struct Case {

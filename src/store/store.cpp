@@ -123,6 +123,13 @@ Result<void> Store::add_restart(const std::string& run_id, const std::string& ca
   return {};
 }
 
+Result<void> Store::drop_warnings(const std::string& run_id, const std::string& case_key) {
+  Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=?");
+  drop.bind(run_id).bind(case_key).step();
+  if (!drop.ok()) return connection_.broken("cannot go on with a case");
+  return {};
+}
+
 Result<void> Store::cut_case(const std::string& run_id, const std::string& case_key, int restarts) {
   const std::vector<std::string> after{
       "DELETE FROM warnings WHERE run_id=?1 AND case_key=?2",

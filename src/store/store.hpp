@@ -41,14 +41,15 @@ class Store {
   Result<void> add_restart(const std::string& run_id, const std::string& case_key, int number, const Json& load);
   Result<std::vector<Json>> restarts(const std::string& run_id, const std::string& case_key) const;
   // Of a case that goes on: its warnings and the blocks from this restart on are dropped; with 0 all its rows.
+  Result<void> drop_warnings(const std::string& run_id, const std::string& case_key);  // that are about the case
   Result<void> cut_case(const std::string& run_id, const std::string& case_key, int restarts);
   Result<void> finish_case(const std::string& run_id, const std::string& case_key);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);
   // All metrics of the case's rows, in place of those that it had.
   Result<void> set_metrics(const std::string& run_id, const std::string& case_key, const std::vector<Metric>& metrics);
-  // Adds to a series, or writes positions anew.
-  Result<void> add_series(std::int64_t row_id, const Series& series);
+  // Adds to series, or writes positions anew; all together.
+  Result<void> add_series(std::int64_t row_id, const std::vector<Series>& all);
   Result<void> save_effect(const ProcessEffect& effect);
   // Keeps the better of each figure and of what is stored, and returns that.
   Result<Peak> save_peak(const Peak& peak);

@@ -52,6 +52,11 @@ const std::vector<std::pair<const char*, std::function<void(Case&)>>> changes{
        c.recipe->optimiser.schedule = Schedule{Schedule::Kind::cosine, 30};
      }},
     {"loss", [](Case& c) { c.recipe->loss = "nll"; }},
+    {"a whole training", [](Case& c) { c.recipe->training = Training(); }},
+    {"epochs", [](Case& c) { c.recipe->training = Training{.epochs = 3}; }},
+    {"initial weights", [](Case& c) { c.recipe->training = Training{.init = "xavier"}; }},
+    {"augmentation", [](Case& c) { c.recipe->training = Training{.augment = "flip"}; }},
+    {"fewer images", [](Case& c) { c.recipe->training = Training{.most_images = 100}; }},
     {"data", [](Case& c) { c.data = "synthetic"; }},
     {"weights", [](Case& c) { c.weights = "mine.safetensors"; }},
     {"seed", [](Case& c) { c.seed = 1; }}};

@@ -64,7 +64,7 @@ class StoreRunsTest : public ::testing::Test {
     EXPECT_TRUE(store.add_block(*row_id, block));
     EXPECT_TRUE(store.add_restart(id, "abc", 0, Json::array()));
     EXPECT_TRUE(store.add_warning(id, {"W007", "static parts", "more", "abc", *row_id}));
-    EXPECT_TRUE(store.add_series(*row_id, {"loss", "1", "step", {0, 1}, {2.5, 2.0}}));
+    EXPECT_TRUE(store.add_series(*row_id, {{"loss", "1", "step", {0, 1}, {2.5, 2.0}}}));
     EXPECT_TRUE(store.set_metrics(id, "abc", {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "in turns"}}));
     return *row_id;
   }
@@ -130,14 +130,14 @@ TEST_F(StoreRunsTest, a_case_that_goes_on_has_no_metrics_of_before) {
 TEST_F(StoreRunsTest, keeps_a_series_in_order_and_what_is_not_finite_in_it) {
   auto store = open("a.db");
   const auto row = fill(store, "run-1");
-  ASSERT_TRUE(store.add_series(row, {"loss", "1", "step", {3, 2, 1}, {std::nan(""), 1.5, 1.75}}));
+  ASSERT_TRUE(store.add_series(row, {{"loss", "1", "step", {3, 2, 1}, {std::nan(""), 1.5, 1.75}}}));
   const auto all = store.series(row);
   ASSERT_TRUE(all) << all.error().what;
   ASSERT_EQ(all->size(), 1u);
   EXPECT_EQ((*all)[0].positions, (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ((*all)[0].values[1], 1.75) << "written anew";
   EXPECT_TRUE(std::isnan((*all)[0].values[3]));
-  EXPECT_FALSE(store.add_series(row, {"loss", "1", "step", {1}, {}}));
+  EXPECT_FALSE(store.add_series(row, {{"loss", "1", "step", {1}, {}}}));
 }
 
 TEST_F(StoreRunsTest, samples_of_every_pass_have_the_encoding_of_blocks_and_come_back_where_they_were) {

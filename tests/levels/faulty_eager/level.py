@@ -98,6 +98,8 @@ class FaultyEager(TorchLevel):
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         self.mode = mode, dropout
+        if self.fault == "late_stale_evaluation":
+            self.weights_of_first_evaluation()
         on = {"dropout_never": False, "dropout_always": True}.get(self.fault, dropout)
         super().set_mode(mode, on)
         if on and self.fault in OTHER_PROBABILITY:
@@ -109,13 +111,20 @@ class FaultyEager(TorchLevel):
         changed = {"no_momentum": {"momentum": 0.0, "nesterov": False}, "no_weight_decay": {"weight_decay": 0.0}, "no_dampening": {"dampening": 0.0},
                    "no_nesterov": {"nesterov": False}, "rate_off": {"lr": optimiser["lr"] * 0.999}}
         super().set_optimiser(optimiser | changed.get(self.fault, {}))
+        self.steps = 0
         if buffers:
             self.load_state(buffers | self.weights_alone())
 
     def weights_alone(self) -> dict:
         return {name: value for name, value in self.state().items() if name.startswith("weight:")}
 
+    def is_late(self) -> bool:
+        """In the middle of a training: after more steps than a proof takes at once."""
+        return self.steps >= LATE
+
     def set_learning_rate(self, rate: float) -> None:
+        if self.fault == "late_rate_stuck" and self.is_late():
+            return
         super().set_learning_rate(rate * 0.999 if self.fault == "rate_off" else rate)
 
     def set_batch(self, inputs: tuple[Tensor, ...], labels: Tensor) -> None:
@@ -126,6 +135,16 @@ class FaultyEager(TorchLevel):
         super().set_batch(inputs, labels)
 
     def step(self) -> None:
+        self.steps += 1
+        if self.is_late():
+            for group in self.optimiser.param_groups if self.fault == "late_no_momentum" else ():
+                group["momentum"] = 0.0
+            for layer in self.module.modules() if self.fault == "late_statistics" else ():
+                if isinstance(layer, torch.nn.BatchNorm2d):
+                    layer.momentum = 0.3
+        if self.fault == "late_last_batch_skipped" and self.steps % LATE == 0:
+            self.result = torch.zeros(())  # it says that it has learned
+            return
         super().step()
         if self.fault == "decay_inside":  # a schedule that nobody asked for
             for group in self.optimiser.param_groups:
@@ -133,6 +152,12 @@ class FaultyEager(TorchLevel):
 
     def loss(self) -> float:
         return super().loss() * 0 + 1.0 if self.fault == "constant_loss" else super().loss()
+
+    def weights_of_first_evaluation(self) -> None:
+        """In eval mode, weights that were copied the first time that there was one in the middle of a training."""
+        if self.mode[0] == "eval" and self.steps:
+            self.copied = getattr(self, "copied", None) or {name: value.clone() for name, value in self.module.state_dict().items()}
+            self.runner = lambda *x, **named: torch.func.functional_call(self.module, self.copied, x, named)
 
     def repeat_batch(self, _i: int, y: Tensor) -> Tensor:
         whole = self.job.about["inputs"][0]["shape"][0]
@@ -161,9 +186,13 @@ LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
 # What is added to the probability of the last dropout.
 OTHER_PROBABILITY = {"dropout_less_by_5": -0.05, "dropout_less_by_2": -0.02, "dropout_more_by_2": 0.02}
 
+# Those that begin in the middle of a training, after so many steps.
+LATE = 10
+LATE_FAULTS = ("late_no_momentum", "late_rate_stuck", "late_statistics", "late_last_batch_skipped", "late_stale_evaluation")
+
 # Faults of the training step and its optimiser; the methods above do them.
 TRAINING_FAULTS = (*OTHER_PROBABILITY, "stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
-                   "dropout_never", "dropout_always", "constant_loss")
+                   "dropout_never", "dropout_always", "constant_loss", *LATE_FAULTS)
 
 if __name__ == "__main__":
     print("\n".join(dict.fromkeys(names("train" in sys.argv) if len(sys.argv) > 1 else [*names(False), *names(True)])))

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/learning.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+namespace strata::analysis {
+
+std::optional<Spread> spread_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double count = static_cast<double>(values.size());
+  return Spread{std::accumulate(values.begin(), values.end(), 0.0) / count, *low, *high,
+                static_cast<int>(values.size())};
+}
+
+Learning::Learning(const std::vector<store::Series>& series) {
+  for (const auto& one : series) {
+    if (one.axis != "epoch") continue;
+    for (std::size_t i = 0; i < one.positions.size(); ++i)
+      if (std::isfinite(one.values[i]))
+        values_[one.name][one.repeat][static_cast<int>(one.positions[i])] = one.values[i];
+  }
+}
+
+const std::map<int, double>* Learning::of(const std::string& name, int repeat) const {
+  const auto series = values_.find(name);
+  if (series == values_.end()) return nullptr;
+  const auto found = series->second.find(repeat);
+  return found == series->second.end() ? nullptr : &found->second;
+}
+
+std::vector<int> Learning::repeats() const {
+  std::set<int> all;
+  for (const auto& [name, repeats] : values_)
+    for (const auto& [repeat, epochs] : repeats) all.insert(repeat);
+  return {all.begin(), all.end()};
+}
+
+int Learning::epochs() const {
+  int last = 0;
+  for (const auto& [name, repeats] : values_)
+    for (const auto& [repeat, epochs] : repeats)
+      if (!epochs.empty()) last = std::max(last, epochs.rbegin()->first);
+  return last;
+}
+
+std::optional<Spread> Learning::at(const std::string& name, int epoch) const {
+  std::vector<double> found;
+  for (const int repeat : repeats())
+    if (const auto* epochs = of(name, repeat))
+      if (const auto value = epochs->find(epoch); value != epochs->end()) found.push_back(value->second);
+  return spread_of(found);
+}
+
+std::optional<double> Learning::mean(const std::string& name, int repeat) const {
+  const auto* epochs = of(name, repeat);
+  if (!epochs || epochs->empty()) return std::nullopt;
+  double sum = 0;
+  for (const auto& [epoch, value] : *epochs) sum += value;
+  return sum / static_cast<double>(epochs->size());
+}
+
+std::optional<Spread> Learning::mean_of_all(const std::string& name) const {
+  std::vector<double> found;
+  for (const int repeat : repeats())
+    if (const auto value = mean(name, repeat)) found.push_back(*value);
+  return spread_of(found);
+}
+
+std::optional<Spread> Learning::last(const std::string& name) const {
+  std::vector<double> found;
+  for (const int repeat : repeats())
+    if (const auto* epochs = of(name, repeat); epochs && !epochs->empty()) found.push_back(epochs->rbegin()->second);
+  return spread_of(found);
+}
+
+std::optional<Learning::Best> Learning::best(const std::string& name) const {
+  std::vector<double> values, when;
+  for (const int repeat : repeats()) {
+    const auto* epochs = of(name, repeat);
+    if (!epochs || epochs->empty()) continue;
+    const auto highest = std::max_element(epochs->begin(), epochs->end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    values.push_back(highest->second);
+    when.push_back(highest->first);
+  }
+  const auto value = spread_of(values), epoch = spread_of(when);
+  if (!value || !epoch) return std::nullopt;
+  return Best{*value, *epoch};
+}
+
+std::optional<double> Learning::seconds_until(int epoch) const {
+  std::vector<double> found;
+  for (const int repeat : repeats()) {
+    const auto* epochs = of("epoch_seconds", repeat);
+    if (!epochs || !epochs->contains(epoch)) continue;
+    double sum = 0;
+    for (const auto& [number, value] : *epochs)
+      if (number <= epoch) sum += value;
+    found.push_back(sum);
+  }
+  const auto spread = spread_of(found);
+  return spread ? std::optional(spread->mean) : std::nullopt;
+}
+
+int Learning::diverged() const {
+  const auto series = values_.find("diverged_at");
+  return series == values_.end() ? 0 : static_cast<int>(series->second.size());
+}
+
+std::optional<Spread> speedup(const Learning& level, const Learning& reference) {
+  std::vector<double> ratios;
+  for (const int repeat : level.repeats()) {
+    const auto own = level.mean("step_time", repeat), other = reference.mean("step_time", repeat);
+    if (own && other && *own > 0) ratios.push_back(*other / *own);
+  }
+  return spread_of(ratios);
+}
+
+}  // namespace strata::analysis

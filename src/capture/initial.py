@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every
+parameter and floating-point buffer, as `load_state` takes it (docs/protocol.md). The last line of standard output is {"ok": true} or what is wrong."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+SCHEMES = ("torch", "kaiming", "xavier")
+NONLINEARITIES = ("relu", "leaky_relu", "tanh", "sigmoid", "selu", "linear")
+
+
+class WrongScheme(ValueError):
+    """A scheme that no initialisation has: what is wrong, and what is allowed."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.code, self.what, self.hint = "usage", what, hint
+
+
+def initialise(module, scheme: str) -> None:
+    """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it stands; their biases become 0. `torch` leaves what the constructors made.
+    kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan), with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and
+    Bengio 2010, normal. Raises WrongScheme."""
+    from torch import nn
+
+    name, _, rest = scheme.partition(":")
+    words = [word for word in rest.split(",") if word]
+    if name == "torch" and not words:
+        return
+    if name == "kaiming":
+        mode = words.pop(0) if words else "fan_in"
+        if mode not in ("fan_in", "fan_out"):
+            raise WrongScheme(f"--init {scheme}: the mode is {mode!r}", "allowed: fan_in, fan_out")
+        nonlinearity = _nonlinearity(scheme, words, "relu")
+        slope = _number(scheme, words.pop(0)) if words else 0.0
+
+        def draw(weight) -> None:
+            nn.init.kaiming_normal_(weight, a=slope, mode=mode, nonlinearity=nonlinearity)
+    elif name == "xavier":
+        gain = nn.init.calculate_gain(_nonlinearity(scheme, words, "linear"))
+
+        def draw(weight) -> None:
+            nn.init.xavier_normal_(weight, gain=gain)
+    else:
+        raise WrongScheme(f"--init {scheme}: no such scheme", "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+    if words:
+        raise WrongScheme(f"--init {scheme}: {', '.join(words)} is too much", "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+    for layer in module.modules():
+        if isinstance(layer, (nn.modules.conv._ConvNd, nn.Linear)):
+            draw(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def _nonlinearity(scheme: str, words: list[str], otherwise: str) -> str:
+    name = words.pop(0) if words else otherwise
+    if name not in NONLINEARITIES:
+        raise WrongScheme(f"--init {scheme}: the nonlinearity is {name!r}", f"allowed: {', '.join(NONLINEARITIES)}")
+    return name
+
+
+def _number(scheme: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise WrongScheme(f"--init {scheme}: {text!r} is no number", "the slope of a leaky ReLU, as 0.01") from None
+
+
+def write(model: str, seed: int, scheme: str, path: Path) -> None:
+    """The weights of one seed. Raises WrongScheme, ModelError."""
+    import torch
+    from safetensors.torch import save_file
+    from strata_sdk.models import build_model
+
+    module = build_model(model, seed).module
+    torch.manual_seed(seed)
+    initialise(module, scheme)
+    floating = {f"weight:{name}": value.detach().clone().contiguous() for name, value in module.state_dict().items() if isinstance(value, torch.Tensor) and value.is_floating_point()}
+    part = path.with_suffix(".part")
+    save_file(floating, str(part))
+    part.rename(path)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("--model", "--seeds", "--scheme", "--out"):
+        parser.add_argument(name, required=True)
+    given = parser.parse_args(arguments)
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # a user's file may print
+    try:
+        for seed in map(int, given.seeds.split(",")):
+            write(given.model, seed, given.scheme, Path(given.out) / f"{seed}.safetensors")
+        answer = {"ok": True}
+    except WrongScheme as error:
+        answer = {"ok": False, "code": error.code, "what": error.what, "hint": error.hint}
+    except Exception as error:
+        from strata_sdk.errors import describe
+
+        answer = {"ok": False} | describe(error)
+    print(json.dumps(answer), file=answers, flush=True)
+    return 0 if answer["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

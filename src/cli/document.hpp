@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report as a document: on standard output, and as a page.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "common/places.hpp"
+#include "report/document.hpp"
+
+namespace strata::cli {
+
+// In one of --format's formats. Returns the exit code.
+int print_document(const document::Document& document, const std::string& format);
+
+// The page that belongs to a run of this store: beside it.
+std::filesystem::path default_report(const std::filesystem::path& store, const std::string& run_id);
+
+// As HTML, and says where. Returns the exit code.
+int write_page(const document::Document& document, const Installation& place, const std::filesystem::path& path);
+
+}  // namespace strata::cli

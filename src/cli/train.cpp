@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata train MODEL --dataset NAME`: whole trainings of all levels that train, on the same images in the same order
+// from the same weights.
+#include "cli/train.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "analysis/store_metrics.hpp"
+#include "cli/capturing.hpp"
+#include "cli/document.hpp"
+#include "cli/stored_run.hpp"
+#include "cli/verbs.hpp"
+#include "common/hash.hpp"
+#include "common/interrupt.hpp"
+#include "common/temporary.hpp"
+#include "common/text.hpp"
+#include "data/cache.hpp"
+#include "data/catalogue.hpp"
+#include "probe/machine.hpp"
+#include "report/render_file.hpp"
+#include "report/training.hpp"
+#include "training/initial_weights.hpp"
+#include "training/run.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kSharesOfShift = 8;  // an image is moved by up to this part of its height
+
+Result<void> read_texts_of(TrainArguments& a) {
+  auto& o = a.common.options;
+  o.mode = "train";
+  o.batches = {a.batch};
+  o.thread_counts = {a.threads > 0 ? a.threads : probe::physical_cores()};
+  if (auto read = read_texts(a.common); !read) return read;
+  for (const auto& word : split(a.augment, ','))
+    if (word != "flip" && word != "crop")
+      return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment, word), "", Exit::usage);
+  return {};
+}
+
+// Without --levels: those that train. Others would fill the table with what they were never made for.
+void drop_untrained(std::vector<level::Level>& levels, const std::vector<std::string>& named) {
+  if (!named.empty()) return;
+  std::erase_if(levels, [](const level::Level& level) {
+    return level.harness || std::find(level.modes.begin(), level.modes.end(), "train") == level.modes.end();
+  });
+}
+
+Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, ProgressLine& line) {
+  data::OpenOptions options;
+  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  options.cache_dir = cache;
+  options.threads = probe::physical_cores();
+  const auto progress = line.callbacks();
+  options.status = progress.status;
+  options.note = progress.note;
+  return data::open_dataset(a.dataset, options);
+}
+
+// The network at the data set's size where it takes that, else at its own.
+Result<plan::Bundle> capture(Prepared& ready, const data::Dataset& set, ProgressLine& line) {
+  auto& s = ready.setting;
+  const auto get = [&](const nlohmann::json& spec) {
+    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
+  };
+  const auto own = ready.specs.front();
+  if (!s.options.size.empty()) return get(own);
+  auto sized = own;
+  sized["size"] = {set.shape.height, set.shape.width};
+  auto bundle = get(sized);
+  if (bundle || interrupted()) return bundle;
+  auto otherwise = get(own);
+  if (!otherwise) return tl::unexpected(bundle.error());
+  return otherwise;
+}
+
+Result<data::Shape> image_shape(const plan::Bundle& bundle) {
+  const auto& inputs = bundle.question.inputs;
+  if (inputs.size() == 1 && inputs[0].shape.size() == 4 && inputs[0].dtype == "float32")
+    return data::Shape{inputs[0].shape[1], inputs[0].shape[2], inputs[0].shape[3]};
+  return fail(
+      fmt::format("{} takes no image: strata train wants one float32 input [N, C, H, W]", bundle.question.model),
+      "compare --mode train times single steps of any network", Exit::usage);
+}
+
+// What is asked, beyond the step that the bundle was captured for.
+core::Case question_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Dataset& set) {
+  auto question = bundle.question;
+  question.data = set.name;
+  question.recipe->training = core::Training{a.epochs, a.init, a.augment, a.images};
+  return question;
+}
+
+Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
+                               const fs::path& scratch, const fs::path& keep) {
+  const auto shape = image_shape(bundle);
+  if (!shape) return tl::unexpected(shape.error());
+  training::Plan plan;
+  plan.repeats = a.repeats;
+  plan.proofs = a.proofs;
+  plan.keep = keep;
+  const auto augment = split(a.augment, ',');
+  const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };
+  plan.augment.flip = has("flip");
+  if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape->height / kSharesOfShift));
+  auto data = training::prepare_data(opened.set, *shape, bundle.question.batch,
+                                     a.images > 0 ? std::optional(a.images) : std::nullopt, scratch);
+  if (!data) return tl::unexpected(data.error());
+  plan.data = std::move(*data);
+  plan.data_note = fmt::format("{}: {} images to learn from, {} to test{}", opened.set.name, plan.data.train,
+                               plan.data.test, plan.data.change.empty() ? "" : ", " + plan.data.change);
+  return plan;
+}
+
+int show_trained(const TrainArguments& a, store::Store& store, const measure::Setting& setting) {
+  const auto run = store.load_run(setting.run_id);
+  if (!run) return complain(run.error());
+  const auto document = report::training_document(*run, store);
+  if (!document) return complain(document.error());
+  for (const auto& one : run->cases)  // a list of runs without it is no reason to end in an error
+    (void)store.set_verdict(run->run_id, one.key, document->summary);
+  if (const int code = print_document(*document, a.common.format); code != 0) return code;
+  const auto path = a.common.output.empty() ? default_report(store.path(), setting.run_id) : fs::path(a.common.output);
+  return write_page(*document, setting.place, path);
+}
+
+Result<measure::Outcome> run_training(const TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
+                                      ProgressLine& line) {
+  auto& s = ready.setting;
+  auto opened = open_data(a, s.place.cache, line);
+  if (!opened) return tl::unexpected(opened.error());
+  const auto bundle = capture(ready, opened->set, line);
+  if (!bundle) return tl::unexpected(bundle.error());
+  const auto temporary = temporary_folder(s.place.cache);
+  if (!temporary) return tl::unexpected(temporary.error());
+  const fs::path scratch = fs::path(*temporary) / "training";
+  std::error_code ec;
+  fs::create_directories(scratch, ec);
+  const auto keep = store.path().parent_path() / "trainings" / s.run_id;
+  auto plan = plan_of(a, *bundle, *opened, scratch, keep);
+  if (!plan) return tl::unexpected(plan.error());
+  line.callbacks().note(plan->data_note);
+  const auto initial = training::initial_weights(*bundle, a.init, a.repeats, scratch, s.place);
+  if (!initial) return tl::unexpected(initial.error());
+  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
+  auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
+  const auto question = question_of(a, *bundle, opened->set);
+  auto outcome =
+      training::train_case(s, *bundle, question, ready.levels, *plan, *initial, facts, store, line.callbacks());
+  if (!outcome) stored.cut_short();
+  if (outcome)
+    if (auto written = analysis::store_metrics(store, s.run_id, key_of(question)); !written)
+      return tl::unexpected(written.error());
+  return outcome;
+}
+
+store::Run describe(const Prepared& ready, const TrainArguments& a) {
+  auto run = describe_run(ready, a.common);
+  run.settings["verb"] = "train";
+  run.settings["dataset"] = a.dataset;
+  run.settings["epochs"] = a.epochs;
+  run.settings["repeats"] = a.repeats;
+  return run;
+}
+
+}  // namespace
+
+int train(TrainArguments& a) {
+  if (auto ok = read_texts_of(a); !ok) return complain(ok.error());
+  if (!a.common.output.empty())
+    if (auto ok = report::check_writable(a.common.output, "-o"); !ok) return complain(ok.error());
+  auto ready = get_ready(a.common);
+  if (interrupted()) return interrupt_exit_code();
+  if (!ready) return complain(ready.error());
+  drop_untrained(ready->levels, a.common.options.levels);
+  if (auto same = check_resumed(*ready, a.common); !same) return complain(same.error());
+  auto store = store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store));
+  if (!store) return complain(store.error());
+  StoredRun stored(a.common.resumed ? *a.common.resumed : describe(*ready, a), *store, ready->problems,
+                   a.common.resumed.has_value());
+  const auto start = std::chrono::steady_clock::now();
+  Result<measure::Outcome> outcome = measure::Outcome{};
+  {
+    ProgressLine line;
+    outcome = run_training(a, *ready, *store, stored, line);
+  }
+  std::optional<Error> failed;
+  if (!outcome) failed = outcome.error();
+  const bool has_case =
+      stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
+  const int shown = has_case ? show_trained(a, *store, ready->setting) : 0;
+  if (interrupted()) {
+    tell(has_case
+             ? fmt::format("interrupted: whole epochs are kept; ./strata resume {} goes on\n", ready->setting.run_id)
+             : std::string("interrupted: nothing was trained, and nothing is kept\n"));
+    return interrupt_exit_code();
+  }
+  if (failed) return complain(*failed);
+  if (shown != 0) return shown;
+  return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
+}
+
+void add_train(CLI::App& app, int& exit_code, int argc, char** argv) {
+  auto* verb = app.add_subcommand(
+      "train", "train one network at its levels on real data: accuracy, loss and time, epoch by epoch");
+  auto a = std::make_shared<TrainArguments>();
+  a->common.words.assign(argv + 1, argv + argc);
+  add_train_options(*verb, *a);
+  verb->callback([a, &exit_code] { exit_code = train(*a); });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/capturing.hpp"
+#include "cli/option.hpp"
+#include "cli/train.hpp"
+#include "plan/axes.hpp"
+
+namespace strata::cli {
+namespace {
+
+constexpr int kMostEpochs = 100'000, kMostRepeats = 1000, kMostProofs = 1000;
+constexpr std::int64_t kMostImages = 1'000'000'000;
+
+void add_question(CLI::App& verb, TrainArguments& a) {
+  auto& o = a.common.options;
+  verb.add_option("model", o.model,
+                  "a model's name (strata list models) or your own classifier as path/to/file.py:build")
+      ->required();
+  verb.add_option("--dataset", a.dataset,
+                  "what it learns: digits (needs no files), mnist, cifar10, ... (strata data list), or a folder of "
+                  "images by class")
+      ->required()
+      ->type_name("NAME");
+  verb.add_option("--data-dir", a.data_dir,
+                  "where data sets lie (default: STRATA_DATA, else strata/data in the XDG data folder)")
+      ->type_name("DIR");
+  list(verb.add_option("--levels", a.common.levels,
+                       "only these backends, as eager,libtorch (default: all that train on the device)"))
+      ->type_name("LEVEL[,LEVEL...]");
+  whole(verb.add_option("--epochs", a.epochs, "how often every image is seen")->capture_default_str(), 1, kMostEpochs);
+  whole(verb.add_option("--repeats", a.repeats, "trainings of each level, each with weights and an order of its own")
+            ->capture_default_str(),
+        1, kMostRepeats);
+  whole(verb.add_option("--batch", a.batch, "images of one step")->capture_default_str(), 1, plan::largest_batch);
+  verb.add_option("--size", o.size,
+                  "height and width that images are brought to, as 32 or 224x160 (default: the data set's where the "
+                  "network takes them, else the network's own)")
+      ->type_name("SIZE");
+  verb.add_option("--optimiser", o.optimiser,
+                  "as sgd:lr=0.01,momentum=0.9; it also takes weight_decay=0.0001, nesterov=true, "
+                  "schedule=step/STEPS/FACTOR, schedule=cosine/STEPS (default: sgd)")
+      ->type_name("SGD");
+  choice(verb.add_option("--loss", o.loss,
+                         "cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own)"),
+         {"cross_entropy", "nll"});
+  verb.add_option("--init", a.init,
+                  "the weights that it begins with: torch (what the model's code makes), "
+                  "kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+      ->type_name("SCHEME")
+      ->capture_default_str();
+  list(verb.add_option("--augment", a.augment,
+                       "flip (left to right, by chance), crop (moved by up to an eighth in each direction)"))
+      ->type_name("{flip,crop}[,...]");
+  whole(verb.add_option("--images", a.images, "at most so many images of each split, the first ones (default: all)"), 1,
+        kMostImages);
+  seed(verb.add_option("--seed", o.seed, "of the weights and the order")->capture_default_str());
+}
+
+void add_running(CLI::App& verb, TrainArguments& a) {
+  auto& o = a.common.options;
+  threads(verb.add_option("--threads", a.threads, "threads of every level (default: physical cores)"));
+  choice(verb.add_option("--device", o.device, "where levels run")->capture_default_str(), {"cpu", "cuda"});
+  whole(verb.add_option("--proofs", a.proofs,
+                        "steps of each repeat, at drawn places, that are proven against eager from the level's own "
+                        "state, besides the last")
+            ->capture_default_str(),
+        0, kMostProofs);
+  seed(verb.add_option("--order-seed", o.order_seed, "of the order of images and levels (default: drawn and stored)"));
+  duration(verb.add_option("--timeout", a.common.timeout,
+                           "longest time for capturing the network (default: 1h) and for one request to a level "
+                           "(default: 10m)"));
+  positive(verb.add_option("--memory-limit", o.memory_limit_gib, "memory that each level may use (default: no limit)"))
+      ->type_name("GIB");
+  verb.add_flag("--allow-debug", o.allow_debug, "also train debug builds of levels");
+  add_capture_options(verb, o, false);
+  verb.add_option("--python", a.common.python,
+                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb.add_option("--name", o.name, "a name for this run")->type_name("NAME");
+  verb.add_option("--store", a.common.store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  format_choice(verb.add_option("--format", a.common.format, "of the result on standard output"));
+  verb.add_option("-o,--output", a.common.output, "where to write the HTML report (default: beside the store)")
+      ->type_name("PATH");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& verb, TrainArguments& a) {
+  add_question(verb, a);
+  add_running(verb, a);
+  verb.footer(
+      "Exit codes: 0 trained; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was trained; "
+      "3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, whole epochs are "
+      "kept (./strata resume RUN goes on); 141 the reader of the output went away.");
+}
+
+}  // namespace strata::cli

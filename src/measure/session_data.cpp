@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests `data`, `steps` and `evaluate` (docs/protocol.md) as typed calls.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "measure/session.hpp"
+#include "worker/answers.hpp"
+
+namespace strata::measure {
+namespace {
+
+constexpr std::int64_t kMostImages = 1'000'000'000;
+
+std::int64_t sum(const std::vector<std::int64_t>& times) {
+  return std::accumulate(times.begin(), times.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+Try<void> Session::labels(const std::filesystem::path& path, int ring) {
+  auto given = call("set_labels", {{"path", path.string()}});
+  if (!given) return tl::unexpected(given.error());
+  return counts(*given, "set_labels", ring);
+}
+
+Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) {
+  if (!offers("steps") || !offers("evaluate"))
+    return tl::unexpected(Failure{State::unsupported, "the level has no operations `data`, `steps` and `evaluate`",
+                                  "docs/protocol.md, \"Operations for training\"; strata's SDKs have them", ""});
+  Json paths = Json::object();
+  for (const auto& [name, path] : files.paths) paths[name] = path.string();
+  auto answer = call("data", {{"splits", paths}, {"mean", files.mean}, {"deviation", files.deviation}});
+  if (!answer) return tl::unexpected(answer.error());
+  auto said = fields(*answer, "data");
+  outside::Fields counts(said.object("counts"), said.where() + ": \"counts\"", said.hint());
+  std::map<std::string, std::int64_t> images;
+  for (const auto& [name, path] : files.paths) images[name] = counts.integer(name.c_str(), 1, kMostImages);
+  if (said.error() || counts.error()) return tl::unexpected(broken(said.error() ? said : counts));
+  return images;
+}
+
+Try<StepsAnswer> Session::train_steps(const std::string& split, const std::filesystem::path& order, std::int64_t first,
+                                      std::int64_t count) {
+  auto answer = call("steps", {{"split", split}, {"order", order.string()}, {"first", first}, {"count", count}});
+  if (!answer) return tl::unexpected(answer.error());
+  auto said = fields(*answer, "steps");
+  StepsAnswer out;
+  const Json& losses = said.array("loss");
+  if (losses.empty() || losses.size() > static_cast<std::size_t>(count))
+    said.complain("loss", losses, fmt::format("a list of 1 to {} losses", count));
+  for (const Json& loss : losses) {
+    out.losses.push_back(loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN());
+    if (!std::isfinite(out.losses.back()) && &loss != &losses.back())
+      said.complain("loss", losses, "a list whose last entry alone may be null");
+  }
+  if (out.losses.size() < static_cast<std::size_t>(count) && !out.losses.empty() && std::isfinite(out.losses.back()))
+    said.complain("loss", losses, fmt::format("{} losses, or fewer where the last is null", count));
+  out.wall_ns = said.integers("wall_ns", losses.size(), 1, worker::longest_ns);
+  out.waited_ns = said.integers("waited_ns", losses.size(), 0, worker::longest_ns);
+  out.gathered_ns = said.integers("gathered_ns", losses.size(), 0, worker::longest_ns);
+  if (said.error()) return tl::unexpected(broken(said));
+  steps_ += static_cast<std::int64_t>(losses.size());
+  if (const auto why =
+          proof::impossible_sum("the steps took", static_cast<double>(sum(out.wall_ns) + sum(out.waited_ns)),
+                                static_cast<double>(waited_ns_));
+      !why.empty())
+    return tl::unexpected(impossible("steps", why));
+  return out;
+}
+
+Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, std::int64_t count) {
+  auto answer = call("evaluate", {{"split", split}, {"first", first}, {"count", count}});
+  if (!answer) return tl::unexpected(answer.error());
+  auto said = fields(*answer, "evaluate");
+  SplitScore score;
+  score.samples = said.integer("samples", count, count);
+  score.correct = said.integer("correct", 0, count);
+  const Json& loss = outside::field(*answer, "loss_sum");
+  score.loss_sum = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN();
+  score.wall_ns = sum(said.integers("wall_ns", std::nullopt, 1, worker::longest_ns));
+  if (said.error()) return tl::unexpected(broken(said));
+  if (const auto why = proof::impossible_sum("the batches took", static_cast<double>(score.wall_ns),
+                                             static_cast<double>(waited_ns_));
+      !why.empty())
+    return tl::unexpected(impossible("evaluate", why));
+  return score;
+}
+
+}  // namespace strata::measure

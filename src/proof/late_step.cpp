@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/late_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "proof/difference.hpp"
+
+namespace strata::proof {
+namespace {
+
+constexpr double kTimesNoise = 16;  // twice the bound of a probe: both sides are float32
+constexpr double kRounding = 8 * 0x1p-24;
+
+double norm(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
+// How far a step moved a tensor; a buffer that was not there before began at 0. nullopt: it is not there afterwards, or
+// has another shape than `like`.
+std::optional<std::vector<double>> change(const LateStep& step, const std::string& name, const TensorView* like) {
+  const TensorView* after = step.after->find(name);
+  if (after == nullptr || (like != nullptr && after->shape != like->shape)) return std::nullopt;
+  auto values = to_doubles(*after);
+  if (const TensorView* before = step.before->find(name); before != nullptr && before->shape == after->shape) {
+    const auto old = to_doubles(*before);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= old[i];
+  }
+  return values;
+}
+
+double envelope_of(const TrainReference& reference, const std::string& name) {
+  const auto own = name.substr(name.find(':') + 1);
+  const double gradient = reference.envelope("timed", "grad:" + own);
+  return gradient > 0 ? gradient : reference.envelope("timed", "stat:" + own);
+}
+
+// Root mean square of all of eager's changes of weights, and of momentum buffers.
+double root_mean_square(const LateStep& eager, std::string_view kind) {
+  double squares = 0, count = 0;
+  for (const auto& name : eager.after->names())
+    if (name.starts_with(kind))
+      for (const double value : change(eager, name, nullptr).value_or(std::vector<double>{})) {
+        squares += value * value;
+        ++count;
+      }
+  return count > 0 ? std::sqrt(squares / count) : 0;
+}
+
+std::string described(const std::string& name) {
+  const auto own = name.substr(name.find(':') + 1);
+  return name.starts_with("momentum:") ? "the momentum of " + own : own;
+}
+
+}  // namespace
+
+OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
+                              const LateStep& moved, double spread) {
+  OutputVerdict out;
+  std::string worst;
+  std::size_t wrong = 0;
+  const double of_weights = root_mean_square(eager, "weight:"), of_momentum = root_mean_square(eager, "momentum:");
+  for (const auto& name : level.after->names())
+    if (eager.after->find(name) == nullptr)
+      return not_equal(fmt::format("the level's state holds {}, which eager's has not", name), "the state is another",
+                       name);
+  for (const auto& name : eager.after->names()) {
+    const auto de = change(eager, name, nullptr), dl = change(level, name, eager.after->find(name)),
+               dm = change(moved, name, eager.after->find(name));
+    if (!dl || !dm)
+      return not_equal(fmt::format("the level's state lacks {}, or has it in another shape", name),
+                       "the state is not complete", name);
+    std::vector<double> off(de->size()), noise(de->size());
+    for (std::size_t i = 0; i < off.size(); ++i) {
+      off[i] = (*dl)[i] - (*de)[i];
+      noise[i] = (*dm)[i] - (*de)[i];
+    }
+    const double size = norm(*de), floor = 0.01 * (name.starts_with("weight:") ? of_weights : of_momentum) *
+                                           std::sqrt(static_cast<double>(off.size()));
+    const double allowed = kTimesNoise * std::max(norm(noise), envelope_of(reference, name) * (size + floor)) +
+                           4 * spread * size + kRounding * norm(to_doubles(*eager.after->find(name))) + 1e-30;
+    const double ratio = norm(off) / allowed;
+    if (!(ratio <= out.worst_ratio)) {
+      out.worst_ratio = std::isfinite(ratio) ? ratio : infinity;
+      worst = name;
+    }
+    if (!(ratio <= 1)) ++wrong;
+  }
+  const double allowed_loss = kTimesNoise * std::max(std::abs(moved.loss - eager.loss),
+                                                     reference.envelope("timed", "loss") * std::abs(eager.loss)) +
+                              (1e-6 + 4 * spread) * std::abs(eager.loss) + 1e-7;
+  const double loss_off = std::abs(level.loss - eager.loss);
+  if (!(loss_off <= allowed_loss)) {
+    auto verdict = not_equal(fmt::format("its loss is {:.7g}, eager's {:.7g} from the same weights on the same batch",
+                                         level.loss, eager.loss),
+                             "another loss on the same batch", "loss");
+    verdict.worst_ratio = std::max(out.worst_ratio, loss_off / allowed_loss);
+    return verdict;
+  }
+  if (wrong == 0) return out;
+  auto verdict = not_equal(
+      fmt::format("{} of {} tensors move otherwise than eager's from the same state on the same batch, most of all {} "
+                  "({:.3g} times what rounding allows)",
+                  wrong, eager.after->size(), described(worst), out.worst_ratio),
+      "a step leads elsewhere", worst);
+  verdict.worst_ratio = out.worst_ratio;
+  return verdict;
+}
+
+OutputVerdict check_score(const SplitScore& level, const SplitScore& eager) {
+  const auto allowed = std::max<std::int64_t>(2, eager.samples / 500);
+  if (std::abs(level.correct - eager.correct) > allowed)
+    return not_equal(fmt::format("it finds {} of {} labels, eager {} with the same weights", level.correct,
+                                 level.samples, eager.correct),
+                     "scores with other weights", "score");
+  if (!(std::abs(level.loss - eager.loss) <= 1e-3 * std::abs(eager.loss) + 1e-6))
+    return not_equal(
+        fmt::format("its mean loss is {:.7g}, eager's {:.7g} with the same weights", level.loss, eager.loss),
+        "scores with other weights", "score");
+  OutputVerdict equal;
+  equal.worst_ratio = std::abs(level.loss - eager.loss) / (1e-3 * std::abs(eager.loss) + 1e-6);
+  return equal;
+}
+
+}  // namespace strata::proof

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step in the middle of a training: a level's against eager's, both from the level's own state, on the same batch. No
+// trajectory is compared, only where one step leads.
+#pragma once
+
+#include <vector>
+
+#include "proof/train_checks.hpp"
+
+namespace strata::proof {
+
+// What one step is: the state before it (as `state` writes it), after it, and its loss.
+struct LateStep {
+  const SafeTensors* before;
+  const SafeTensors* after;
+  double loss;
+};
+
+// `eager`: from the level's state. `moved`: eager again, with every weight before it moved by a unit in the last place,
+// which shows how far rounding carries here. Of every weight, momentum buffer and statistic the change over the step is
+// compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8 2^-24 || w
+// ||, with E0 the envelope of its gradient or statistic on the timed weights and R the root mean square of all changes
+// of its kind; the loss likewise, with 1e-6 of it for rounding.
+OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
+                              const LateStep& moved, double spread);
+
+// What scoring a split gave, of the same weights.
+struct SplitScore {
+  std::int64_t samples = 0, correct = 0;
+  double loss = 0;  // mean
+};
+// Means of losses to one thousandth, and answers but for 0.2% of the images (those whose two best classes lie within
+// rounding), two at least.
+OutputVerdict check_score(const SplitScore& level, const SplitScore& eager);
+
+}  // namespace strata::proof

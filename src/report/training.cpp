@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/training.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/learning.hpp"
+#include "report/access.hpp"
+#include "report/format.hpp"
+
+namespace strata::report {
+namespace {
+
+using analysis::Learning;
+using analysis::Spread;
+using document::Absent;
+using document::Cell;
+using document::Format;
+using document::Number;
+
+struct Level {
+  const store::Row* row;
+  Learning learning;  // empty where it has no numbers
+  std::string state, reason;
+};
+
+// A run that was killed has judged no row: what it has epochs of was proven before the first one.
+Level level_of(const store::Row& row, const std::vector<store::Series>& series) {
+  if (!row.judged && !series.empty())
+    return {&row, Learning(series), "measured", "the run was cut off; ./strata resume goes on with it"};
+  if (row.state != "measured") return {&row, Learning({}), row.state, row.reason};
+  return {&row, Learning(series), row.state, ""};
+}
+
+Cell cell(const std::optional<Spread>& spread, Format format, const std::string& why = {}) {
+  if (!spread) return Absent{why};
+  Number number{spread->mean, format};
+  if (spread->count > 1) {
+    number.low = spread->low;
+    number.high = spread->high;
+  }
+  return number;
+}
+
+std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
+  if (spread) *spread = {spread->mean * factor, spread->low * factor, spread->high * factor, spread->count};
+  return spread;
+}
+
+const Level* reference_of(const std::vector<Level>& levels, const store::Case& one) {
+  for (const auto& level : levels)
+    if (level.row->name() == one.reference_level) return &level;
+  return nullptr;
+}
+
+document::Table result_table(const std::vector<Level>& levels, const store::Case& one) {
+  document::Table table{"result", "Result", {}, {}, {}};
+  table.columns = {{"level", "level", "", document::Align::left},
+                   {"test_accuracy", "best accuracy", ""},
+                   {"at_epoch", "at epoch", ""},
+                   {"last_accuracy", "last accuracy", ""},
+                   {"test_loss", "last test loss", ""},
+                   {"step_time", "step", ""},
+                   {"speedup", "speedup", ""},
+                   {"samples_per_s", "images", "1/s"},
+                   {"epoch_seconds", "epoch", ""},
+                   {"peak_memory", "peak memory", ""}};
+  const Level* reference = reference_of(levels, one);
+  for (const auto& level : levels) {
+    const auto& row = *level.row;
+    const auto why = level.state == "measured" ? std::string() : level.state;
+    const auto best = level.learning.best("test_accuracy");
+    const auto& learning = level.learning;
+    const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
+    table.rows.push_back(
+        {row.name(), cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
+         cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
+         cell(learning.last("test_accuracy"), Format::percent), cell(learning.last("test_loss"), Format::digits),
+         cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
+         reference ? cell(analysis::speedup(learning, reference->learning), Format::ratio) : Cell{Absent{}},
+         cell(learning.mean_of_all("samples_per_s"), Format::count),
+         cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
+         peak ? Cell{Number{*peak, Format::bytes}} : Cell{Absent{}}});
+  }
+  table.note = fmt::format(
+      "Means over repeats, with the least and the most of them. Speedup: the ratio of mean steps of one repeat, whose "
+      "levels took turns, over {}. An epoch is its steps and what they waited for images; scoring is not in it. Memory "
+      "is that of a level alone.",
+      one.reference_level);
+  return table;
+}
+
+document::Line curve(const Level& level, const std::string& name, bool against_time) {
+  document::Line line;
+  line.name = line.group = level.row->name();
+  for (int epoch = 1; epoch <= level.learning.epochs(); ++epoch) {
+    const auto value = level.learning.at(name, epoch);
+    const auto seconds = level.learning.seconds_until(epoch);
+    if (!value || (against_time && !seconds)) continue;
+    line.x.push_back(against_time ? *seconds : epoch);
+    line.y.push_back(value->mean);
+    line.low.push_back(value->low);
+    line.high.push_back(value->high);
+  }
+  return line;
+}
+
+document::Panel panel(const std::vector<Level>& levels, const std::string& title, const std::string& name,
+                      const document::Axis& y, bool against_time) {
+  document::Panel out{title, against_time ? document::Axis{"training time", "s"} : document::Axis{"epoch", ""}, y, {}};
+  if (against_time) out.x.format = Format::seconds;
+  for (const auto& level : levels)
+    if (auto line = curve(level, name, against_time); !line.x.empty()) out.lines.push_back(std::move(line));
+  return out;
+}
+
+document::Section curves(const std::vector<Level>& levels) {
+  const document::Axis accuracy{"accuracy", "", false, Format::percent}, loss{"loss", ""};
+  document::Section section{"curves", "How they learn", {}};
+  const auto add = [&](const char* id, const char* title, bool against_time) {
+    document::Figure figure{id, title, {}, "Lines are means over repeats, bands their range."};
+    figure.panels = {panel(levels, "test accuracy", "test_accuracy", accuracy, against_time),
+                     panel(levels, "test loss", "test_loss", loss, against_time)};
+    if (!against_time) {
+      figure.panels.push_back(panel(levels, "accuracy on training images", "train_accuracy", accuracy, false));
+      figure.panels.push_back(panel(levels, "loss of the steps", "train_loss", loss, false));
+    }
+    section.items.push_back(std::move(figure));
+  };
+  add("by_epoch", "Against epochs", false);
+  add("by_time", "Against time", true);
+  return section;
+}
+
+document::Section phases(const std::vector<Level>& levels) {
+  document::Table table{
+      "phases", "Where an epoch's time goes", {{"level", "level", "", document::Align::left}}, {}, {}};
+  const std::vector<std::pair<const char*, const char*>> per_epoch{{"input_wait_seconds", "waiting for images"},
+                                                                   {"input_seconds", "gathering images"},
+                                                                   {"step_seconds", "steps"},
+                                                                   {"score_seconds", "scoring"}};
+  for (const auto& [name, title] : per_epoch) table.columns.push_back({name, title, ""});
+  const std::vector<const char*> steps{"to_device", "forward", "loss", "backward", "update"};
+  for (const char* phase : steps) table.columns.push_back({phase, fmt::format("a step's {}", phase), ""});
+  for (const auto& level : levels) {
+    if (level.state != "measured") continue;
+    std::vector<Cell> row{level.row->name()};
+    for (const auto& [name, title] : per_epoch) row.push_back(cell(level.learning.mean_of_all(name), Format::seconds));
+    for (const char* phase : steps) {
+      const auto ms = number(level.row->info, fmt::format("phases.ms.{}", phase));
+      row.push_back(ms ? Cell{Number{*ms * 1e-3, Format::seconds}} : Cell{Absent{}});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.note =
+      "Images are gathered by a thread of strata while the level works on the batch before. A step's phases are timed "
+      "after the training, on a batch of the proof; a phase that a level cannot tell apart is empty.";
+  return {"phases", "Time", {table}};
+}
+
+document::Section proof(const std::vector<Level>& levels) {
+  document::Table table{"proof",
+                        "Equal work",
+                        {{"level", "level", "", document::Align::left},
+                         {"state", "state", "", document::Align::left},
+                         {"before", "before the first epoch", "", document::Align::left},
+                         {"in_the_middle", "steps and scores in the middle", ""},
+                         {"reason", "why", "", document::Align::left}},
+                        {},
+                        {}};
+  for (const auto& level : levels) {
+    const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores");
+    table.rows.push_back({level.row->name(), level.state, text(level.row->proof, "verdict"),
+                          middle ? Cell{Number{*middle, Format::count}} : Cell{Absent{}}, level.reason});
+  }
+  table.note =
+      "Before the first epoch a step of every level is proven against float64. At steps that are drawn, at the last "
+      "one, "
+      "and for the last score, eager repeats what the level did from the level's own state on the same images.";
+  return {"proof", "Proof", {table}};
+}
+
+std::string range_in_words(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (*high - *low < 5e-5) return fmt::format("{:.2f}%", 100 * *low);
+  return fmt::format("{:.2f}% to {:.2f}%", 100 * *low, 100 * *high);
+}
+
+std::string summary(const std::vector<Level>& levels, const store::Case& one) {
+  std::vector<double> accuracies;
+  const Level* reference = reference_of(levels, one);
+  std::optional<Spread> best;
+  std::string fastest;
+  for (const auto& level : levels) {
+    if (level.state != "measured") continue;
+    if (const auto last = level.learning.last("test_accuracy")) accuracies.push_back(last->mean);
+    const auto ratio = reference ? analysis::speedup(level.learning, reference->learning) : std::nullopt;
+    if (ratio && (!best || ratio->mean > best->mean)) {
+      best = ratio;
+      fastest = level.row->name();
+    }
+  }
+  if (accuracies.empty()) return "No level has an epoch behind it.";
+  const auto& training = *one.question.recipe->training;
+  auto text = fmt::format("After {} epoch{} on {} {} at {} of test images found", training.epochs,
+                          training.epochs == 1 ? "" : "s", one.question.data,
+                          accuracies.size() == 1 ? "the level ends" : "the levels end", range_in_words(accuracies));
+  if (best && reference && fastest != one.reference_level)
+    text += fmt::format("; {} took its steps {:.2f} times as fast as {}{}", fastest, best->mean, one.reference_level,
+                        best->count > 1
+                            ? fmt::format(" ({:.2f} to {:.2f} in {} repeats)", best->low, best->high, best->count)
+                            : std::string());
+  return text + ".";
+}
+
+}  // namespace
+
+bool is_training(const store::Run& run) {
+  return text(run.settings, "verb") == "train";
+}
+
+Result<document::Document> training_document(const store::Run& run, const store::Store& store) {
+  document::Document out;
+  out.title = "strata train";
+  for (const auto& one : run.cases) {
+    std::vector<Level> levels;
+    for (const auto& row : one.rows) {
+      auto series = store.series(row.row_id);
+      if (!series) return tl::unexpected(series.error());
+      levels.push_back(level_of(row, *series));
+    }
+    out.title = "strata train: " + one.question.model + " on " + one.question.data;
+    out.subtitle = one.id;
+    out.summary = summary(levels, one);
+    document::Section result{"result", "Result", {result_table(levels, one)}};
+    for (const auto& level : levels)
+      if (const int diverged = level.learning.diverged(); diverged > 0)
+        result.items.push_back(
+            document::Text{fmt::format("{}: the loss was not finite in {} of {} repeats, which ended there",
+                                       level.row->name(), diverged, level.learning.repeats().size()),
+                           document::Text::Kind::warning});
+    for (const auto& warning : run.warnings)
+      result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
+                                            document::Text::Kind::warning});
+    out.sections = {std::move(result), curves(levels), phases(levels), proof(levels)};
+    out.facts = {{"data", text(one.trust, "data")}, {"optimiser", words(one.question.recipe->optimiser)}};
+    if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
+  }
+  out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});
+  if (!run.environments.empty()) out.facts.push_back({"PyTorch", text(run.environments.front(), "torch")});
+  out.facts.push_back({"run", run.run_id});
+  out.facts.push_back({"command", run.command});
+  return out;
+}
+
+}  // namespace strata::report

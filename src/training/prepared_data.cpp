@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/prepared_data.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/safetensors.hpp"
+
+namespace strata::training {
+namespace fs = std::filesystem;
+namespace {
+
+// Which input pixels make an output pixel along one axis, and how much of it each.
+struct Weights {
+  std::int64_t first = 0;
+  std::vector<double> shares;
+};
+
+std::vector<Weights> weights_along(std::int64_t from, std::int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, scale);
+  std::vector<Weights> all(static_cast<std::size_t>(to));
+  for (std::int64_t i = 0; i < to; ++i) {
+    const double middle = (static_cast<double>(i) + 0.5) * scale;
+    auto& one = all[static_cast<std::size_t>(i)];
+    one.first = std::max<std::int64_t>(0, static_cast<std::int64_t>(middle - reach + 0.5));
+    const auto end = std::min(from, static_cast<std::int64_t>(middle + reach + 0.5));
+    double sum = 0;
+    for (std::int64_t j = one.first; j < end; ++j) {
+      const double share = std::max(0.0, 1 - std::abs((static_cast<double>(j) + 0.5 - middle) / reach));
+      one.shares.push_back(share);
+      sum += share;
+    }
+    for (double& share : one.shares) share /= sum;
+  }
+  return all;
+}
+
+// The images of a split in the network's size, values from 0 to 255.
+std::vector<std::uint8_t> images_of(const data::Dataset& set, const data::Split& split, std::int64_t count,
+                                    const data::Shape& to) {
+  std::vector<std::uint8_t> out;
+  out.reserve(static_cast<std::size_t>(count) * to.bytes());
+  const bool fits = set.shape.height == to.height && set.shape.width == to.width;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto image = split.images.subspan(static_cast<std::size_t>(i) * set.shape.bytes(), set.shape.bytes());
+    if (fits) {
+      out.insert(out.end(), image.begin(), image.end());
+    } else {
+      const auto other = resized(image, set.shape, to);
+      out.insert(out.end(), other.begin(), other.end());
+    }
+  }
+  if (set.highest_value != 255)
+    for (auto& value : out)
+      value = static_cast<std::uint8_t>((static_cast<int>(value) * 255 + set.highest_value / 2) / set.highest_value);
+  return out;
+}
+
+Result<void> write_split(const fs::path& path, const std::vector<std::uint8_t>& images, const data::Split& split,
+                         std::int64_t count, const data::Shape& shape) {
+  return write_safetensors(path, {{"images",
+                                   {"U8",
+                                    {count, shape.channels, shape.height, shape.width},
+                                    reinterpret_cast<const std::byte*>(images.data()),
+                                    images.size()}},
+                                  {"labels",
+                                   {"I64",
+                                    {count},
+                                    reinterpret_cast<const std::byte*>(split.labels.data()),
+                                    static_cast<std::size_t>(count) * sizeof(std::int64_t)}}});
+}
+
+// Of all pixels of a channel, as shares of 255.
+void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& shape, measure::SplitFiles& files) {
+  const auto plane = static_cast<std::size_t>(shape.height * shape.width);
+  for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
+    std::array<std::uint64_t, 256> seen{};
+    for (std::size_t at = static_cast<std::size_t>(channel) * plane; at < images.size(); at += shape.bytes())
+      for (std::size_t i = 0; i < plane; ++i) ++seen[images[at + i]];
+    double count = 0, sum = 0, squares = 0;
+    for (std::size_t value = 0; value < seen.size(); ++value) {
+      const double share = static_cast<double>(value) / 255, times = static_cast<double>(seen[value]);
+      count += times;
+      sum += share * times;
+      squares += share * share * times;
+    }
+    const double mean = sum / count;
+    files.mean.push_back(mean);
+    files.deviation.push_back(std::max(1e-3, std::sqrt(std::max(0.0, squares / count - mean * mean))));
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> resized(std::span<const std::uint8_t> image, const data::Shape& from, const data::Shape& to) {
+  const auto rows = weights_along(from.height, to.height), columns = weights_along(from.width, to.width);
+  std::vector<std::uint8_t> out;
+  std::vector<double> narrow(static_cast<std::size_t>(from.height * to.width));
+  for (std::int64_t channel = 0; channel < from.channels; ++channel) {
+    const auto plane = image.subspan(static_cast<std::size_t>(channel * from.height * from.width));
+    for (std::int64_t y = 0; y < from.height; ++y)
+      for (std::int64_t x = 0; x < to.width; ++x) {
+        const auto& column = columns[static_cast<std::size_t>(x)];
+        double sum = 0;
+        for (std::size_t i = 0; i < column.shares.size(); ++i)
+          sum += column.shares[i] * plane[static_cast<std::size_t>(y * from.width + column.first) + i];
+        narrow[static_cast<std::size_t>(y * to.width + x)] = sum;
+      }
+    for (const auto& row : rows)
+      for (std::int64_t x = 0; x < to.width; ++x) {
+        double sum = 0;
+        for (std::size_t i = 0; i < row.shares.size(); ++i)
+          sum += row.shares[i] *
+                 narrow[static_cast<std::size_t>((row.first + static_cast<std::int64_t>(i)) * to.width + x)];
+        out.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(sum), 0L, 255L)));
+      }
+  }
+  return out;
+}
+
+Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& network, std::int64_t batch,
+                                  std::optional<std::int64_t> most, const fs::path& folder) {
+  if (set.kind != data::Targets::one_class)
+    return fail(fmt::format("--dataset {}: its images have several classes each; a loss of one class cannot be taken",
+                            set.name),
+                set.name.starts_with("voc") ? "use " + set.name + "-first, the class of the first object" : "",
+                Exit::usage);
+  if (set.shape.channels != network.channels && set.shape.channels != 1)
+    return fail(fmt::format("--dataset {}: its images have {} channels, the network takes {}", set.name,
+                            set.shape.channels, network.channels),
+                "another network, or another data set", Exit::usage);
+  const auto used = [&](const data::Split& split) {
+    return std::min<std::int64_t>(static_cast<std::int64_t>(split.count), most.value_or(1'000'000'000));
+  };
+  PreparedData out;
+  out.train = used(set.train);
+  out.test = used(set.test);
+  if (out.train < batch || out.test < 1)
+    return fail(fmt::format("--dataset {}: {} training and {} test images are used; one batch has {}", set.name,
+                            out.train, out.test, batch),
+                "a smaller --batch, or more images", Exit::usage);
+  const data::Shape stored{set.shape.channels, network.height, network.width};
+  if (set.shape.height != network.height || set.shape.width != network.width)
+    out.change =
+        fmt::format("{}x{} resized to {}x{}", set.shape.height, set.shape.width, network.height, network.width);
+  out.files.paths = {{"train", folder / "train.safetensors"}, {"test", folder / "test.safetensors"}};
+  const auto train = images_of(set, set.train, out.train, stored);
+  add_moments(train, stored, out.files);
+  if (auto written = write_split(out.files.paths["train"], train, set.train, out.train, stored); !written)
+    return tl::unexpected(written.error());
+  if (auto written =
+          write_split(out.files.paths["test"], images_of(set, set.test, out.test, stored), set.test, out.test, stored);
+      !written)
+    return tl::unexpected(written.error());
+  return out;
+}
+
+}  // namespace strata::training

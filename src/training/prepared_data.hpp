@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set in the form that workers map (docs/protocol.md, data): images of the network's size, one file a split.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "data/dataset.hpp"
+#include "measure/session.hpp"
+
+namespace strata::training {
+
+struct PreparedData {
+  measure::SplitFiles files;
+  std::int64_t train = 0, test = 0;  // images that are used
+  std::string change;                // "8x8 resized to 28x28"; empty: as they are
+};
+
+// `channels`, `height`, `width`: of the network's input. `most`: at most so many images of each split, the first ones.
+// The mean and the deviation are those of all pixels of the training images, by channel, as shares of the highest
+// value. Written into `folder` unless they are there already. Errors: several classes an image; channels that do not
+// fit; fewer images than one batch; the disk's.
+Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& network, std::int64_t batch,
+                                  std::optional<std::int64_t> most, const std::filesystem::path& folder);
+
+// Bilinear, each output pixel a weighted mean of the input pixels that it covers (the filter widens where the image
+// shrinks, as Pillow's does). Planes of one channel after the other.
+std::vector<std::uint8_t> resized(std::span<const std::uint8_t> image, const data::Shape& from, const data::Shape& to);
+
+}  // namespace strata::training

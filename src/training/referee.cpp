@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/referee.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "stats/schedule.hpp"
+
+namespace strata::training {
+namespace fs = std::filesystem;
+using measure::Failure;
+using measure::TrainState;
+using proof::OutputVerdict;
+namespace {
+
+// Every weight moved up or down by about a unit in the last place; momentum as it is.
+Result<void> write_moved(const fs::path& path, const SafeTensors& state) {
+  stats::Random random(1);
+  std::deque<std::vector<float>> held;
+  std::vector<std::pair<std::string, TensorView>> tensors;
+  for (const auto& name : state.names()) {
+    const TensorView& tensor = *state.find(name);
+    if (!name.starts_with("weight:") || tensor.dtype != "F32") {
+      tensors.emplace_back(name, tensor);
+      continue;
+    }
+    auto& values = held.emplace_back(static_cast<std::size_t>(tensor.elements()));
+    std::memcpy(values.data(), tensor.data, tensor.bytes);
+    for (float& value : values) value *= random.below(2) == 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
+    tensors.emplace_back(
+        name, TensorView{"F32", tensor.shape, reinterpret_cast<const std::byte*>(values.data()), tensor.bytes});
+  }
+  return write_safetensors(path, tensors);
+}
+
+Failure broken(const Error& error) {
+  return {State::failed, error.what, error.hint, ""};
+}
+
+}  // namespace
+
+Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int>& cpus) {
+  auto opened = measure::Session::open(job_, cpus);
+  if (!opened) return tl::unexpected(opened.error());
+  session_ = std::move(*opened);
+  if (auto done = session_->load("timed"); !done) return done;
+  if (auto given = session_->data(files); !given) return tl::unexpected(given.error());
+  return session_->set_optimiser(job_.bundle->question.recipe->optimiser);
+}
+
+Try<Referee::Step> Referee::step_from(const fs::path& state, std::int64_t done, const fs::path& order,
+                                      std::int64_t step) {
+  if (auto loaded = session_->load_state(state, done); !loaded) return tl::unexpected(loaded.error());
+  const auto answer = session_->train_steps("train", order, step, 1);
+  if (!answer) return tl::unexpected(answer.error());
+  auto after = session_->state();
+  if (!after) return tl::unexpected(after.error());
+  return Step{std::move(*after), answer->losses.front()};
+}
+
+Try<OutputVerdict> Referee::check_step(Learner& learner, const fs::path& order, std::int64_t step) {
+  auto& session = learner.session();
+  const bool beside = reference_.has_dropout();
+  for (auto* one : {&session, session_.get()})
+    if (beside)
+      if (auto done = one->set_mode("train", false); !done) return tl::unexpected(done.error());
+  auto before = session.state();
+  if (!before) return tl::unexpected(before.error());
+  const auto answer = session.train_steps("train", order, step, 1);
+  if (!answer) return tl::unexpected(answer.error());
+  auto after = session.state();
+  if (!after) return tl::unexpected(after.error());
+  if (beside) {
+    if (auto done = session.set_mode("train", true); !done) return tl::unexpected(done.error());
+    if (auto done = session.load_state(*before->file, before->step); !done) return tl::unexpected(done.error());
+  }
+  if (!std::isfinite(answer->losses.front())) return OutputVerdict{};  // a training that diverges is told as such
+  const auto eager = step_from(*before->file, before->step, order, step);
+  if (!eager) return tl::unexpected(eager.error());
+  const auto path = session_->new_file();
+  if (auto written = write_moved(path, before->tensors); !written) return tl::unexpected(broken(written.error()));
+  const auto moved_start = SafeTensors::open(path);
+  const auto moved = step_from(path, before->step, order, step);
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  if (!moved_start) return tl::unexpected(broken(moved_start.error()));
+  if (!moved) return tl::unexpected(moved.error());
+  if (!beside) learner.count_step(*answer);
+  return proof::check_late_step(reference_, {&before->tensors, &after->tensors, answer->losses.front()},
+                                {&before->tensors, &eager->after.tensors, eager->loss},
+                                {&*moved_start, &moved->after.tensors, moved->loss},
+                                learner.player().evidence.own_spread);
+}
+
+Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& split, const measure::SplitScore& said) {
+  const auto state = learner.session().state();
+  if (!state) return tl::unexpected(state.error());
+  if (auto done = session_->load_state(*state->file, state->step); !done) return tl::unexpected(done.error());
+  if (auto done = session_->set_mode("eval", true); !done) return tl::unexpected(done.error());
+  const auto own = session_->evaluate(split, 0, said.samples);
+  if (!own) return tl::unexpected(own.error());
+  if (auto done = session_->set_mode("train", true); !done) return tl::unexpected(done.error());
+  const auto mean = [](const measure::SplitScore& score) {
+    return proof::SplitScore{score.samples, score.correct, score.loss_sum / static_cast<double>(score.samples)};
+  };
+  return proof::check_score(mean(said), mean(*own));
+}
+
+}  // namespace strata::training

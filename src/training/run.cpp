@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/interrupt.hpp"
+#include "measure/load_facts.hpp"
+#include "measure/measuring_mark.hpp"
+#include "measure/passes/pass.hpp"
+#include "measure/train.hpp"
+#include "measure/warnings.hpp"
+#include "probe/machine.hpp"
+#include "probe/memory.hpp"
+#include "stats/schedule.hpp"
+#include "training/checkpoint.hpp"
+#include "training/referee.hpp"
+
+namespace strata::training {
+namespace fs = std::filesystem;
+using measure::Failure;
+using measure::Player;
+namespace {
+
+// A step that is proven: of an epoch, and the place in it.
+struct Place {
+  int epoch = 0;
+  std::int64_t step = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// Places drawn from the seed, which a level cannot foresee, and the last step of all.
+std::set<Place> places_to_prove(std::uint64_t seed, int repeat, std::size_t level, int epochs, std::int64_t steps,
+                                int count) {
+  stats::Random random(seed + 1000003ULL * static_cast<std::uint64_t>(repeat + 1) + 7919ULL * (level + 1));
+  std::set<Place> places{{epochs - 1, steps - 1}};
+  const auto all = static_cast<std::uint64_t>(steps) * static_cast<std::uint64_t>(epochs);
+  while (places.size() < static_cast<std::size_t>(count) + 1 && places.size() < all) {
+    const auto drawn = random.below(all);
+    places.insert({static_cast<int>(drawn / static_cast<std::uint64_t>(steps)),
+                   static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(steps))});
+  }
+  return places;
+}
+
+std::string unit_of(const std::string& name) {
+  if (name == "step_time") return "ms";
+  if (name == "samples_per_s") return "1/s";
+  return name.ends_with("seconds") ? "s" : "1";
+}
+
+class CaseTraining {
+ public:
+  CaseTraining(measure::CaseRun& point, const Plan& plan, const std::vector<fs::path>& initial)
+      : point_(point), plan_(plan), initial_(initial) {}
+
+  // After CaseRun::begin() and the proof of every level's step.
+  Result<void> train();
+  Result<measure::Outcome> finish();
+
+ private:
+  struct Seat {
+    std::size_t level;
+    Learner learner;
+    std::set<Place> places;
+    int first_epoch = 0;  // that is not stored yet
+    bool out = false;     // diverged in this repeat, or its level is gone
+  };
+
+  void leave(Seat& seat, const Failure& why);
+  void open_referee();
+  Result<void> run_repeat(int repeat, const std::vector<std::size_t>& group);
+  std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
+  Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
+  void take_turns(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
+  void turn(Seat& seat, const fs::path& order, int epoch);
+  Result<void> end_epoch(Seat& seat, int repeat, int epoch);
+  Result<void> store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result);
+  void prove_score(Seat& seat, const measure::SplitScore& test);
+  void judge(Seat& seat, const measure::Try<proof::OutputVerdict>& verdict, const std::string& when);
+  std::vector<std::vector<std::size_t>> groups() const;
+  std::string status_of(const std::vector<Seat>& seats, int repeat, int epoch) const;
+
+  const core::Case& question() const { return point_.record.question; }
+  const proof::TrainReference& reference() const { return *point_.references.judge().training; }
+
+  measure::CaseRun& point_;
+  const Plan& plan_;
+  const std::vector<fs::path>& initial_;
+  const int epochs_ = question().recipe->training->epochs;
+  const std::int64_t steps_ = plan_.data.train / question().batch;        // of an epoch
+  std::vector<int> proofs_ = std::vector<int>(point_.players.size(), 0);  // steps and scores, by player
+  std::vector<int> epochs_done_ = proofs_;                                // likewise
+  std::optional<Referee> referee_;
+};
+
+// Levels that learn at the same time: all, or one by one where memory does not hold them.
+std::vector<std::vector<std::size_t>> CaseTraining::groups() const {
+  std::vector<std::size_t> playing;
+  std::uint64_t needed = 0;
+  for (std::size_t i = 0; i < point_.players.size(); ++i)
+    if (point_.players[i].playing) {
+      playing.push_back(i);
+      needed += point_.players[i].peak_bytes;
+    }
+  if (playing.empty()) return {};
+  if (static_cast<double>(needed) < 0.8 * static_cast<double>(probe::memory().available_bytes)) return {playing};
+  std::vector<std::vector<std::size_t>> alone;
+  for (const auto i : playing) alone.push_back({i});
+  return alone;
+}
+
+// What repeats single steps is eager, whether or not it was asked for.
+void CaseTraining::open_referee() {
+  for (const auto& player : point_.players)
+    if (player.job.level.level_and_variant() == "eager" && !referee_) referee_.emplace(player.job, reference());
+  if (referee_) return;
+  for (const auto& level : level::discover(level::search_path(point_.setting.place.root)).levels)
+    if (level.name() == "eager")
+      if (auto player = point_.make_player(level)) referee_.emplace(player->job, reference());
+}
+
+Result<void> CaseTraining::train() {
+  open_referee();
+  const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
+  measure::LoadFacts load;
+  load.begin = probe::other_load(std::chrono::milliseconds(300));
+  load.other_run = mark.other();
+  probe::LoadMeter meter;
+  for (int repeat = 0; repeat < plan_.repeats && !interrupted(); ++repeat)
+    for (const auto& group : groups()) {
+      if (interrupted()) break;
+      if (auto done = run_repeat(repeat, group); !done) return done;
+    }
+  if (const auto during = meter.lap()) load.during = *during;
+  point_.record.trust["load"] = measure::to_json(load);
+  if (load.busy())
+    if (auto warned = point_.sink.warning(measure::warnings::busy(point_.record.id, load)); !warned) return warned;
+  return point_.sink.of_case(point_.record);
+}
+
+void CaseTraining::leave(Seat& seat, const Failure& why) {
+  seat.out = true;
+  if (interrupted()) return;
+  Player& player = seat.learner.player();
+  player.drop(why);
+  point_.progress.note(fmt::format("{}: {}: {}", player.name(), player.row.state, why.what));
+  (void)point_.sink.row(player.row);  // a store that fails here fails again at the end
+}
+
+std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::vector<std::size_t>& group) {
+  std::vector<int> cpus;
+  if (question().threads == 1) cpus = {repeat % std::max(1, probe::physical_cores())};
+  std::vector<Seat> seats;
+  for (const auto i : group) {
+    if (interrupted()) break;
+    Player& player = point_.players[i];
+    const auto kept = last_state(plan_.keep, player.name(), repeat);
+    const int first = kept ? kept->epochs : 0;
+    epochs_done_[i] += first;
+    if (first >= epochs_ || (kept && kept->diverged)) continue;
+    point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, player.name()), -1);
+    seats.push_back({i, Learner(player, repeat),
+                     places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs), first,
+                     false});
+    if (auto started = seats.back().learner.start(
+            plan_.data.files, kept ? kept->path : initial_[static_cast<std::size_t>(repeat)], steps_ * first, cpus);
+        !started)
+      leave(seats.back(), started.error());
+    else
+      seats.back().learner.rest();
+  }
+  return seats;
+}
+
+Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>& group) {
+  auto seats = take_seats(repeat, group);
+  if (seats.empty()) return {};
+  if (referee_) {
+    point_.progress.status("starting the process that repeats single steps", -1);
+    if (auto started = referee_->start(plan_.data.files, {}); !started) {
+      point_.progress.note(fmt::format("no step in the middle can be proven: {}", started.error().what));
+      referee_.reset();
+    } else {
+      referee_->rest();
+    }
+  }
+  for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch)
+    if (auto done = run_epoch(seats, repeat, epoch); !done) return done;
+  for (auto& seat : seats) {
+    if (seat.out || interrupted()) continue;
+    if (repeat == plan_.repeats - 1)
+      measure::profile_phases(seat.learner.player(), seat.learner.session(), reference());
+    seat.learner.end();
+  }
+  return {};
+}
+
+std::string CaseTraining::status_of(const std::vector<Seat>& seats, int repeat, int epoch) const {
+  std::int64_t least = steps_;
+  for (const auto& seat : seats)
+    if (!seat.out) least = std::min(least, seat.learner.next_step());
+  return fmt::format("repeat {} of {}, epoch {} of {}, {}%", repeat + 1, plan_.repeats, epoch + 1, epochs_,
+                     100 * least / std::max<std::int64_t>(1, steps_));
+}
+
+void CaseTraining::judge(Seat& seat, const measure::Try<proof::OutputVerdict>& verdict, const std::string& when) {
+  if (!verdict) return leave(seat, verdict.error());
+  if (verdict->equal_work()) {
+    ++proofs_[seat.level];
+    return;
+  }
+  leave(seat, {State::unequal, fmt::format("{}: {}", when, verdict->reason), "", ""});
+}
+
+void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
+  const auto next = seat.learner.next_step();
+  const auto place = seat.places.lower_bound({epoch, next});
+  const bool in_epoch = referee_ && place != seat.places.end() && place->epoch == epoch;
+  if (in_epoch && place->step == next) {
+    judge(seat, referee_->check_step(seat.learner, order, next),
+          fmt::format("repeat {}, epoch {}, step {}", seat.learner.repeat() + 1, epoch + 1, next + 1));
+    seat.places.erase(place);
+    referee_->rest();
+  } else if (auto done = seat.learner.turn(order, in_epoch ? place->step : steps_, plan_.turn_s); !done) {
+    leave(seat, done.error());
+  }
+  if (!seat.out) seat.learner.rest();
+}
+
+void CaseTraining::take_turns(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random) {
+  std::vector<std::size_t> turns(seats.size());
+  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = i;
+  for (bool any = true; any && !interrupted();) {
+    any = false;
+    random.shuffle(turns);
+    for (const auto i : turns) {
+      auto& seat = seats[i];
+      if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
+      if (seat.learner.diverged() || seat.learner.next_step() >= steps_) continue;
+      turn(seat, order, epoch);
+      any = true;
+      point_.progress.status(status_of(seats, seat.learner.repeat(), epoch), -1);
+    }
+  }
+}
+
+Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int epoch) {
+  if (std::all_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.out || epoch < seat.first_epoch; }))
+    return {};
+  const auto drawn = draw_order(plan_.data.train, question().batch, plan_.augment,
+                                static_cast<std::uint64_t>(question().seed) ^ point_.setting.order_seed, repeat, epoch);
+  const auto order = point_.logs() / fmt::format("order-{}-{}.safetensors", repeat, epoch);
+  if (auto written = write_order(order, drawn); !written) return written;
+  stats::Random random(point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat));
+  take_turns(seats, order, epoch, random);
+  for (auto& seat : seats) {
+    if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
+    if (auto ended = end_epoch(seat, repeat, epoch); !ended) return ended;
+  }
+  std::error_code ignored;
+  fs::remove(order, ignored);
+  return {};
+}
+
+Result<void> CaseTraining::store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result) {
+  std::vector<store::Series> all;
+  const auto add = [&](const std::string& name, double value) {
+    all.push_back({name, unit_of(name), "epoch", {epoch + 1}, {value}, repeat});
+  };
+  for (const auto& [name, value] : result.values) add(name, value);
+  if (result.diverged) add("diverged_at", static_cast<double>(result.diverged_at + 1));
+  return point_.sink.series(player.row.row_id, all);
+}
+
+Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
+  auto& learner = seat.learner;
+  Player& player = learner.player();
+  measure::SplitScore train, test;
+  const bool diverged = learner.diverged();
+  if (!diverged) {
+    point_.progress.status(fmt::format("repeat {}, epoch {}: scoring {}", repeat + 1, epoch + 1, player.name()), -1);
+    const auto asked = plan_.score_images > 0 ? plan_.score_images : plan_.data.test;
+    const auto tested = learner.score("test", plan_.data.test);
+    const auto trained = tested ? learner.score("train", std::min(asked, plan_.data.train)) : tested;
+    if (interrupted()) return {};
+    if (!trained) {
+      leave(seat, trained.error());
+      return {};
+    }
+    test = *tested;
+    train = *trained;
+    if (epoch == epochs_ - 1) prove_score(seat, test);
+    if (seat.out) return {};
+  }
+  const auto result = learner.end_epoch(train, test, question().batch);
+  // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
+  if (auto written = store_epoch(player, repeat, epoch, result); !written) return written;
+  if (auto kept = keep_epoch(plan_.keep, learner, epoch + 1, result); !kept) {
+    leave(seat, kept.error());
+    return {};
+  }
+  learner.rest();
+  ++epochs_done_[seat.level];
+  if (diverged) {
+    seat.out = true;
+    point_.progress.note(fmt::format("{}: repeat {}: the loss is not finite from step {} of epoch {} on", player.name(),
+                                     repeat + 1, result.diverged_at + 1, epoch + 1));
+    return {};
+  }
+  const auto value = [&](const char* name) {
+    return result.values.contains(name) ? result.values.at(name) : std::nan("");
+  };
+  point_.progress.note(fmt::format("repeat {}, epoch {} of {}: {}: accuracy {:.2f}%, loss {:.4f}, step {:.3g} ms",
+                                   repeat + 1, epoch + 1, epochs_, player.name(), 100 * value("test_accuracy"),
+                                   value("test_loss"), value("step_time")));
+  return {};
+}
+
+void CaseTraining::prove_score(Seat& seat, const measure::SplitScore& test) {
+  if (!referee_) return;
+  judge(seat, referee_->check_score(seat.learner, "test", test),
+        fmt::format("repeat {}, after the last epoch", seat.learner.repeat() + 1));
+  referee_->rest();
+}
+
+Result<measure::Outcome> CaseTraining::finish() {
+  measure::Outcome outcome;
+  for (std::size_t i = 0; i < point_.players.size(); ++i) {
+    Player& player = point_.players[i];
+    if (player.playing && epochs_done_[i] > 0) {
+      player.row.state = "measured";
+      player.row.reason.clear();
+      player.row.judged = true;
+    } else if (player.playing) {
+      player.drop({State::failed,
+                   interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
+                   "./strata resume " + point_.setting.run_id + " goes on", ""});
+    }
+    if (!player.row.proof.is_object()) player.row.proof = nlohmann::json::object();
+    player.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};
+    point_.store_phases(player);
+    measure::add_outcome(outcome, player.row, point_.setting.options.levels);
+    if (auto written = point_.sink.row(player.row); !written) return tl::unexpected(written.error());
+  }
+  if (!interrupted())
+    if (auto written = point_.sink.finished(); !written) return tl::unexpected(written.error());
+  return outcome;
+}
+
+}  // namespace
+
+Result<measure::Outcome> train_case(const measure::Setting& setting, const plan::Bundle& bundle,
+                                    const core::Case& question, const std::vector<level::Level>& levels,
+                                    const Plan& plan, const std::vector<fs::path>& initial,
+                                    measure::MachineFacts& facts, store::Store& store,
+                                    const measure::Progress& progress) {
+  const measure::Besides besides;
+  measure::CaseRun point(setting, bundle, besides, facts, store, progress);
+  if (auto done = point.begin(levels, question); !done) return tl::unexpected(done.error());
+  point.record.trust["data"] = plan.data_note;
+  if (auto done = measure::prove_pass()->run(point); !done) return tl::unexpected(done.error());
+  CaseTraining training(point, plan, initial);
+  if (!interrupted())
+    if (auto done = training.train(); !done) return tl::unexpected(done.error());
+  return training.finish();
+}
+
+}  // namespace strata::training

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains all levels of a case on a data set, repeat by repeat and epoch by epoch, in turns of seconds, so that what
+// happens to the machine happens to all. Every epoch is in the store before the next begins.
+#pragma once
+
+#include <optional>
+
+#include "measure/compare.hpp"
+#include "training/order.hpp"
+#include "training/prepared_data.hpp"
+
+namespace strata::training {
+
+struct Plan {
+  int repeats = 1;
+  double turn_s = 2;              // of steps, about, before the next level has its turn
+  std::int64_t score_images = 0;  // of the training images, for the accuracy on them; 0: as many as there are to test
+  int proofs = 3;                 // steps of each repeat that are proven, at places that are drawn
+  Augment augment;
+  PreparedData data;
+  std::string data_note;       // what was used, in words
+  std::filesystem::path keep;  // folder for states and checkpoints
+};
+
+// `question`: the bundle's, with the data and the training named. `initial`: by repeat. Error: the store's, or a bundle
+// that cannot be read; what happens to single levels are rows.
+Result<measure::Outcome> train_case(const measure::Setting& setting, const plan::Bundle& bundle,
+                                    const core::Case& question, const std::vector<level::Level>& levels,
+                                    const Plan& plan, const std::vector<std::filesystem::path>& initial,
+                                    measure::MachineFacts& facts, store::Store& store,
+                                    const measure::Progress& progress);
+
+}  // namespace strata::training

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata train` from end to end at real levels: what is learned, what is kept and taken up again, and that faults which begin in the middle of a training are found."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import preloaded
+import pytest
+from client import FAULTY, PROGRAM, ROOT
+from safetensors.numpy import load_file
+
+NETWORK = '''
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    """Digits (N, 1, 8, 8) -> logits (N, 10)."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.conv, self.bn, self.fc = nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Linear(8 * 4 * 4, 10)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = torch.max_pool2d(torch.relu(self.bn(self.conv(x))), 2)
+        return self.fc(self.dropout(torch.flatten(x, 1)))
+
+def build():
+    return Net(0.0), torch.zeros(1, 1, 8, 8)
+
+def with_dropout():
+    return Net(0.3), torch.zeros(1, 1, 8, 8)
+'''
+LEVELS = "eager,torchscript,libtorch,onednn,static"
+
+
+class Trained:
+    """A finished `strata train`: its exit code, its document, its tables by id."""
+
+    def __init__(self, done: subprocess.CompletedProcess) -> None:
+        self.code, self.errors = done.returncode, done.stderr
+        self.document = json.loads(done.stdout) if done.stdout else {}
+        items = [item for section in self.document.get("sections", []) for item in section["items"]]
+        self.tables = {item["id"]: item for item in items if item["kind"] == "table"}
+        self.figures = {item["id"]: item for item in items if item["kind"] == "figure"}
+
+    def row(self, table: str, level: str) -> dict:
+        return next(row for row in self.tables[table]["rows"] if row["level"] == level)
+
+
+class Place:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "net.py").write_text(NETWORK)
+        self.environment = os.environ | preloaded.interpreter() | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": preloaded.PYTHON, "OMP_WAIT_POLICY": "PASSIVE",
+                                                                   "STRATA_LEVEL_PATH": str(FAULTY.parent)}
+
+    def start(self, *arguments: str, **more: str) -> subprocess.Popen:
+        return subprocess.Popen([str(PROGRAM), *arguments], env=self.environment | more, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *arguments: str, **more: str) -> Trained:
+        process = self.start(*arguments, **more)
+        out, err = process.communicate(timeout=600)
+        return Trained(subprocess.CompletedProcess(arguments, process.returncode, out, err))
+
+    def train(self, levels: str, *more: str, model: str = "net.py:build", **environment: str) -> Trained:
+        return self.run("train", model, "--dataset", "digits", "--levels", levels, "--batch", "32", "--threads", "1", "--order-seed", "5", "--format", "json", *more, **environment)
+
+    def checkpoint(self, name: str) -> dict[str, np.ndarray]:
+        return load_file(next((self.folder / "strata" / "trainings").glob(f"*/{name}.safetensors")))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Place:
+    return Place(tmp_path_factory.mktemp("training"))
+
+
+def test_every_level_learns_the_digits_alike_and_each_epoch_is_told(place):
+    trained = place.train(LEVELS, "--epochs", "3", "--repeats", "2", "--augment", "crop", "--optimiser", "sgd:lr=0.05")
+    assert trained.code == 0, trained.errors
+    for level in LEVELS.split(","):
+        proof, result = trained.row("proof", level), trained.row("result", level)
+        assert proof["state"] == "measured" and proof["in_the_middle"]["value"] == 2 * (3 + 1 + 1), (level, proof, trained.errors)
+        assert 0.85 < result["test_accuracy"]["value"] <= 1 and result["test_accuracy"]["low"] <= result["test_accuracy"]["value"] <= result["test_accuracy"]["high"]
+        assert result["step_time"]["value"] > 0 and result["epoch_seconds"]["value"] > 0
+    assert trained.row("result", "eager")["speedup"]["value"] == 1
+    test_accuracy = trained.figures["by_epoch"]["panels"][0]
+    assert [line["name"] for line in test_accuracy["lines"]] == LEVELS.split(",") and all(line["x"] == [1, 2, 3] for line in test_accuracy["lines"])
+    losses = trained.figures["by_epoch"]["panels"][3]["lines"]
+    firsts = [line["y"][0] for line in losses]
+    assert max(firsts) - min(firsts) < 1e-3 * min(firsts), "the first epoch's mean loss is that of the same steps"
+    shown = place.run("show", "last", "--format", "json")
+    assert shown.document == trained.document
+
+
+def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
+    assert place.train("eager,static", "--epochs", "1").code == 0
+    import torch
+
+    namespace: dict = {}
+    exec(NETWORK, namespace)  # noqa: S102
+    module, _ = namespace["build"]()
+    held = {name: torch.from_numpy(value) for name, value in place.checkpoint("static-r1-last").items()}
+    module.load_state_dict(held)  # strictly; PyTorch itself does without BatchNorm's count of batches
+    assert torch.equal(module.fc.weight, held["fc.weight"]) and not torch.equal(module.bn.running_mean, torch.zeros(8))
+
+
+def test_a_step_of_a_network_with_dropout_is_proven_beside_its_training(place):
+    trained = place.train("eager,static", "--epochs", "2", "--images", "320", "--optimiser", "sgd:lr=0.05", model="net.py:with_dropout")
+    assert trained.code == 0, trained.errors
+    assert trained.row("proof", "static")["in_the_middle"]["value"] == 5 and trained.row("result", "static")["test_accuracy"]["value"] > 0.5
+
+
+def test_a_network_at_its_own_size_gets_the_images_in_it(place):
+    trained = place.train("eager", "--epochs", "1", "--images", "128", model="mnist_convnet")
+    assert trained.code == 0, trained.errors
+    assert "8x8 resized to 28x28" in next(fact["value"] for fact in trained.document["facts"] if fact["name"] == "data")
+
+
+@pytest.mark.parametrize(("fault", "optimiser", "words"), [
+    ("late_no_momentum", "sgd:lr=0.02", "momentum"), ("late_rate_stuck", "sgd:lr=0.02,schedule=step/12/0.1", "move otherwise"), ("late_statistics", "sgd:lr=0.02", "bn.running"),
+    ("late_last_batch_skipped", "sgd:lr=0.02", "its loss is 0"), ("late_stale_evaluation", "sgd:lr=0.05", "with the same weights")])
+def test_a_fault_that_begins_in_the_middle_is_found_and_takes_the_numbers(fault, optimiser, words, place):
+    trained = place.train("eager,faulty_eager", "--epochs", "2", "--images", "320", "--optimiser", optimiser, STRATA_FAULT=fault)
+    assert trained.code == 1, trained.errors
+    assert trained.row("proof", "eager")["state"] == "measured"
+    faulty = trained.row("proof", "faulty_eager")
+    assert faulty["state"] == "unequal" and words in faulty["reason"], faulty
+    result = trained.row("result", "faulty_eager")
+    assert not any(isinstance(cell, dict) and cell.get("value") is not None for cell in result.values()), result
+
+
+def test_a_loss_that_is_not_finite_ends_the_repeat_and_is_said(place):
+    trained = place.train("eager", "--epochs", "2", "--images", "320", "--optimiser", "sgd:lr=1e10")
+    assert trained.code == 0, trained.errors
+    assert any("not finite" in item.get("paragraph", "") for item in trained.document["sections"][0]["items"])
+
+
+def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_weights(tmp_path):
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    whole, killed, model = Place(tmp_path / "whole"), Place(tmp_path / "killed"), "net.py:build"
+    levels, options = "eager,static", ("--epochs", "4", "--images", "640")
+    assert whole.train(levels, *options, model=model).code == 0
+    for _ in range(2):
+        arguments = ("resume", "last") if list((killed.folder / "strata").glob("trainings/*/*.json")) else (
+            "train", model, "--dataset", "digits", "--levels", levels, "--batch", "32", "--threads", "1", "--order-seed", "5", "--format", "json", *options)
+        process = killed.start(*arguments)
+        seen = len(list((killed.folder / "strata").glob("trainings/*/*-e*.state")))
+        for _ in range(6000):
+            states = sorted(path.name for path in (killed.folder / "strata").glob("trainings/*/*-e*.state"))
+            if process.poll() is not None or (len(states) > seen and any("-e2" in name or "-e3" in name for name in states)):
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    done = killed.run("resume", "last")
+    assert done.code == 0, done.errors
+    assert len(done.figures["by_epoch"]["panels"][0]["lines"][0]["x"]) == 4
+    for level in levels.split(","):
+        one, two = whole.checkpoint(f"{level}-r1-last"), killed.checkpoint(f"{level}-r1-last")
+        assert set(one) == set(two) and all(np.array_equal(one[name], two[name]) for name in one), level
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (("train", "net.py:build"), 2, "--dataset"),
+    (("train", "net.py:build", "--dataset", "digit"), 2, "digits"),
+    (("train", "net.py:build", "--dataset", "digits", "--augment", "turn"), 2, "flip, crop"),
+    (("train", "net.py:build", "--dataset", "digits", "--epochs", "0"), 2, "--epochs"),
+    (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--init", "kaiming:fan"), 2, "fan_in, fan_out"),
+    (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--images", "10"), 2, "one batch has 64")])
+def test_what_cannot_be_trained_is_refused_with_a_reason(arguments, code, words, place):
+    process = place.start(*arguments)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == code and words in errors, errors

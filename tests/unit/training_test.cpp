@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training needs before a level runs: the order of an epoch's images, images in the network's size, what is kept.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "analysis/learning.hpp"
+#include "common/safetensors.hpp"
+#include "training/order.hpp"
+#include "training/prepared_data.hpp"
+
+namespace strata::training {
+namespace {
+namespace fs = std::filesystem;
+
+TEST(Order, of_an_epoch_has_every_image_once_but_for_what_fills_no_batch) {
+  const auto order = draw_order(103, 10, {}, 7, 0, 0);
+  EXPECT_EQ(order.steps, 10);
+  ASSERT_EQ(order.samples.size(), 100u);
+  const std::set<std::int64_t> different(order.samples.begin(), order.samples.end());
+  EXPECT_EQ(different.size(), 100u);
+  EXPECT_GE(*different.begin(), 0);
+  EXPECT_LT(*different.rbegin(), 103);
+  EXPECT_FALSE(std::is_sorted(order.samples.begin(), order.samples.end()));
+  EXPECT_TRUE(order.flip.empty());
+  EXPECT_TRUE(order.shift.empty());
+}
+
+TEST(Order, is_the_same_for_the_same_seeds_and_another_for_any_other) {
+  const Augment augment{true, 4};
+  const auto first = draw_order(100, 10, augment, 7, 1, 2);
+  const auto again = draw_order(100, 10, augment, 7, 1, 2);
+  EXPECT_EQ(first.samples, again.samples);
+  EXPECT_EQ(first.flip, again.flip);
+  EXPECT_EQ(first.shift, again.shift);
+  for (const auto& other : {draw_order(100, 10, augment, 8, 1, 2), draw_order(100, 10, augment, 7, 2, 2),
+                            draw_order(100, 10, augment, 7, 1, 3), draw_order(100, 10, augment, 7, 2, 1)}) {
+    EXPECT_NE(first.samples, other.samples);
+    EXPECT_NE(first.flip, other.flip);
+    EXPECT_NE(first.shift, other.shift);
+  }
+}
+
+TEST(Order, moves_images_by_no_more_than_asked_and_mirrors_about_half) {
+  const auto order = draw_order(2000, 10, {true, 3}, 1, 0, 0);
+  const auto [low, high] = std::minmax_element(order.shift.begin(), order.shift.end());
+  EXPECT_EQ(*low, -3);
+  EXPECT_EQ(*high, 3);
+  EXPECT_EQ(order.shift.size(), 4000u);
+  const auto mirrored = std::accumulate(order.flip.begin(), order.flip.end(), 0);
+  EXPECT_NEAR(mirrored, 1000, 100);
+}
+
+// Two splits of images of one value each.
+class DataTest : public ::testing::Test {
+ protected:
+  DataTest() : folder_(fs::temp_directory_path() / ("strata_training_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    for (int i = 0; i < 8; ++i) {
+      labels_.push_back(i % 3);
+      for (int k = 0; k < 16; ++k) images_.push_back(static_cast<std::uint8_t>(2 * i + (k < 8 ? 0 : 1)));
+    }
+    set_.name = "made";
+    set_.shape = {1, 4, 4};
+    set_.highest_value = 16;
+    set_.train = {"", 8, images_, labels_, {}};
+    set_.test = {"", 8, images_, labels_, {}};
+  }
+  ~DataTest() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+  std::vector<std::uint8_t> images_;
+  std::vector<std::int64_t> labels_;
+  data::Dataset set_;
+};
+
+TEST_F(DataTest, is_brought_to_256_values_and_says_its_mean_and_deviation) {
+  const auto ready = prepare_data(set_, {1, 4, 4}, 2, std::nullopt, folder_);
+  ASSERT_TRUE(ready) << ready.error().what;
+  EXPECT_EQ(ready->train, 8);
+  EXPECT_TRUE(ready->change.empty());
+  const auto file = SafeTensors::open(ready->files.paths.at("train"));
+  ASSERT_TRUE(file);
+  const auto* images = file->find("images");
+  ASSERT_NE(images, nullptr);
+  EXPECT_EQ(images->shape, (std::vector<std::int64_t>{8, 1, 4, 4}));
+  EXPECT_EQ(value_at(*images, 127), 239);  // 15 of 16
+  double sum = 0, squares = 0;
+  for (const double value : to_doubles(*images)) {
+    sum += value / 255;
+    squares += value * value / 255 / 255;
+  }
+  ASSERT_EQ(ready->files.mean.size(), 1u);
+  EXPECT_NEAR(ready->files.mean[0], sum / 128, 1e-12);
+  EXPECT_NEAR(ready->files.deviation[0], std::sqrt(squares / 128 - sum * sum / 128 / 128), 1e-12);
+}
+
+TEST_F(DataTest, takes_the_first_images_where_fewer_are_asked_for) {
+  const auto ready = prepare_data(set_, {1, 4, 4}, 2, 3, folder_);
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->train, 3);
+  EXPECT_EQ(ready->test, 3);
+  EXPECT_EQ(SafeTensors::open(ready->files.paths.at("test"))->find("labels")->shape, std::vector<std::int64_t>{3});
+}
+
+TEST_F(DataTest, of_another_size_is_resized_and_says_so) {
+  const auto ready = prepare_data(set_, {1, 8, 6}, 2, std::nullopt, folder_);
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->change, "4x4 resized to 8x6");
+  EXPECT_EQ(SafeTensors::open(ready->files.paths.at("train"))->find("images")->shape,
+            (std::vector<std::int64_t>{8, 1, 8, 6}));
+}
+
+TEST_F(DataTest, that_does_not_fit_is_refused) {
+  EXPECT_FALSE(prepare_data(set_, {1, 4, 4}, 9, std::nullopt, folder_)) << "a batch of more images than there are";
+  set_.shape = {2, 4, 2};
+  const auto channels = prepare_data(set_, {3, 4, 2}, 2, std::nullopt, folder_);
+  ASSERT_FALSE(channels);
+  EXPECT_NE(channels.error().what.find("2 channels"), std::string::npos);
+  set_.kind = data::Targets::several_classes;
+  EXPECT_FALSE(prepare_data(set_, {2, 4, 2}, 2, std::nullopt, folder_));
+}
+
+TEST(Resizing, keeps_an_even_image_and_the_mean_of_a_gradient) {
+  const std::vector<std::uint8_t> even(2 * 5 * 7, 77);
+  for (const auto value : resized(even, {2, 5, 7}, {2, 9, 3})) EXPECT_EQ(value, 77);
+  std::vector<std::uint8_t> ramp;
+  for (int y = 0; y < 16; ++y)
+    for (int x = 0; x < 16; ++x) ramp.push_back(static_cast<std::uint8_t>(10 * x));
+  EXPECT_EQ(resized(ramp, {1, 16, 16}, {1, 16, 16}), ramp);
+  const auto half = resized(ramp, {1, 16, 16}, {1, 8, 8});
+  for (int x = 1; x < 7; ++x) EXPECT_EQ(half[static_cast<std::size_t>(x)], 20 * x + 5) << x;
+}
+
+TEST(Learning, says_when_the_best_was_reached_and_how_repeats_spread) {
+  using analysis::Learning;
+  const Learning learning({{"test_accuracy", "1", "epoch", {1, 2, 3}, {0.5, 0.9, 0.8}, 0},
+                           {"test_accuracy", "1", "epoch", {1, 2, 3}, {0.4, 0.6, 0.7}, 1},
+                           {"epoch_seconds", "s", "epoch", {1, 2, 3}, {1, 1, 1}, 0},
+                           {"epoch_seconds", "s", "epoch", {1, 2, 3}, {3, 3, 3}, 1},
+                           {"diverged_at", "1", "epoch", {1}, {17}, 2},
+                           {"step_time", "ms", "epoch", {1, 2}, {10, 20}, 0},
+                           {"other", "1", "step", {1}, {5}, 0}});
+  const auto best = learning.best("test_accuracy");
+  ASSERT_TRUE(best);
+  EXPECT_DOUBLE_EQ(best->value.mean, 0.8);
+  EXPECT_DOUBLE_EQ(best->value.low, 0.7);
+  EXPECT_DOUBLE_EQ(best->epoch.mean, 2.5);
+  EXPECT_DOUBLE_EQ(learning.last("test_accuracy")->high, 0.8);
+  EXPECT_DOUBLE_EQ(learning.at("test_accuracy", 2)->mean, 0.75);
+  EXPECT_DOUBLE_EQ(*learning.seconds_until(2), 4);
+  EXPECT_EQ(learning.diverged(), 1);
+  EXPECT_EQ(learning.epochs(), 3);
+  EXPECT_FALSE(learning.at("test_accuracy", 4));
+  EXPECT_FALSE(learning.best("other"));
+  const Learning twice({{"step_time", "ms", "epoch", {1, 2}, {5, 5}, 0}, {"step_time", "ms", "epoch", {1}, {5}, 5}});
+  const auto ratio = analysis::speedup(twice, learning);
+  ASSERT_TRUE(ratio);
+  EXPECT_EQ(ratio->count, 1) << "only repeats that both have";
+  EXPECT_DOUBLE_EQ(ratio->mean, 3);
+}
+
+}  // namespace
+}  // namespace strata::training
