@@ -27,7 +27,7 @@ def listed(place, store: Path) -> list[str]:
 
 
 def ask(store: Path, sql: str) -> list[tuple]:
-    connection = sqlite3.connect(store)
+    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)  # one that may write would take up the log of a killed run, without strata's checksums
     try:
         return connection.execute(sql).fetchall()
     finally:
