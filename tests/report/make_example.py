@@ -133,7 +133,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
     bounds = estimate(value, 0 if level == "eager" else 3.4)
     saved = reference_ms - stats["estimate"]
     return {
-        "level": level, "variant": "default", "title": title, "rank": rank, "language": language, "peer": peer, "harness": harness,
+        "level": level, "variant": "default", "environment": None, "title": title, "rank": rank, "language": language, "peer": peer, "harness": harness,
         "reference": level == "eager", "state": "measured", "reason": "", "reason_short": "", "hint": "", "log_tail": "",
         "repeat": f"./strata compare resnet50 --preset quick --levels {level}",
         "end_to_end_ms": stats, "latency_ms": times(ordered, 0.992), "throughput_per_s": round(1000 / stats["estimate"], 3), "cpu_ms": round(stats["estimate"] * 1.97, 5),
@@ -208,7 +208,7 @@ def limit(rows: list[Json]) -> Json:
             "misses": f"{row['level']} misses it by {ms - 46:.2f} ms: p99 is {ms:.1f} ms at its best (batch 1, 1 client, {1300 / ms:.1f} inputs/s)",
         }
         levels.append({
-            "level": row["level"], "variant": "default", "verdict": verdict, "batch": 1, "clients": 1, "as": "threads", "inputs_per_s": round(1300 / ms, 2),
+            "level": row["level"], "variant": "default", "environment": None, "verdict": verdict, "batch": 1, "clients": 1, "as": "threads", "inputs_per_s": round(1300 / ms, 2),
             "quantile_ms": {"value": round(ms, 3), "low": round(ms * 0.95, 3), "high": round(ms * 1.15, 3)}, "miss_ms": round(ms - 46, 3) if verdict == "misses" else None,
             "samples": 900, "needed_samples": 528, "sentence": sentences[verdict],
         })
@@ -229,7 +229,7 @@ def failed(spec: tuple) -> Json:
         }
     empty = ("end_to_end_ms", "latency_ms", "throughput_per_s", "cpu_ms", "ratio", "memory", "startup", "disk_bytes", "artefact_bytes", "break_even", "break_even_once", "histogram", "aa", "steps_per_s", "phases", "tuned", "tuning", "shipped", "lines", "facts", "dynamic")
     return {
-        "level": level, "variant": "default", "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
+        "level": level, "variant": "default", "environment": None, "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
         "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
         "repeat": f"./strata compare resnet50 --batch 8 --levels eager,{level}", **{name: None for name in empty},
         "default": "", "deep": None, "settings": {}, "proof": proven, "blocks": [],
@@ -310,6 +310,7 @@ def trained(rng: random.Random) -> Json:
         row["tuned"] = {"ratio": row["ratio"] | {"verdict": "reference" if row is fused else row["ratio"]["verdict"]}, "break_even": None if row is fused else row["break_even"]}
     case = case_of(8, rows, [], None, None, None, mode="train")
     case["case"] |= {"optimiser": SGD, "loss": "cross_entropy"}
+    case["across_environments"] = [{"level": "compile", "variant": "default", "from": "old", "to": "new", "ratio": rows[2]["ratio"]}]
     return case
 
 
@@ -340,7 +341,10 @@ def build() -> Json:
             "cpu": "AMD EPYC", "cores": 2, "memory_bytes": 8_200_000_000, "kernel": "6.1.0-28-amd64", "gpu": None, "governor": "unknown", "smt": "on", "l2_bytes": 1_048_576,
             "l3_bytes": 33_554_432, "instruction_sets": "avx avx2 fma avx512f avx512_bf16", "load_before": 0.31, "steal_percent": 0.0, "distribution": "Debian GNU/Linux 12",
         },
-        "environments": [{"python": ".venv/bin/python", "python_version": "3.11.2", "torch": "2.15.0", "torchvision": "0.30.0", "onnxruntime": "1.24.1"}],
+        "environments": [
+            {"name": "old", "python": ".venv/bin/python", "python_version": "3.11.2", "torch": "2.15.0", "torchvision": "0.30.0", "onnxruntime": "1.24.1", "packages": {"numpy": "2.4.6", "torch": "2.15.0"}},
+            {"name": "new", "python": "next/bin/python", "python_version": "3.12.1", "torch": "2.16.0", "packages": {"numpy": "2.4.6", "torch": "2.16.0"}},
+        ],
         "warnings": [{"id": "W003", "case": None, "what": "the process effect of this machine is assumed, not measured", "advice": "./strata doctor --calibrate (9 minutes)"}],
         "cases": [
             case,
