@@ -20,6 +20,7 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
+#include "common/write_whole.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/compare.hpp"
 #include "measure/machine_facts.hpp"
@@ -121,7 +122,7 @@ int show_result(const CompareArguments& a, store::Store& store, const measure::S
     std::error_code ignored;  // writing says it
     fs::create_directories(path.parent_path(), ignored);
   }
-  const auto written = page ? report::write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
+  const auto written = page ? write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
   if (!written) return complain(written.error());
   tell(fmt::format("report: {}\n", path.string()));
   return 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/say.hpp"
+#include "common/write_whole.hpp"
 #include "report/render/html.hpp"
 #include "report/render/render.hpp"
 #include "report/render_file.hpp"
@@ -33,7 +34,7 @@ int write_page(const document::Document& document, const Installation& place, co
   if (!script) return complain(script.error());
   const auto page = document::render_html(document, *script);
   if (!page) return complain(page.error());
-  if (auto written = report::write_whole(path, *page); !written) return complain(written.error());
+  if (auto written = write_whole(path, *page); !written) return complain(written.error());
   tell(fmt::format("report: {}\n", path.string()));
   return 0;
 }

@@ -25,7 +25,7 @@ namespace {
 int answer_error = 0;  // errno of the first write to standard output that failed
 
 // 0, or errno.
-int write_whole(int descriptor, std::string_view text) {
+int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -38,7 +38,7 @@ int write_whole(int descriptor, std::string_view text) {
 }  // namespace
 
 void tell(std::string_view text) {
-  (void)write_whole(STDERR_FILENO, escape::terminal(text));
+  (void)write_all(STDERR_FILENO, escape::terminal(text));
 }
 
 void answer(std::string_view text) {
@@ -46,7 +46,7 @@ void answer(std::string_view text) {
 }
 
 void answer_styled(std::string_view text) {
-  if (answer_error == 0) answer_error = write_whole(STDOUT_FILENO, text);
+  if (answer_error == 0) answer_error = write_all(STDOUT_FILENO, text);
 }
 
 void answer_json(const nlohmann::json& value, int indent) {
@@ -101,7 +101,7 @@ measure::Progress ProgressLine::callbacks() {
 }
 
 void ProgressLine::clear() {
-  if (terminal_ && shown_) (void)write_whole(STDERR_FILENO, "\r\x1b[K");
+  if (terminal_ && shown_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
   shown_ = false;
 }
 
@@ -125,7 +125,7 @@ void ProgressLine::status(const std::string& doing, double seconds_left, std::st
   const auto left =
       seconds_left >= 0 ? fmt::format(", about {:.0f} s of {} left", std::ceil(seconds_left), of) : std::string();
   if (terminal_) {
-    (void)write_whole(STDERR_FILENO, fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, escape::one_line(doing), left));
+    (void)write_all(STDERR_FILENO, fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, escape::one_line(doing), left));
     shown_ = true;
   } else {
     tell(fmt::format("[{:.0f} s] {}{}\n", elapsed, doing, left));

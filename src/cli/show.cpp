@@ -9,6 +9,7 @@
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
+#include "common/write_whole.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/html.hpp"
 #include "report/render_file.hpp"
@@ -105,7 +106,7 @@ int write_report(const ShowArguments& a) {
   const auto page = report::html(results, *script);
   if (!page) return complain(page.error());
   const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
-  if (auto written = report::write_whole(path, *page); !written) return complain(written.error());
+  if (auto written = write_whole(path, *page); !written) return complain(written.error());
   answer(fmt::format("{}\n", path.string()));
   return 0;
 }
@@ -166,7 +167,7 @@ int export_data(const ShowArguments& a) {
     answer(text);
     return 0;
   }
-  if (auto written = report::write_whole(a.output, text); !written) return complain(written.error());
+  if (auto written = write_whole(a.output, text); !written) return complain(written.error());
   return 0;
 }
 

@@ -143,6 +143,16 @@ fs::path default_data_dir() {
   return home.empty() ? fs::path() : home / ".local/share/strata/data";
 }
 
+Result<std::vector<SourceFiles>> a_source_each(const std::string& set, const fs::path& data_dir,
+                                               const std::vector<fs::path>& files) {
+  std::vector<SourceFiles> out;
+  for (const auto& path : files) {
+    if (!fs::is_regular_file(path)) return missing_file(set, path);
+    out.push_back({.name = fs::relative(path, data_dir).string(), .files = {path}});
+  }
+  return out;
+}
+
 tl::unexpected<Error> missing_file(const std::string& set, const fs::path& path) {
   return fail(fmt::format("{}: there is no such file, and {} needs it", path.string(), set),
               fmt::format("./strata data fetch {}, or name the folder that has the sets: --data-dir", set),

@@ -43,13 +43,10 @@ class CifarReader : public Reader {
       : set_(std::move(set)), options_(std::move(options)), label_bytes_(set_ == "cifar100" ? 2 : 1) {}
 
   Result<std::vector<SourceFiles>> sources() const override {
-    std::vector<SourceFiles> out;
+    std::vector<fs::path> all;
     for (const Part part : both_parts)
-      for (const auto& path : paths(part)) {
-        if (!fs::is_regular_file(path)) return missing_file(set_, path);
-        out.push_back({.name = fs::relative(path, options_.data_dir).string(), .files = {path}});
-      }
-    return out;
+      for (const auto& path : paths(part)) all.push_back(path);
+    return a_source_each(set_, options_.data_dir, all);
   }
 
   Result<Description> load() override {

@@ -240,4 +240,28 @@ void resize_to_square(const Image& image, std::size_t side, std::span<std::uint8
   resample_anywhere(work);
 }
 
+std::vector<std::uint8_t> resize_planes(std::span<const std::uint8_t> image, const Shape& from, const Shape& to) {
+  constexpr int shift = weight_bits + kept_bits;
+  const auto height = static_cast<std::size_t>(from.height), width = static_cast<std::size_t>(from.width),
+             wide = static_cast<std::size_t>(to.width);
+  const auto down = taps_for(height, static_cast<std::size_t>(to.height)), across = taps_for(width, wide);
+  std::vector<std::uint8_t> out;
+  std::vector<std::int32_t> row(width);
+  for (std::size_t channel = 0; channel < static_cast<std::size_t>(from.channels); ++channel) {
+    const auto* plane = image.data() + channel * height * width;
+    for (const auto& taps : down) {
+      std::fill(row.begin(), row.end(), 1 << (weight_bits - kept_bits - 1));
+      for (std::size_t k = 0; k < taps.weights.size(); ++k)
+        for (std::size_t x = 0; x < width; ++x) row[x] += plane[(taps.first + k) * width + x] * taps.weights[k];
+      for (auto& value : row) value >>= weight_bits - kept_bits;
+      for (const auto& beside : across) {
+        std::int32_t sum = 1 << (shift - 1);
+        for (std::size_t k = 0; k < beside.weights.size(); ++k) sum += row[beside.first + k] * beside.weights[k];
+        out.push_back(static_cast<std::uint8_t>(std::clamp(sum >> shift, 0, 255)));
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace strata::data

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Photographs to squares: a triangle filter as wide as the step (bilinear, antialiased), in whole numbers, so that
+// Images to another size: a triangle filter as wide as the step (bilinear, antialiased), in whole numbers, so that
 // every machine makes the same pixels.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "data/dataset.hpp"
 #include "data/image.hpp"
 
 namespace strata::data {
@@ -14,5 +16,8 @@ namespace strata::data {
 // twice.
 // `vectors`: with AVX2 where there is any; the same values without, for tests.
 void resize_to_square(const Image& image, std::size_t side, std::span<std::uint8_t> planes, bool vectors = true);
+
+// [channels, height, width] to the height and width of `to`, as the images of data sets are stored.
+std::vector<std::uint8_t> resize_planes(std::span<const std::uint8_t> image, const Shape& from, const Shape& to);
 
 }  // namespace strata::data

@@ -50,13 +50,10 @@ class StlReader : public Reader {
   StlReader(std::string set, ReadOptions options) : set_(std::move(set)), options_(std::move(options)) {}
 
   Result<std::vector<SourceFiles>> sources() const override {
-    std::vector<SourceFiles> out;
+    std::vector<fs::path> all;
     for (const Part part : both_parts)
-      for (const auto& path : {path_of(part, "X"), path_of(part, "y")}) {
-        if (!fs::is_regular_file(path)) return missing_file(set_, path);
-        out.push_back({.name = fs::relative(path, options_.data_dir).string(), .files = {path}});
-      }
-    return out;
+      for (const char* kind : {"X", "y"}) all.push_back(path_of(part, kind));
+    return a_source_each(set_, options_.data_dir, all);
   }
 
   Result<Description> load() override {

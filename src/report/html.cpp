@@ -136,14 +136,7 @@ Result<std::string> html(const std::vector<Json>& runs, const std::filesystem::p
   auto plotly = read_file(plotly_js);
   if (!plotly) return tl::unexpected(plotly.error());
   const auto title = escape_html(title_of(runs));
-  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  // The policy makes "offline" a fact: the browser refuses every request that this page could make.
-  out +=
-      R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:">)";
-  out +=
-      "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
-      "content=\"light dark\">\n";
-  out += "<title>" + title + "</title>\n<style>" + std::string(assets::kReportCss) + "</style>\n</head>\n<body>\n";
+  std::string out = page_head(title, assets::kReportCss);
   out += R"(<a class="skip" href="#main">Skip to the result</a>)";
   out += fmt::format("\n<header><h1>{}</h1><p class=\"note\">", title);
   for (const auto& run : runs)

@@ -63,6 +63,17 @@ std::string script_text(std::string code) {
   return code;
 }
 
+std::string page_head(const std::string& safe_title, std::string_view styles) {
+  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  // The policy makes "offline" a fact: the browser refuses every request that this page could make.
+  out +=
+      R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:">)";
+  out +=
+      "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
+      "content=\"light dark\">\n";
+  return out + "<title>" + safe_title + "</title>\n<style>" + std::string(styles) + "</style>\n</head>\n<body>\n";
+}
+
 Cell words(std::string text) {
   return {std::move(text), false, false};
 }

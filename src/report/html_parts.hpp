@@ -20,6 +20,9 @@ std::string script_json(const Json& value);
 // JavaScript that can stand inside <script>: "</script" and "<!--" cannot end or change it.
 std::string script_text(std::string code);
 
+// From the doctype to <body>, for a page that asks nobody for anything. `safe_title`: escaped.
+std::string page_head(const std::string& safe_title, std::string_view styles);
+
 // A cell of a table: text (escaped later), or markup that is already safe.
 struct Cell {
   std::string text;

@@ -2,7 +2,6 @@
 #include "report/render_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -97,25 +96,6 @@ Result<void> check_writable(const std::filesystem::path& path, const std::string
   // A file is replaced by one that is written beside it; what else stands there is written to.
   if (access(file ? folder.c_str() : path.c_str(), W_OK) != 0) return refuse("it cannot be written");
   return {};
-}
-
-Result<void> write_whole(const std::filesystem::path& path, const std::string& content) {
-  std::error_code code;
-  // A device or a pipe is written to; only a file may be replaced by another.
-  const bool beside = !code && (!std::filesystem::exists(path, code) || std::filesystem::is_regular_file(path, code));
-  auto part = path;
-  if (beside) part += fmt::format(".part{}", getpid());
-  std::ofstream out(part, std::ios::binary);
-  out << content;
-  out.close();
-  code.clear();
-  if (out && beside) std::filesystem::rename(part, path, code);
-  if (out && !code) return {};
-  std::error_code ignored;
-  if (beside) std::filesystem::remove(part, ignored);
-  return fail(
-      fmt::format("cannot write {} ({} bytes){}", path.string(), content.size(), code ? ": " + code.message() : ""),
-      "choose another place with -o, or free some space");
 }
 
 }  // namespace strata::report

@@ -23,7 +23,4 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
 // Why a file cannot be written there, as wrong usage of `option`; for before anything is measured. Makes nothing.
 Result<void> check_writable(const std::filesystem::path& path, const std::string& option);
 
-// Writes by a temporary file beside it, so that a reader never sees half a report. Devices are written to as they are.
-Result<void> write_whole(const std::filesystem::path& path, const std::string& content);
-
 }  // namespace strata::report

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "common/outside.hpp"
-#include "report/render_file.hpp"
+#include "common/write_whole.hpp"
 
 namespace strata::training {
 namespace fs = std::filesystem;
@@ -74,7 +74,7 @@ Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const
     }
   }
   // The note is what counts: without it the state before is still there.
-  if (auto written = report::write_whole(about_file(folder, prefix), about.dump() + "\n"); !written)
+  if (auto written = write_whole(about_file(folder, prefix), about.dump() + "\n"); !written)
     return failed(written.error());
   if (epochs > 1) fs::remove(folder / fmt::format("{}-e{}.state", prefix, epochs - 1), ec);
   return {};

@@ -16,7 +16,7 @@ namespace strata::training {
 
 using measure::Try;
 
-// What an epoch gave, by name (core/metric.def has the names), and whether the loss stayed finite.
+// What an epoch gave, by name (docs/store.md, "Series of a training"), and whether the loss stayed finite.
 struct EpochResult {
   std::map<std::string, double> values;
   bool diverged = false;

@@ -7,35 +7,11 @@
 #include <cmath>
 
 #include "common/safetensors.hpp"
+#include "data/resize.hpp"
 
 namespace strata::training {
 namespace fs = std::filesystem;
 namespace {
-
-// Which input pixels make an output pixel along one axis, and how much of it each.
-struct Weights {
-  std::int64_t first = 0;
-  std::vector<double> shares;
-};
-
-std::vector<Weights> weights_along(std::int64_t from, std::int64_t to) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, scale);
-  std::vector<Weights> all(static_cast<std::size_t>(to));
-  for (std::int64_t i = 0; i < to; ++i) {
-    const double middle = (static_cast<double>(i) + 0.5) * scale;
-    auto& one = all[static_cast<std::size_t>(i)];
-    one.first = std::max<std::int64_t>(0, static_cast<std::int64_t>(middle - reach + 0.5));
-    const auto end = std::min(from, static_cast<std::int64_t>(middle + reach + 0.5));
-    double sum = 0;
-    for (std::int64_t j = one.first; j < end; ++j) {
-      const double share = std::max(0.0, 1 - std::abs((static_cast<double>(j) + 0.5 - middle) / reach));
-      one.shares.push_back(share);
-      sum += share;
-    }
-    for (double& share : one.shares) share /= sum;
-  }
-  return all;
-}
 
 // The images of a split in the network's size, values from 0 to 255.
 std::vector<std::uint8_t> images_of(const data::Dataset& set, const data::Split& split, std::int64_t count,
@@ -48,7 +24,7 @@ std::vector<std::uint8_t> images_of(const data::Dataset& set, const data::Split&
     if (fits) {
       out.insert(out.end(), image.begin(), image.end());
     } else {
-      const auto other = resized(image, set.shape, to);
+      const auto other = data::resize_planes(image, set.shape, to);
       out.insert(out.end(), other.begin(), other.end());
     }
   }
@@ -93,32 +69,6 @@ void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& sha
 }
 
 }  // namespace
-
-std::vector<std::uint8_t> resized(std::span<const std::uint8_t> image, const data::Shape& from, const data::Shape& to) {
-  const auto rows = weights_along(from.height, to.height), columns = weights_along(from.width, to.width);
-  std::vector<std::uint8_t> out;
-  std::vector<double> narrow(static_cast<std::size_t>(from.height * to.width));
-  for (std::int64_t channel = 0; channel < from.channels; ++channel) {
-    const auto plane = image.subspan(static_cast<std::size_t>(channel * from.height * from.width));
-    for (std::int64_t y = 0; y < from.height; ++y)
-      for (std::int64_t x = 0; x < to.width; ++x) {
-        const auto& column = columns[static_cast<std::size_t>(x)];
-        double sum = 0;
-        for (std::size_t i = 0; i < column.shares.size(); ++i)
-          sum += column.shares[i] * plane[static_cast<std::size_t>(y * from.width + column.first) + i];
-        narrow[static_cast<std::size_t>(y * to.width + x)] = sum;
-      }
-    for (const auto& row : rows)
-      for (std::int64_t x = 0; x < to.width; ++x) {
-        double sum = 0;
-        for (std::size_t i = 0; i < row.shares.size(); ++i)
-          sum += row.shares[i] *
-                 narrow[static_cast<std::size_t>((row.first + static_cast<std::int64_t>(i)) * to.width + x)];
-        out.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(sum), 0L, 255L)));
-      }
-  }
-  return out;
-}
 
 Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& network, std::int64_t batch,
                                   std::optional<std::int64_t> most, const fs::path& folder) {

@@ -22,13 +22,9 @@ struct PreparedData {
 
 // `channels`, `height`, `width`: of the network's input. `most`: at most so many images of each split, the first ones.
 // The mean and the deviation are those of all pixels of the training images, by channel, as shares of the highest
-// value. Written into `folder` unless they are there already. Errors: several classes an image; channels that do not
+// value. Written into `folder`. Errors: several classes an image; channels that do not
 // fit; fewer images than one batch; the disk's.
 Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& network, std::int64_t batch,
                                   std::optional<std::int64_t> most, const std::filesystem::path& folder);
-
-// Bilinear, each output pixel a weighted mean of the input pixels that it covers (the filter widens where the image
-// shrinks, as Pillow's does). Planes of one channel after the other.
-std::vector<std::uint8_t> resized(std::span<const std::uint8_t> image, const data::Shape& from, const data::Shape& to);
 
 }  // namespace strata::training

@@ -61,7 +61,7 @@ Try<Referee::Step> Referee::step_from(const fs::path& state, std::int64_t done, 
   return Step{std::move(*after), answer->losses.front()};
 }
 
-Try<OutputVerdict> Referee::check_step(Learner& learner, const fs::path& order, std::int64_t step) {
+Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs::path& order, std::int64_t step) {
   auto& session = learner.session();
   const bool beside = reference_.has_dropout();
   for (auto* one : {&session, session_.get()})
@@ -77,7 +77,8 @@ Try<OutputVerdict> Referee::check_step(Learner& learner, const fs::path& order, 
     if (auto done = session.set_mode("train", true); !done) return tl::unexpected(done.error());
     if (auto done = session.load_state(*before->file, before->step); !done) return tl::unexpected(done.error());
   }
-  if (!std::isfinite(answer->losses.front())) return OutputVerdict{};  // a training that diverges is told as such
+  if (!beside) learner.count_step(*answer);
+  if (!std::isfinite(answer->losses.front())) return std::nullopt;
   const auto eager = step_from(*before->file, before->step, order, step);
   if (!eager) return tl::unexpected(eager.error());
   const auto path = session_->new_file();
@@ -88,7 +89,6 @@ Try<OutputVerdict> Referee::check_step(Learner& learner, const fs::path& order, 
   fs::remove(path, ignored);
   if (!moved_start) return tl::unexpected(broken(moved_start.error()));
   if (!moved) return tl::unexpected(moved.error());
-  if (!beside) learner.count_step(*answer);
   return proof::check_late_step(reference_, {&before->tensors, &after->tensors, answer->losses.front()},
                                 {&before->tensors, &eager->after.tensors, eager->loss},
                                 {&*moved_start, &moved->after.tensors, moved->loss},

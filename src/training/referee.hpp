@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "proof/late_step.hpp"
 #include "training/learner.hpp"
@@ -18,8 +19,9 @@ class Referee {
 
   // Step `step` of the order, `learner`'s next one, by both. A network with dropout does it without, and beside its
   // training (masks cannot be drawn twice alike): the learner's state is put back. Else it is a step of its training.
-  // `done`: steps of the optimiser before it.
-  Try<proof::OutputVerdict> check_step(Learner& learner, const std::filesystem::path& order, std::int64_t step);
+  // nullopt: its loss is not finite, so that there is nothing to compare.
+  Try<std::optional<proof::OutputVerdict>> check_step(Learner& learner, const std::filesystem::path& order,
+                                                      std::int64_t step);
 
   // The first images of a split, scored by eager with the learner's weights, against what it said itself.
   Try<proof::OutputVerdict> check_score(Learner& learner, const std::string& split, const measure::SplitScore& said);
@@ -31,6 +33,7 @@ class Referee {
     measure::TrainState after;
     double loss;
   };
+  // `done`: steps of the optimiser before it.
   Try<Step> step_from(const std::filesystem::path& state, std::int64_t done, const std::filesystem::path& order,
                       std::int64_t step);
 

@@ -81,7 +81,7 @@ class CaseTraining {
   Result<void> end_epoch(Seat& seat, int repeat, int epoch);
   Result<void> store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result);
   void prove_score(Seat& seat, const measure::SplitScore& test);
-  void judge(Seat& seat, const measure::Try<proof::OutputVerdict>& verdict, const std::string& when);
+  void judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
   std::string status_of(const std::vector<Seat>& seats, int repeat, int epoch) const;
 
@@ -208,13 +208,11 @@ std::string CaseTraining::status_of(const std::vector<Seat>& seats, int repeat, 
                      100 * least / std::max<std::int64_t>(1, steps_));
 }
 
-void CaseTraining::judge(Seat& seat, const measure::Try<proof::OutputVerdict>& verdict, const std::string& when) {
-  if (!verdict) return leave(seat, verdict.error());
-  if (verdict->equal_work()) {
+void CaseTraining::judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when) {
+  if (verdict.equal_work())
     ++proofs_[seat.level];
-    return;
-  }
-  leave(seat, {State::unequal, fmt::format("{}: {}", when, verdict->reason), "", ""});
+  else
+    leave(seat, {State::unequal, fmt::format("{}: {}", when, verdict.reason), "", ""});
 }
 
 void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
@@ -222,8 +220,11 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   const auto place = seat.places.lower_bound({epoch, next});
   const bool in_epoch = referee_ && place != seat.places.end() && place->epoch == epoch;
   if (in_epoch && place->step == next) {
-    judge(seat, referee_->check_step(seat.learner, order, next),
-          fmt::format("repeat {}, epoch {}, step {}", seat.learner.repeat() + 1, epoch + 1, next + 1));
+    if (const auto verdict = referee_->check_step(seat.learner, order, next); !verdict)
+      leave(seat, verdict.error());
+    else if (*verdict)
+      judge(seat, **verdict,
+            fmt::format("repeat {}, epoch {}, step {}", seat.learner.repeat() + 1, epoch + 1, next + 1));
     seat.places.erase(place);
     referee_->rest();
   } else if (auto done = seat.learner.turn(order, in_epoch ? place->step : steps_, plan_.turn_s); !done) {
@@ -284,9 +285,8 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   const bool diverged = learner.diverged();
   if (!diverged) {
     point_.progress.status(fmt::format("repeat {}, epoch {}: scoring {}", repeat + 1, epoch + 1, player.name()), -1);
-    const auto asked = plan_.score_images > 0 ? plan_.score_images : plan_.data.test;
     const auto tested = learner.score("test", plan_.data.test);
-    const auto trained = tested ? learner.score("train", std::min(asked, plan_.data.train)) : tested;
+    const auto trained = tested ? learner.score("train", std::min(plan_.data.test, plan_.data.train)) : tested;
     if (interrupted()) return {};
     if (!trained) {
       leave(seat, trained.error());
@@ -323,8 +323,10 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
 
 void CaseTraining::prove_score(Seat& seat, const measure::SplitScore& test) {
   if (!referee_) return;
-  judge(seat, referee_->check_score(seat.learner, "test", test),
-        fmt::format("repeat {}, after the last epoch", seat.learner.repeat() + 1));
+  if (const auto verdict = referee_->check_score(seat.learner, "test", test); !verdict)
+    leave(seat, verdict.error());
+  else
+    judge(seat, *verdict, fmt::format("repeat {}, after the last epoch", seat.learner.repeat() + 1));
   referee_->rest();
 }
 

@@ -13,9 +13,8 @@ namespace strata::training {
 
 struct Plan {
   int repeats = 1;
-  double turn_s = 2;              // of steps, about, before the next level has its turn
-  std::int64_t score_images = 0;  // of the training images, for the accuracy on them; 0: as many as there are to test
-  int proofs = 3;                 // steps of each repeat that are proven, at places that are drawn
+  double turn_s = 2;  // of steps, about, before the next level has its turn
+  int proofs = 3;     // steps of each repeat that are proven, at places that are drawn
   Augment augment;
   PreparedData data;
   std::string data_note;       // what was used, in words

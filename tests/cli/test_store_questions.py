@@ -47,9 +47,9 @@ def store():
         setting = f"{clients} threads"
         made.row(second, served, level, {f"requests_per_s {setting}": rate, f"request_p99 {setting}": p99})
     trained = [made.row(second, served, level) for level in ("libtorch", "compile")]
-    for row, losses in zip(trained, ((3.0, 1.0, 0.5), (3.0, 2.0))):
-        for step, loss in enumerate(losses):
-            made.put("series", row_id=row, name="loss", unit="1", axis="step", position=step, value=loss)
+    for row, repeat, losses in ((trained[0], 0, (3.0, 1.0, 0.5)), (trained[1], 0, (3.0, 2.0)), (trained[1], 1, (2.5,))):
+        for epoch, loss in enumerate(losses, 1):
+            made.put("series", row_id=row, name="test_loss", unit="1", axis="epoch", repeat=repeat, position=epoch, value=loss)
     for row, identifier in ((trained[1], "W007"), (trained[1], "W007"), (trained[0], "W004"), (None, "W002")):
         made.put("warnings", run_id=second, id=identifier, what="", advice="", case_key=served, row_id=row)
     made.first, made.second, made.other = first, second, other
@@ -75,7 +75,7 @@ def answers(store) -> dict[str, list[tuple]]:
         "Which runs were interrupted?": [("20260101-000004-0000", "./strata compare stopped"), ("20260101-000005-0000", "./strata compare killed")],
         "Which level serves the most requests with 99% of them below 20 ms?": [("served/infer/b1", "aoti", "4 threads", 150.0, 19.0)],
         "Which levels are warned about?": [("compile", "W007", 2), ("libtorch", "W004", 1)],
-        "How far did a level's training come?": [("libtorch", 2, 0.5), ("compile", 1, 2.0)],
+        "How far did a level's training come?": [("libtorch", 0, 3, 0.5), ("compile", 0, 2, 2.0), ("compile", 1, 1, 2.5)],
     }  # fmt: skip
 
 

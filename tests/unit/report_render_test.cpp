@@ -9,6 +9,7 @@
 #include <functional>
 #include <regex>
 
+#include "common/write_whole.hpp"
 #include "report/first_screen.hpp"
 #include "report/html.hpp"
 #include "report/ledger_tree.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training needs before a level runs: the order of an epoch's images, images in the network's size, what is kept.
+// What a training needs before a level runs: the order of an epoch's images, images in the network's size, what is
+// kept.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #include "analysis/learning.hpp"
 #include "common/safetensors.hpp"
+#include "data/resize.hpp"
 #include "training/order.hpp"
 #include "training/prepared_data.hpp"
 
@@ -126,12 +128,12 @@ TEST_F(DataTest, that_does_not_fit_is_refused) {
 
 TEST(Resizing, keeps_an_even_image_and_the_mean_of_a_gradient) {
   const std::vector<std::uint8_t> even(2 * 5 * 7, 77);
-  for (const auto value : resized(even, {2, 5, 7}, {2, 9, 3})) EXPECT_EQ(value, 77);
+  for (const auto value : data::resize_planes(even, {2, 5, 7}, {2, 9, 3})) EXPECT_EQ(value, 77);
   std::vector<std::uint8_t> ramp;
   for (int y = 0; y < 16; ++y)
     for (int x = 0; x < 16; ++x) ramp.push_back(static_cast<std::uint8_t>(10 * x));
-  EXPECT_EQ(resized(ramp, {1, 16, 16}, {1, 16, 16}), ramp);
-  const auto half = resized(ramp, {1, 16, 16}, {1, 8, 8});
+  EXPECT_EQ(data::resize_planes(ramp, {1, 16, 16}, {1, 16, 16}), ramp);
+  const auto half = data::resize_planes(ramp, {1, 16, 16}, {1, 8, 8});
   for (int x = 1; x < 7; ++x) EXPECT_EQ(half[static_cast<std::size_t>(x)], 20 * x + 5) << x;
 }
 

@@ -217,15 +217,9 @@ Result<std::string> plotly_source(const std::filesystem::path& plotly_js) {
 Result<std::string> render_html(const Document& document, const std::filesystem::path& plotly_js) {
   Page page(document);
   const auto body = page.body();
-  // The policy makes "offline" a fact: the browser refuses every request that this page could make.
-  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  out +=
-      R"(<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:">)";
-  out +=
-      "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
-      "content=\"light dark\">\n";
-  out += "<title>" + html_text(document.title) + "</title>\n<style>" + std::string(report::assets::kReportCss) +
-         std::string(report::assets::kDocumentCss) + "</style>\n</head>\n<body>\n" + body;
+  auto out = report::page_head(html_text(document.title),
+                               std::string(report::assets::kReportCss) + std::string(report::assets::kDocumentCss)) +
+             body;
   if (page.figures().empty()) return out + "</body>\n</html>\n";
   auto plotly = plotly_source(plotly_js);
   if (!plotly) return tl::unexpected(plotly.error());

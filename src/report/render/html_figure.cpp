@@ -6,6 +6,7 @@
 
 #include "common/escape.hpp"
 #include "report/render/points.hpp"
+#include "report/render/shown.hpp"
 
 namespace strata::document {
 namespace {
@@ -24,26 +25,11 @@ std::vector<std::string> one_line_each(const std::vector<std::string>& texts) {
   return out;
 }
 
-const char* plot_format(Format format) {
-  switch (format) {
-    case Format::percent:
-      return "percent";
-    case Format::seconds:
-      return "seconds";
-    case Format::bytes:
-      return "bytes";
-    case Format::ratio:
-      return "ratio";
-    default:
-      return "digits";
-  }
-}
-
 PlotJson plot_axis(const Axis& axis) {
   return {{"title", escape::one_line(axis.title)},
           {"unit", escape::one_line(axis.unit)},
           {"log", axis.logarithmic},
-          {"format", plot_format(axis.format)},
+          {"format", axis.format == Format::count ? "digits" : name_of(axis.format)},
           {"categories", one_line_each(axis.categories)}};
 }
 

@@ -33,29 +33,9 @@ OrderedJson cell_json(const Cell& cell) {
   return why.empty() ? OrderedJson(nullptr) : OrderedJson{{"value", nullptr}, {"reason", why}};
 }
 
-const char* format_name(Format format) {
-  switch (format) {
-    case Format::count:
-      return "count";
-    case Format::percent:
-      return "percent";
-    case Format::seconds:
-      return "seconds";
-    case Format::bytes:
-      return "bytes";
-    case Format::ratio:
-      return "ratio";
-    case Format::digits:
-      break;
-  }
-  return "digits";
-}
-
 OrderedJson axis_json(const Axis& axis) {
-  OrderedJson one{{"title", axis.title},
-                  {"unit", axis.unit},
-                  {"logarithmic", axis.logarithmic},
-                  {"format", format_name(axis.format)}};
+  OrderedJson one{
+      {"title", axis.title}, {"unit", axis.unit}, {"logarithmic", axis.logarithmic}, {"format", name_of(axis.format)}};
   if (!axis.categories.empty()) one["categories"] = axis.categories;
   return one;
 }

@@ -64,6 +64,24 @@ std::string unit_behind(const std::string& unit, Format format) {
   return says_its_own ? "" : unit;
 }
 
+const char* name_of(Format format) {
+  switch (format) {
+    case Format::count:
+      return "count";
+    case Format::percent:
+      return "percent";
+    case Format::seconds:
+      return "seconds";
+    case Format::bytes:
+      return "bytes";
+    case Format::ratio:
+      return "ratio";
+    case Format::digits:
+      break;
+  }
+  return "digits";
+}
+
 std::string shown_number(double value, Format format) {
   if (!std::isfinite(value)) return "";
   switch (format) {

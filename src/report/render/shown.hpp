@@ -9,6 +9,9 @@
 
 namespace strata::document {
 
+// "percent", as JSON has it.
+const char* name_of(Format format);
+
 // "" for what is not finite.
 std::string shown_number(double value, Format format);
 
