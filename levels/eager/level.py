@@ -35,6 +35,12 @@ class Eager(TorchLevel):
             raise UnsupportedError("a recorded CUDA graph has one set of inputs and outputs", "eager serves several clients")
         return super().clients(count, threads)
 
+    def layer_norms(self) -> list[dict[str, Any]]:
+        """Sizes of activations, gradients and weights by layer in a step on the batch that is set, which is not made."""
+        from strata_sdk.layer_norms import of_step
+
+        return of_step(self, self.inputs, self.named, self.labels)
+
     # -- cudagraph ---------------------------------------------------------------------------------------------------------------------------
 
     def capture_graph(self) -> None:

@@ -104,6 +104,7 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
   training::Plan plan;
   plan.repeats = a.repeats;
   plan.proofs = a.proofs;
+  plan.norms = a.norms;
   plan.keep = keep;
   const auto augment = split(a.augment, ',');
   const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };

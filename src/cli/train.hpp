@@ -10,7 +10,8 @@ struct TrainArguments {
   CompareArguments common;  // network, levels, environment, store
   std::string dataset, data_dir, augment, init = "torch";
   int epochs = 1, repeats = 1, proofs = 3;
-  std::int64_t images = 0;  // at most, of each split; 0: all
+  std::int64_t images = 0;            // at most, of each split; 0: all
+  std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: an epoch
   int batch = 64, threads = 0;
 };
 

@@ -10,6 +10,7 @@ namespace strata::cli {
 namespace {
 
 constexpr int kMostEpochs = 100'000, kMostRepeats = 1000, kMostProofs = 1000;
+constexpr std::int64_t kMostNorms = 1'000'000'000;
 constexpr std::int64_t kMostImages = 1'000'000'000;
 
 void add_question(CLI::App& verb, TrainArguments& a) {
@@ -66,6 +67,10 @@ void add_running(CLI::App& verb, TrainArguments& a) {
                         "state, besides the last")
             ->capture_default_str(),
         0, kMostProofs);
+  whole(verb.add_option("--norms", a.norms,
+                        "steps between two looks at how large activations and gradients are in each layer; 0: never "
+                        "(default: an epoch)"),
+        0, kMostNorms);
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of images and levels (default: drawn and stored)"));
   duration(verb.add_option("--timeout", a.common.timeout,
                            "longest time for capturing the network (default: 1h) and for one request to a level "

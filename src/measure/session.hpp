@@ -10,6 +10,7 @@
 
 #include "common/outside.hpp"
 #include "common/safetensors.hpp"
+#include "core/layer_size.hpp"
 #include "level/level.hpp"
 #include "plan/bundle.hpp"
 #include "proof/clock.hpp"
@@ -134,6 +135,8 @@ class Session {
   Try<StepsAnswer> train_steps(const std::string& split, const std::filesystem::path& order, std::int64_t first,
                                std::int64_t count);
   Try<SplitScore> evaluate(const std::string& split, std::int64_t first, std::int64_t count);  // in mode eval
+  // By layer, in the order in which they run, in step `step` of the order, which is not made. Where offers("norms").
+  Try<std::vector<core::LayerSize>> norms(const std::string& split, const std::filesystem::path& order, std::int64_t step);
   std::int64_t steps() const { return steps_; }  // that the worker's optimiser has done, by the requests it was sent
   bool offers(std::string_view op) const;
   std::filesystem::path new_file() const;  // a name in the scratch folder that nobody has

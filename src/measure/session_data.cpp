@@ -71,6 +71,25 @@ Try<StepsAnswer> Session::train_steps(const std::string& split, const std::files
   return out;
 }
 
+Try<std::vector<core::LayerSize>> Session::norms(const std::string& split, const std::filesystem::path& order,
+                                                 std::int64_t step) {
+  auto answer = call("norms", {{"split", split}, {"order", order.string()}, {"step", step}});
+  if (!answer) return tl::unexpected(answer.error());
+  auto said = fields(*answer, "norms");
+  std::vector<core::LayerSize> out;
+  const auto size = [](const Json& layer, const char* key) -> std::optional<double> {
+    const Json& value = outside::field(layer, key);
+    return value.is_number() && std::isfinite(value.get<double>()) ? std::optional(value.get<double>()) : std::nullopt;
+  };
+  for (const Json& layer : said.array("layers")) {
+    const auto name = outside::text_or(layer, "name");
+    if (name.empty()) said.complain("layers", layer, "objects with a name");
+    out.push_back({name, size(layer, "activation"), size(layer, "gradient"), size(layer, "weight")});
+  }
+  if (said.error()) return tl::unexpected(broken(said));
+  return out;
+}
+
 Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, std::int64_t count) {
   auto answer = call("evaluate", {{"split", split}, {"first", first}, {"count", count}});
   if (!answer) return tl::unexpected(answer.error());

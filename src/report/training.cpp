@@ -9,6 +9,7 @@
 #include "analysis/learning.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "report/training_layers.hpp"
 
 namespace strata::report {
 namespace {
@@ -24,14 +25,16 @@ struct Level {
   const store::Row* row;
   Learning learning;  // empty where it has no numbers
   std::string state, reason;
+  std::vector<store::Series> series;
 };
 
 // A run that was killed has judged no row: what it has epochs of was proven before the first one.
-Level level_of(const store::Row& row, const std::vector<store::Series>& series) {
+Level level_of(const store::Row& row, std::vector<store::Series> series) {
+  const Learning learning(series);
   if (!row.judged && !series.empty())
-    return {&row, Learning(series), "measured", "the run was cut off; ./strata resume goes on with it"};
-  if (row.state != "measured") return {&row, Learning({}), row.state, row.reason};
-  return {&row, Learning(series), row.state, ""};
+    return {&row, learning, "measured", "the run was cut off; ./strata resume goes on with it", std::move(series)};
+  if (row.state != "measured") return {&row, Learning({}), row.state, row.reason, std::move(series)};
+  return {&row, learning, row.state, "", std::move(series)};
 }
 
 Cell cell(const std::optional<Spread>& spread, Format format, const std::string& why = {}) {
@@ -66,6 +69,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
                    {"speedup", "speedup", ""},
                    {"samples_per_s", "images", "1/s"},
                    {"epoch_seconds", "epoch", ""},
+                   {"cpu_utilisation", "processors used", ""},
                    {"peak_memory", "peak memory", ""}};
   const Level* reference = reference_of(levels, one);
   for (const auto& level : levels) {
@@ -82,12 +86,14 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
          reference ? cell(analysis::speedup(learning, reference->learning), Format::ratio) : Cell{Absent{}},
          cell(learning.mean_of_all("samples_per_s"), Format::count),
          cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
+         cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
          peak ? Cell{Number{*peak, Format::bytes}} : Cell{Absent{}}});
   }
   table.note = fmt::format(
       "Means over repeats, with the least and the most of them. Speedup: the ratio of mean steps of one repeat, whose "
-      "levels took turns, over {}. An epoch is its steps and what they waited for images; scoring is not in it. Memory "
-      "is that of a level alone.",
+      "levels took turns, over {}. An epoch is its steps and what they waited for images; scoring is not in it. "
+      "Processors used: processor time over time, of the threads asked for; a thread that spins while it waits counts. "
+      "Memory is that of a level alone.",
       one.reference_level);
   return table;
 }
@@ -134,6 +140,41 @@ document::Section curves(const std::vector<Level>& levels) {
   return section;
 }
 
+// What an epoch's turns took beside time. A meter that the machine lacks is a sentence, never a zero.
+document::Table meters(const std::vector<Level>& levels) {
+  document::Table table{"meters", "What an epoch takes", {{"level", "level", "", document::Align::left}}, {}, {}};
+  struct Meter {
+    const char *name, *title, *unit;
+    Format format;
+  };
+  const Meter all[] = {{"cpu_seconds", "processor time", "", Format::seconds},
+                       {"run_queue_wait_seconds", "waiting for a processor", "", Format::seconds},
+                       {"minor_faults", "page faults", "", Format::count},
+                       {"major_faults", "of them from disk", "", Format::count},
+                       {"switched_out", "times switched out", "", Format::count},
+                       {"peak_resident_bytes", "peak resident memory", "", Format::bytes},
+                       {"energy_joules", "energy", "J", Format::digits}};
+  std::vector<std::string> missing;
+  for (const auto& level : levels)
+    if (level.state == "measured") table.rows.push_back({level.row->name()});
+  for (const auto& meter : all) {
+    if (std::none_of(levels.begin(), levels.end(),
+                     [&](const Level& level) { return level.learning.mean_of_all(meter.name); })) {
+      missing.emplace_back(meter.title);
+      continue;
+    }
+    table.columns.push_back({meter.name, meter.title, meter.unit});
+    auto row = table.rows.begin();
+    for (const auto& level : levels)
+      if (level.state == "measured") (row++)->push_back(cell(level.learning.mean_of_all(meter.name), meter.format));
+  }
+  table.note =
+      "Of the steps alone, all threads and processes of the level, what gathers its images included. Resident memory "
+      "counts libraries and the mapped data set; energy is that of the whole processor while the level had its turn.";
+  if (!missing.empty()) table.note += fmt::format(" Not shown by this machine: {}.", fmt::join(missing, ", "));
+  return table;
+}
+
 document::Section phases(const std::vector<Level>& levels) {
   document::Table table{
       "phases", "Where an epoch's time goes", {{"level", "level", "", document::Align::left}}, {}, {}};
@@ -157,7 +198,7 @@ document::Section phases(const std::vector<Level>& levels) {
   table.note =
       "Images are gathered by a thread of strata while the level works on the batch before. A step's phases are timed "
       "after the training, on a batch of the proof; a phase that a level cannot tell apart is empty.";
-  return {"phases", "Time", {table}};
+  return {"phases", "Time", {table, meters(levels)}};
 }
 
 document::Section proof(const std::vector<Level>& levels) {
@@ -229,7 +270,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
     for (const auto& row : one.rows) {
       auto series = store.series(row.row_id);
       if (!series) return tl::unexpected(series.error());
-      levels.push_back(level_of(row, *series));
+      levels.push_back(level_of(row, std::move(*series)));
     }
     out.title = "strata train: " + one.question.model + " on " + one.question.data;
     out.subtitle = one.id;
@@ -244,7 +285,12 @@ Result<document::Document> training_document(const store::Run& run, const store:
     for (const auto& warning : run.warnings)
       result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
                                             document::Text::Kind::warning});
-    out.sections = {std::move(result), curves(levels), phases(levels), proof(levels)};
+    out.sections = {std::move(result), curves(levels), phases(levels)};
+    std::vector<LevelSeries> series;
+    for (const auto& level : levels)
+      if (level.state == "measured") series.push_back({level.row, &level.series});
+    if (auto layers = layers_section(series, *one.question.recipe)) out.sections.push_back(std::move(*layers));
+    out.sections.push_back(proof(levels));
     out.facts = {{"data", text(one.trust, "data")}, {"optimiser", words(one.question.recipe->optimiser)}};
     if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
   }

@@ -41,13 +41,16 @@ Try<void> Learner::start(const measure::SplitFiles& files, const fs::path& state
   if (auto done = session_->set_optimiser(player_.job.bundle->question.recipe->optimiser); !done) return done;
   if (auto done = session_->load_state(state, step); !done) return done;
   step_ns_ = player_.iteration_ns;
+  meter_.emplace(session_->process().pid());
   return {};
 }
 
 Try<void> Learner::turn(const fs::path& order, std::int64_t end, double seconds_wanted) {
   const double fitting = step_ns_ > 0 ? seconds_wanted * 1e9 / step_ns_ : kFirstTurnSteps;
   const auto count = std::clamp<std::int64_t>(std::llround(fitting), 1, end - next_);
+  meter_->begin();
   auto answer = session_->train_steps("train", order, next_, count);
+  meter_->end();
   if (!answer) return tl::unexpected(answer.error());
   std::vector<double> walls(answer->wall_ns.begin(), answer->wall_ns.end());
   step_ns_ = stats::median(walls);
@@ -111,6 +114,7 @@ EpochResult Learner::end_epoch(const SplitScore& train, const SplitScore& test, 
   values["epoch_seconds"] = epoch_s;
   if (epoch_s > 0)
     values["samples_per_s"] = static_cast<double>(batch * static_cast<std::int64_t>(wall_ms_.size())) / epoch_s;
+  meter_->take(values, player_.job.bundle->question.threads);
   losses_.clear();
   wall_ms_.clear();
   waited_s_ = gathered_s_ = scored_s_ = 0;

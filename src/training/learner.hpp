@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "measure/player.hpp"
+#include "training/turn_meter.hpp"
 
 namespace strata::training {
 
@@ -56,6 +57,7 @@ class Learner {
   measure::Player& player_;
   int repeat_;
   std::unique_ptr<measure::Session> session_;
+  std::optional<TurnMeter> meter_;  // of the running session
   std::int64_t next_ = 0;
   bool diverged_ = false;
   double step_ns_ = 0;  // median of the last turn

@@ -109,4 +109,12 @@ Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& spl
   return proof::check_score(mean(said), mean(*own));
 }
 
+Try<std::vector<core::LayerSize>> Referee::layer_sizes(Learner& learner, const fs::path& order) {
+  if (!session_->offers("norms")) return {};
+  const auto state = learner.session().state();
+  if (!state) return tl::unexpected(state.error());
+  if (auto done = session_->load_state(*state->file, state->step); !done) return tl::unexpected(done.error());
+  return session_->norms("train", order, learner.next_step());
+}
+
 }  // namespace strata::training

@@ -26,6 +26,10 @@ class Referee {
   // The first images of a split, scored by eager with the learner's weights, against what it said itself.
   Try<proof::OutputVerdict> check_score(Learner& learner, const std::string& split, const measure::SplitScore& said);
 
+  // Activations, gradients and weights by layer, of eager with the learner's state on the batch of its next step, which
+  // is not made. Empty: there is no way to tell.
+  Try<std::vector<core::LayerSize>> layer_sizes(Learner& learner, const std::filesystem::path& order);
+
   void rest() { session_->process().pause(); }
 
  private:

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
+#include "analysis/layer_sizes.hpp"
 #include "common/interrupt.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/measuring_mark.hpp"
@@ -50,6 +52,8 @@ std::set<Place> places_to_prove(std::uint64_t seed, int repeat, std::size_t leve
 std::string unit_of(const std::string& name) {
   if (name == "step_time") return "ms";
   if (name == "samples_per_s") return "1/s";
+  if (name == "energy_joules") return "J";
+  if (name.ends_with("_bytes")) return "B";
   return name.ends_with("seconds") ? "s" : "1";
 }
 
@@ -67,8 +71,9 @@ class CaseTraining {
     std::size_t level;
     Learner learner;
     std::set<Place> places;
-    int first_epoch = 0;  // that is not stored yet
-    bool out = false;     // diverged in this repeat, or its level is gone
+    int first_epoch = 0;          // that is not stored yet
+    bool out = false;             // diverged in this repeat, or its level is gone
+    std::int64_t looked_at = -1;  // the step of the training at which its layers were looked at last
   };
 
   void leave(Seat& seat, const Failure& why);
@@ -78,6 +83,8 @@ class CaseTraining {
   Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
   void take_turns(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
   void turn(Seat& seat, const fs::path& order, int epoch);
+  std::int64_t next_look(std::int64_t step) const;
+  void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
   Result<void> end_epoch(Seat& seat, int repeat, int epoch);
   Result<void> store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result);
   void prove_score(Seat& seat, const measure::SplitScore& test);
@@ -215,8 +222,38 @@ void CaseTraining::judge(Seat& seat, const proof::OutputVerdict& verdict, const 
     leave(seat, {State::unequal, fmt::format("{}: {}", when, verdict.reason), "", ""});
 }
 
+// The first step of the training from `step` on at which layers are looked at.
+std::int64_t CaseTraining::next_look(std::int64_t step) const {
+  const auto every = plan_.norms.value_or(steps_);
+  if (every == 0 || !referee_) return std::numeric_limits<std::int64_t>::max();
+  return (step + every - 1) / every * every;
+}
+
+// What comes of it is kept beside the training: a look that fails costs nobody its place.
+void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_t step) {
+  seat.looked_at = step;
+  Player& player = seat.learner.player();
+  const auto sizes = referee_->layer_sizes(seat.learner, order);
+  referee_->rest();
+  const int repeat = seat.learner.repeat();
+  if (!sizes) {
+    point_.progress.note(fmt::format("{}: layers could not be looked at: {}", player.name(), sizes.error().what));
+    return;
+  }
+  if (sizes->empty()) return;
+  auto& layers = player.row.info["layers"] = nlohmann::json::array();
+  for (const auto& one : *sizes) layers.push_back(one.layer);
+  (void)point_.sink.series(player.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
+  if (const auto why = analysis::trouble(*sizes, *question().recipe, step))
+    point_.progress.note(fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, player.name(), *why));
+}
+
 void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   const auto next = seat.learner.next_step();
+  const auto before = epoch * steps_;  // steps of the epochs before
+  if (before + next == next_look(before + next) && seat.looked_at != before + next)
+    look_at_layers(seat, order, before + next);
+  const auto until_look = next_look(before + next + 1) - before;
   const auto place = seat.places.lower_bound({epoch, next});
   const bool in_epoch = referee_ && place != seat.places.end() && place->epoch == epoch;
   if (in_epoch && place->step == next) {
@@ -227,7 +264,9 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
             fmt::format("repeat {}, epoch {}, step {}", seat.learner.repeat() + 1, epoch + 1, next + 1));
     seat.places.erase(place);
     referee_->rest();
-  } else if (auto done = seat.learner.turn(order, in_epoch ? place->step : steps_, plan_.turn_s); !done) {
+  } else if (auto done = seat.learner.turn(order, std::min({in_epoch ? place->step : steps_, steps_, until_look}),
+                                           plan_.turn_s);
+             !done) {
     leave(seat, done.error());
   }
   if (!seat.out) seat.learner.rest();

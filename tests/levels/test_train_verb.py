@@ -49,6 +49,7 @@ class Trained:
         items = [item for section in self.document.get("sections", []) for item in section["items"]]
         self.tables = {item["id"]: item for item in items if item["kind"] == "table"}
         self.figures = {item["id"]: item for item in items if item["kind"] == "figure"}
+        self.maps = {item["id"]: item for item in items if item["kind"] == "heat_map"}
 
     def row(self, table: str, level: str) -> dict:
         return next(row for row in self.tables[table]["rows"] if row["level"] == level)
@@ -88,13 +89,17 @@ def test_every_level_learns_the_digits_alike_and_each_epoch_is_told(place):
         proof, result = trained.row("proof", level), trained.row("result", level)
         assert proof["state"] == "measured" and proof["in_the_middle"]["value"] == 2 * (3 + 1 + 1), (level, proof, trained.errors)
         assert 0.85 < result["test_accuracy"]["value"] <= 1 and result["test_accuracy"]["low"] <= result["test_accuracy"]["value"] <= result["test_accuracy"]["high"]
-        assert result["step_time"]["value"] > 0 and result["epoch_seconds"]["value"] > 0
+        assert result["step_time"]["value"] > 0 and result["epoch_seconds"]["value"] > 0 and 0 < result["cpu_utilisation"]["value"] < 3
+        assert trained.row("meters", level)["cpu_seconds"]["value"] > 0 and trained.row("meters", level)["peak_resident_bytes"]["value"] > 1e6
     assert trained.row("result", "eager")["speedup"]["value"] == 1
     test_accuracy = trained.figures["by_epoch"]["panels"][0]
     assert [line["name"] for line in test_accuracy["lines"]] == LEVELS.split(",") and all(line["x"] == [1, 2, 3] for line in test_accuracy["lines"])
     losses = trained.figures["by_epoch"]["panels"][3]["lines"]
     firsts = [line["y"][0] for line in losses]
     assert max(firsts) - min(firsts) < 1e-3 * min(firsts), "the first epoch's mean loss is that of the same steps"
+    for name in ("activations", "gradients"):
+        sizes = trained.maps[name]
+        assert sizes["rows"] == ["conv", "fc"] and sizes["columns"] == ["1", "45", "89"] and all(value > 0 for row in sizes["values"] for value in row)
     shown = place.run("show", "last", "--format", "json")
     assert shown.document == trained.document
 

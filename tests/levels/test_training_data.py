@@ -150,6 +150,40 @@ def test_what_does_not_fit_is_refused_with_a_reason(worker, mnist, tmp_path):
     refused("evaluate", "images 0 to 10", split="test", first=0, count=11)
 
 
+def test_the_sizes_of_a_step_by_layer_are_those_of_pytorch_and_nothing_is_moved(mnist, tmp_path):
+    import torch
+
+    bundle, folder, made = mnist
+    order = str(folder / "order.safetensors")
+    with Worker("eager", bundle, tmp_path, threads=1) as worker:
+        worker.load()
+        assert "norms" in worker.ask("hello")["ops"]
+        worker.ask("set_mode", mode="train", dropout=False)
+        worker.ask("data", splits={"train": str(folder / "train.safetensors")}, mean=MEAN, deviation=DEVIATION)
+        worker.ask("state", out=str(tmp_path / "before"))
+        layers = worker.ask("norms", split="train", order=order, step=1)["layers"]
+        worker.ask("state", out=str(tmp_path / "after"))
+        with pytest.raises(Failed, match=f"step {STEPS} of an order"):
+            worker.ask("norms", split="train", order=order, step=STEPS)
+        by_hand = worker.ask("steps", split="train", order=order, first=1, count=1)["loss"][0]
+    before, after = load_file(tmp_path / "before"), load_file(tmp_path / "after")
+    assert set(before) == set(after) and all(np.array_equal(before[name], after[name]) for name in before)
+    assert [layer["name"] for layer in layers] == ["conv1", "conv2", "fc1", "fc2"]
+    weights = {name.removeprefix("weight:"): torch.from_numpy(value).requires_grad_() for name, value in before.items()}
+    images, labels = (torch.from_numpy(array) for array in by_formula(made, 1))
+    one = torch.conv2d(images, weights["conv1.weight"], weights["conv1.bias"])
+    two = torch.conv2d(one.relu(), weights["conv2.weight"], weights["conv2.bias"])
+    three = torch.nn.functional.linear(torch.max_pool2d(two.relu(), 2).flatten(1), weights["fc1.weight"], weights["fc1.bias"])
+    four = torch.nn.functional.linear(three.relu(), weights["fc2.weight"], weights["fc2.bias"])
+    loss = torch.nn.functional.nll_loss(four.log_softmax(1), labels)
+    loss.backward()
+    assert loss.item() == pytest.approx(by_hand, rel=1e-5)
+    for layer, output in zip(layers, (one, two, three, four)):
+        weight = weights[layer["name"] + ".weight"]
+        for name, tensor in (("activation", output), ("weight", weight), ("gradient", weight.grad)):
+            assert layer[name] == pytest.approx(tensor.detach().double().square().mean().sqrt().item(), rel=1e-4), (layer, name)
+
+
 def test_steps_end_at_a_loss_that_is_not_finite(mnist, tmp_path):
     bundle, folder, made = mnist
     with Worker("eager", bundle, tmp_path, threads=1) as worker:

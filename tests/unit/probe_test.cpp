@@ -22,11 +22,13 @@
 #include "probe/limits.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
+#include "probe/usage.hpp"
 
 namespace strata::probe {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 constexpr std::size_t mebibyte = 1 << 20;
 
 // A child that runs `body`, says that it is done with one byte, and then waits to be ended.
@@ -446,6 +448,79 @@ TEST(Gpu, says_why_there_is_none) {
   if (!found.available) {
     EXPECT_FALSE(found.why_not.empty());
   }
+}
+
+// Burns `seconds` of processor time.
+void burn(double seconds) {
+  const auto used = [] {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  for (const double end = used() + seconds; used() < end;) {
+  }
+}
+
+TEST(Usage, has_the_processor_time_of_a_process_and_of_its_children_and_the_pages_it_was_given) {
+  Child child([] {
+    burn(0.05);
+    if (fork() == 0) {
+      burn(0.05);
+      std::vector<char> pages(64 * mebibyte, 1);
+      for (;;) pause();
+    }
+    std::this_thread::sleep_for(50ms);
+  });
+  std::optional<Usage> usage;
+  for (int i = 0; i < 500 && !(usage && usage->cpu_s >= 0.1 && usage->minor_faults > 10); ++i) {
+    usage = process_usage(child.pid());
+    std::this_thread::sleep_for(10ms);
+  }
+  ASSERT_TRUE(usage);
+  EXPECT_GE(usage->cpu_s, 0.1);
+  EXPECT_GT(usage->minor_faults, 10);
+  const pid_t gone = child.pid();
+  child.end();
+  EXPECT_FALSE(process_usage(gone));
+}
+
+TEST(Usage, never_goes_below_nothing_when_a_thread_takes_its_counts_with_it) {
+  const Usage before{5, 4, 3, 2, 1}, after{6, 1, 4, 5, 0};
+  const auto between = after - before;
+  EXPECT_EQ(between.cpu_s, 1);
+  EXPECT_EQ(between.run_queue_wait_s, 0);
+  EXPECT_EQ(between.switched_out, 0);
+}
+
+class EnergyTest : public ::testing::Test {
+ protected:
+  void write(const std::string& zone, double energy_uj) {
+    fs::create_directories(root_ / zone);
+    std::ofstream(root_ / zone / "energy_uj") << static_cast<std::int64_t>(energy_uj);
+    std::ofstream(root_ / zone / "max_energy_range_uj") << 1000000000;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  fs::path root_ = fs::temp_directory_path() / ("strata-energy-" + std::to_string(getpid()));
+};
+
+TEST_F(EnergyTest, is_the_sum_of_packages_and_knows_that_counters_wrap) {
+  write("intel-rapl:0", 1e6);
+  write("intel-rapl:0:0", 5e6);  // the cores of package 0, which are in it
+  write("intel-rapl:1", 999e6);
+  auto meter = EnergyMeter::open(root_);
+  ASSERT_TRUE(meter);
+  write("intel-rapl:0", 3e6);
+  write("intel-rapl:1", 2e6);
+  EXPECT_DOUBLE_EQ(meter->lap().value(), 2 + 3);
+  EXPECT_DOUBLE_EQ(meter->lap().value(), 0);
+  fs::remove(root_ / "intel-rapl:1" / "energy_uj");
+  EXPECT_FALSE(meter->lap());
+}
+
+TEST_F(EnergyTest, says_why_there_is_none) {
+  const auto meter = EnergyMeter::open(root_);
+  ASSERT_FALSE(meter);
+  EXPECT_NE(meter.error().what.find("no energy counters"), std::string::npos);
 }
 
 }  // namespace

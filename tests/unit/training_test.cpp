@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "analysis/layer_sizes.hpp"
 #include "analysis/learning.hpp"
 #include "common/safetensors.hpp"
 #include "data/resize.hpp"
@@ -163,6 +164,55 @@ TEST(Learning, says_when_the_best_was_reached_and_how_repeats_spread) {
   ASSERT_TRUE(ratio);
   EXPECT_EQ(ratio->count, 1) << "only repeats that both have";
   EXPECT_DOUBLE_EQ(ratio->mean, 3);
+}
+
+using core::LayerSize;
+
+TEST(LayerSizes, come_back_from_their_series_in_the_order_in_which_layers_run) {
+  const std::vector<LayerSize> first{{"z", 1.0, 2.0, 3.0}, {"a", 4.0, std::nullopt, 6.0}}, second{{"z", 7.0, 8.0, 9.0}};
+  auto series = analysis::to_series(first, 1, 0);
+  for (auto& one : analysis::to_series(second, 23, 1)) series.push_back(one);
+  series.push_back({"test_accuracy", "1", "epoch", {1}, {0.5}, 0});
+  const auto sizes = analysis::layer_sizes(series, {"z", "a"});
+  ASSERT_EQ(sizes.size(), 2u);
+  const auto& layers = sizes.at(0).at(1);
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0].layer, "z");
+  EXPECT_EQ(layers[0].gradient, 2.0);
+  EXPECT_EQ(layers[1].layer, "a");
+  EXPECT_EQ(layers[1].weight, 6.0);
+  EXPECT_FALSE(layers[1].gradient);
+  EXPECT_EQ(sizes.at(1).at(23)[0].activation, 7.0);
+}
+
+class TroubleTest : public ::testing::Test {
+ protected:
+  TroubleTest() { recipe_.optimiser.lr = 0.1; }
+  std::string said(const LayerSize& changed) const {
+    return analysis::trouble({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0).value_or("");
+  }
+  core::Recipe recipe_;
+};
+
+TEST_F(TroubleTest, is_not_seen_in_a_network_that_learns) {
+  EXPECT_EQ(said({"layer", 1e-3, 1e-6, 0.01}), "");
+  EXPECT_EQ(said({"called otherwise", std::nullopt, 0.1, 0.1}), "");
+  EXPECT_EQ(said({"still at zero", 1.0, 0.1, 0.0}), "");
+}
+
+TEST_F(TroubleTest, names_the_layer_whose_signal_vanishes_or_explodes) {
+  EXPECT_NE(said({"layer", 1e-9, 0.1, 0.1}).find("activations vanish at layer"), std::string::npos);
+  EXPECT_NE(said({"layer", 1e9, 0.1, 0.1}).find("activations explode at layer"), std::string::npos);
+  EXPECT_NE(said({"layer", 1.0, 1e-10, 0.1}).find("gradients vanish at layer"), std::string::npos);
+  EXPECT_NE(said({"layer", 1.0, 2.0, 0.1}).find("gradients explode at layer"), std::string::npos);
+  EXPECT_NE(said({"layer", 1.0, std::nullopt, 0.1}).find("not finite"), std::string::npos);
+}
+
+TEST_F(TroubleTest, is_judged_by_the_rate_of_the_step_which_a_schedule_changes) {
+  recipe_.optimiser.schedule = core::Schedule{core::Schedule::Kind::step, 10, 1e-6};
+  const LayerSize small{"layer", 1.0, 1e-4, 0.1};
+  EXPECT_FALSE(analysis::trouble({small}, recipe_, 9));
+  EXPECT_TRUE(analysis::trouble({small}, recipe_, 10));
 }
 
 }  // namespace

@@ -244,6 +244,21 @@ def steps(worker: Worker, request: Request) -> dict:
     return {"loss": losses, "wall_ns": walls, "waited_ns": waits, "gathered_ns": gathers}
 
 
+def norms(worker: Worker, request: Request) -> dict:
+    """Sizes by layer in a step of an order, which is not made."""
+    training = of(worker)
+    level, data, step = training.level, _data_of(training), _natural(request["step"], "step")
+    if training.mode != "train":
+        raise BadRequest("the mode is eval", "send `set_mode` with train first")
+    split = data.split(request["split"])
+    order = data.maker.open_order(_path(request["order"], "order"), split)
+    if step >= len(order.samples):
+        raise BadRequest(f"step {step} of an order of {len(order.samples)}")
+    data.maker.fill(split, order.samples[step], data.entries[0], None if order.flip is None else order.flip[step], None if order.shift is None else order.shift[step])
+    level.set_batch(*data.held[0])
+    return {"layers": level.layer_norms()}
+
+
 def evaluate(worker: Worker, request: Request) -> dict:
     """Loss and accuracy of images of a split, in eval mode."""
     import numpy
@@ -279,4 +294,4 @@ def _natural(value: Any, field: str) -> int:
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {"set_labels": set_labels, "set_mode": set_mode, "set_optimiser": set_optimiser, "state": state, "load_state": load_state,
-                                                      "profile": profile, "data": data, "steps": steps, "evaluate": evaluate}
+                                                      "profile": profile, "data": data, "steps": steps, "evaluate": evaluate, "norms": norms}

@@ -110,7 +110,7 @@ class Worker:
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients, "report": type(level).report is Level.report}
+        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients, "report": type(level).report is Level.report, "norms": not hasattr(level, "layer_norms")}
         operations = [op for op in _OPERATIONS if not lacks.get(op, False) and (op not in training.OPERATIONS or training.allowed(self))]
         return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
                 "devices": level.devices(self.declared("devices")), "modes": self.declared("modes"), "maths": self.about["maths"],

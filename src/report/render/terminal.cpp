@@ -15,7 +15,8 @@
 namespace strata::document {
 namespace {
 
-constexpr std::size_t kLeastWidth = 40, kMostSpark = 48, kLeastSpark = 8, kMostNames = 32, kLeastNames = 8;
+constexpr std::size_t kLeastWidth = 40, kMostSpark = 48, kLeastSpark = 8, kMostNames = 32, kLeastNames = 8,
+                      kMostFields = 160;
 constexpr const char *kBold = "1", *kDim = "2", *kYellow = "33";
 
 // Writes lines; every text of the document goes through shown() or text_table().
@@ -134,7 +135,11 @@ void TerminalWriter::item(const Table& table) {
 void TerminalWriter::item(const HeatMap& map) {
   const auto scale = shown_title(map.scale);
   paragraph(scale.empty() ? map.title : map.title + ": " + scale, kBold);
-  table_lines(fields_table(map));
+  // A map is read by its colours: of a large one the numbers are a wall.
+  if (map.rows.size() * map.columns.size() <= kMostFields)
+    table_lines(fields_table(map));
+  else
+    line(fmt::format("  {} by {} fields, drawn in the HTML report", map.rows.size(), map.columns.size()), kDim);
   paragraph(map.note, kDim, "  ");
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layer_sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace strata::analysis {
+namespace {
+
+struct Kind {
+  std::string_view prefix;
+  std::optional<double> LayerSize::*value;
+};
+constexpr Kind kKinds[] = {{"activation_rms:", &LayerSize::activation},
+                           {"gradient_rms:", &LayerSize::gradient},
+                           {"weight_rms:", &LayerSize::weight}};
+
+}  // namespace
+
+std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::int64_t step, int repeat) {
+  std::vector<store::Series> all;
+  for (const auto& [prefix, value] : kKinds)
+    for (const auto& one : sizes)
+      all.push_back({std::string(prefix) + one.layer,
+                     "1",
+                     "step",
+                     {step},
+                     {(one.*value).value_or(std::numeric_limits<double>::quiet_NaN())},
+                     repeat});
+  return all;
+}
+
+SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vector<std::string>& order) {
+  std::map<int, std::map<std::int64_t, std::map<std::string, LayerSize>>> found;
+  for (const auto& one : series)
+    for (const auto& [prefix, value] : kKinds) {
+      if (one.axis != "step" || !one.name.starts_with(prefix)) continue;
+      const auto layer = one.name.substr(prefix.size());
+      for (std::size_t i = 0; i < one.positions.size(); ++i) {
+        auto& size = found[one.repeat][one.positions[i]][layer];
+        size.layer = layer;
+        if (std::isfinite(one.values[i])) size.*value = one.values[i];
+      }
+    }
+  const auto place = [&](const LayerSize& size) { return std::find(order.begin(), order.end(), size.layer); };
+  SizesByStep sizes;
+  for (auto& [repeat, steps] : found)
+    for (auto& [step, layers] : steps) {
+      auto& list = sizes[repeat][step];
+      for (auto& [name, size] : layers) list.push_back(std::move(size));
+      std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    }
+  return sizes;
+}
+
+std::optional<std::string> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
+  const double rate = core::learning_rate(recipe.optimiser, step);
+  for (const auto& one : sizes) {
+    if (!one.activation) continue;  // of a layer that is not called as one
+    if (*one.activation < 0x1p-24)
+      return fmt::format("activations vanish at {} (root mean square {:.2g})", one.layer, *one.activation);
+    if (*one.activation > 0x1p24)
+      return fmt::format("activations explode at {} (root mean square {:.2g})", one.layer, *one.activation);
+  }
+  // Backwards: a gradient comes from the last layer.
+  for (auto one = sizes.rbegin(); one != sizes.rend(); ++one) {
+    if (!one->weight || *one->weight == 0) continue;
+    if (!one->gradient) return fmt::format("gradients explode at {} (not finite)", one->layer);
+    const double share = rate * *one->gradient / *one->weight;
+    if (share < 0x1p-25)
+      return fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
+                         one->layer, share);
+    if (share > 1)
+      return fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", one->layer, share);
+  }
+  return std::nullopt;
+}
+
+}  // namespace strata::analysis

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/usage.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "probe/memory.hpp"
+
+namespace strata::probe {
+namespace fs = std::filesystem;
+namespace {
+
+template <class T>
+std::optional<T> first_of(const fs::path& path) {
+  std::ifstream file(path);
+  T value{};
+  if (!(file >> value)) return std::nullopt;
+  return value;
+}
+
+// Fields 10 and 12 of /proc/PID/stat; the command's name may hold spaces, so they are counted from its end.
+void add_faults(pid_t pid, Usage& sum) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line, skip;
+  std::getline(file, line);
+  const auto end = line.rfind(')');
+  if (end == std::string::npos) return;
+  std::istringstream rest(line.substr(end + 1));
+  for (int field = 3; field < 10; ++field) rest >> skip;
+  double minor = 0, of_children = 0, major = 0;
+  rest >> minor >> of_children >> major;
+  sum.minor_faults += minor;
+  sum.major_faults += major;
+}
+
+void add_threads(pid_t pid, Usage& sum) {
+  std::error_code ec;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), ec)) {
+    std::ifstream schedule(task.path() / "schedstat");
+    double ran_ns = 0, waited_ns = 0;
+    if (schedule >> ran_ns >> waited_ns) sum.run_queue_wait_s += 1e-9 * waited_ns;
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("nonvoluntary_ctxt_switches:")) sum.switched_out += std::stod(line.substr(27));
+  }
+}
+
+}  // namespace
+
+Usage& Usage::operator+=(const Usage& other) {
+  cpu_s += other.cpu_s;
+  run_queue_wait_s += other.run_queue_wait_s;
+  major_faults += other.major_faults;
+  minor_faults += other.minor_faults;
+  switched_out += other.switched_out;
+  return *this;
+}
+
+// A thread or a process that ended takes its counts with it: what would be below nothing is nothing.
+Usage operator-(const Usage& later, const Usage& earlier) {
+  const auto left = [](double a, double b) { return std::max(0.0, a - b); };
+  return {left(later.cpu_s, earlier.cpu_s), left(later.run_queue_wait_s, earlier.run_queue_wait_s),
+          left(later.major_faults, earlier.major_faults), left(later.minor_faults, earlier.minor_faults),
+          left(later.switched_out, earlier.switched_out)};
+}
+
+std::optional<Usage> process_usage(pid_t pid) {
+  Usage sum;
+  bool any = false;
+  for (const pid_t one : process_tree(pid)) {
+    clockid_t clock = 0;
+    timespec used{};
+    if (clock_getcpuclockid(one, &clock) != 0 || clock_gettime(clock, &used) != 0) continue;
+    any = true;
+    sum.cpu_s += static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+    add_faults(one, sum);
+    add_threads(one, sum);
+  }
+  return any ? std::optional(sum) : std::nullopt;
+}
+
+Result<EnergyMeter> EnergyMeter::open(const fs::path& zones) {
+  EnergyMeter meter;
+  std::error_code ec;
+  bool hidden = false;
+  for (const auto& entry : fs::directory_iterator(zones, ec)) {
+    const auto name = entry.path().filename().string();
+    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it; AMD's packages have the same names.
+    if (!name.starts_with("intel-rapl:") || std::count(name.begin(), name.end(), ':') != 1) continue;
+    const auto now = first_of<double>(entry.path() / "energy_uj"),
+               range = first_of<double>(entry.path() / "max_energy_range_uj");
+    if (now && range)
+      meter.packages_.push_back({entry.path() / "energy_uj", *range, *now});
+    else
+      hidden = true;
+  }
+  if (hidden)
+    return fail("the energy counters of the processor may be read by root alone",
+                fmt::format("chmod a+r {}/intel-rapl:*/energy_uj shows them", zones.string()));
+  if (meter.packages_.empty())
+    return fail("the kernel shows no energy counters (virtual machines have none)",
+                "on a machine of your own: modprobe intel_rapl_msr");
+  return meter;
+}
+
+std::optional<double> EnergyMeter::lap() {
+  double sum_uj = 0;
+  for (auto& zone : packages_) {
+    const auto now = first_of<double>(zone.counter);
+    if (!now) return std::nullopt;
+    sum_uj += *now >= zone.last_uj ? *now - zone.last_uj : *now - zone.last_uj + zone.range_uj;
+    zone.last_uj = *now;
+  }
+  return 1e-6 * sum_uj;
+}
+
+}  // namespace strata::probe

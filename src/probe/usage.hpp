@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process and its descendants have used of the processors by now, and what a machine has used of energy. Two
+// readings, one before and one after, tell what lay between.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "common/result.hpp"
+
+namespace strata::probe {
+
+// Summed over the tree. Threads that ended count in the processor's time, and not in the rest.
+struct Usage {
+  double cpu_s = 0;             // of all threads; one that spins while it waits uses it too
+  double run_queue_wait_s = 0;  // threads that could run and had no processor
+  double major_faults = 0;      // pages that had to be read from a disk
+  double minor_faults = 0;      // pages that were given or mapped
+  double switched_out = 0;      // times that the kernel took a processor away; not those that a thread gave it up
+
+  Usage& operator+=(const Usage& other);
+};
+Usage operator-(const Usage& later, const Usage& earlier);
+
+// Of `pid` and all its living descendants. nullopt: no such process, or not ours to read.
+std::optional<Usage> process_usage(pid_t pid);
+
+// Energy of the processors' packages as the kernel's powercap counts it (Intel and AMD, RAPL); counters that wrap are
+// unwrapped, if no two readings are more than one wrap apart (minutes).
+class EnergyMeter {
+ public:
+  // `zones`: /sys/class/powercap, or a folder like it in a test. Error: why there is none, in words.
+  static Result<EnergyMeter> open(const std::filesystem::path& zones = "/sys/class/powercap");
+
+  // Joules since the last lap, or since it was opened; nullopt: a counter can no longer be read.
+  std::optional<double> lap();
+
+ private:
+  struct Zone {
+    std::filesystem::path counter;
+    double range_uj = 0, last_uj = 0;
+  };
+  std::vector<Zone> packages_;
+};
+
+}  // namespace strata::probe
