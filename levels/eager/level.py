@@ -4,9 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from strata_sdk import Job, UnsupportedError
+from strata_sdk import Job, UnavailableError, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
+
+
+def own_batches() -> Any:
+    """How people gather batches in Python. Raises UnavailableError without torchvision or Pillow."""
+    try:
+        from strata_sdk.dataloader import batches
+    except ImportError as error:
+        raise UnavailableError(f"it needs torchvision and Pillow: {error}", "pip install torchvision pillow") from None
+    return batches
 
 
 class Eager(TorchLevel):
@@ -22,6 +31,8 @@ class Eager(TorchLevel):
             self.go_channels_last()
         elif self.variant == "fused":
             self.optimiser_options = {"fused": True}
+        elif self.variant == "dataloader":
+            self.batches_of = own_batches()
         elif self.variant == "cudagraph":
             self.capture_graph()
             self.set_input, self.run = self.set_static, self.replay

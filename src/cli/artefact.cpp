@@ -20,7 +20,8 @@ Error of_failure(const level::Level& level, const worker::Failure& failure) {
 Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
                                   const plan::Environments& environments, const Installation& place,
                                   const plan::Options& options, ProgressLine& line) {
-  if (const auto why = plan::cannot_run(level, bundle, environments.measured, environments.tools, place))
+  if (const auto why =
+          plan::cannot_run(level, bundle, bundle.question, environments.measured, environments.tools, place))
     return tl::unexpected(of_failure(level, *why));
   const auto job = plan::make_job(level, bundle, place, environments.measured, options, place.cache / "logs");
   if (!job) return tl::unexpected(job.error());

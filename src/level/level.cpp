@@ -36,7 +36,8 @@ const std::vector<std::string> known_keys = {
     "maths",   "models",       "start",         "prepare",  "environment", "needs",   "peer",
     "harness", "reassociates", "bakes_weights", "from",     "changes",     "default", "variants",
     "dynamic", "to_maintain",  "operations",    "generate", "huge_pages"};
-const std::vector<std::string> known_variant_keys = {"title", "modes", "devices", "bakes_weights", "generate"};
+const std::vector<std::string> known_variant_keys = {"title",         "modes",    "devices",
+                                                     "bakes_weights", "generate", "on_data"};
 
 // A list of strings; `allowed` empty: any. A required list has at least one entry.
 std::vector<std::string> list(Fields& fields, const char* key, bool required,
@@ -153,6 +154,7 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
                     list(own, "modes", false, {"infer", "train"}),
                     list(own, "devices", false, {"cpu", "cuda"}),
                     {},
+                    own.flag("on_data", false),
                     own.text("generate", "")};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
@@ -323,6 +325,7 @@ Level as_variant(const Level& level, const Variant& variant) {
   }
   changed.generate_options = variant.generate;
   changed.bakes_weights = variant.bakes_weights.value_or(level.bakes_weights);
+  changed.on_data = variant.on_data;
   return changed;
 }
 

@@ -25,6 +25,7 @@ struct Variant {
   std::string name, title;
   std::vector<std::string> modes, devices;  // empty: the level's
   std::optional<bool> bakes_weights;
+  bool on_data = false;  // differs from the level in a training on a data set alone
   std::string generate;  // what `strata generate` is told besides the level's --target; empty: it does not write this
 };
 
@@ -36,7 +37,8 @@ struct Level {
   std::vector<std::string>
       operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false,
-       huge_pages = false;  // its workers' malloc asks for huge pages, in every variant
+       huge_pages = false,  // its workers' malloc asks for huge pages, in every variant
+      on_data = false;      // of a variant that takes part in trainings on a data set alone
   std::string from, changes, default_text;
   std::map<std::string, std::string> generate;  // by device the --target of `strata generate` that writes its program
   std::string generate_options;                 // what more it is told, for a variant

@@ -105,7 +105,8 @@ Result<void> CaseRun::add_row(Player& player) {
 }
 
 std::optional<Failure> CaseRun::cannot_run(const level::Level& level) const {
-  return plan::cannot_run(level, bundle, setting.environment_of(level), setting.tools, setting.place_of(level));
+  return plan::cannot_run(level, bundle, record.question, setting.environment_of(level), setting.tools,
+                          setting.place_of(level));
 }
 
 std::optional<Failure> CaseRun::prepare_one(const Player& player) const {

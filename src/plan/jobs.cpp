@@ -115,14 +115,15 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
   return all;
 }
 
-std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const Environment& environment,
-                                  const Environment& tools, const Installation& place) {
-  const std::string device(name_of(bundle.question.device)), mode(name_of(bundle.question.mode)),
-      maths(name_of(bundle.question.precision));
+std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const core::Case& question,
+                                  const Environment& environment, const Environment& tools, const Installation& place) {
+  const std::string device(name_of(question.device)), mode(name_of(question.mode)), maths(name_of(question.precision));
   const auto model = bundle.info["model"].value("name", "");
   if (!has(level.modes, mode))
     return Failure{State::unsupported, fmt::format("no mode {}", mode),
                    fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
+  if (level.on_data && !(question.recipe && question.recipe->training))
+    return Failure{State::unsupported, "it is for trainings on a data set", "./strata train", ""};
   if (!has(level.devices, device))
     return Failure{State::unsupported, fmt::format("no device {}", device),
                    fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};

@@ -14,9 +14,9 @@ namespace strata::plan {
 Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted,
                                                 const std::string& device = "cpu");
 
-// Why this level cannot run this case, judged from level.json, the environments and the level's binary alone; nullopt:
-// it may try.
-std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundle& bundle,
+// Why this level cannot run this case (the bundle's, or a whole training of it), judged from level.json, the
+// environments and the level's binary alone; nullopt: it may try.
+std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundle& bundle, const core::Case& question,
                                           const Environment& environment, const Environment& tools,
                                           const Installation& place);
 

@@ -122,6 +122,16 @@ def test_a_step_of_a_network_with_dropout_is_proven_beside_its_training(place):
     assert trained.row("proof", "static")["in_the_middle"]["value"] == 5 and trained.row("result", "static")["test_accuracy"]["value"] > 0.5
 
 
+def test_a_dataloader_is_proven_too_and_waits_for_its_own_images(place):
+    trained = place.train("eager,eager@dataloader", "--epochs", "1", "--images", "320", "--augment", "flip,crop")
+    assert trained.code == 0, trained.errors
+    assert trained.row("proof", "eager@dataloader")["in_the_middle"]["value"] == 5, trained.row("proof", "eager@dataloader")
+    waits = {level: trained.row("phases", level)["input_wait_seconds"]["value"] for level in ("eager", "eager@dataloader")}
+    assert waits["eager@dataloader"] > 2 * waits["eager"], waits
+    compared = place.run("compare", "net.py:build", "--mode", "train", "--levels", "eager@dataloader", "--preset", "quick", "--format", "json")
+    assert "trainings on a data set" in json.dumps(compared.document), compared.errors
+
+
 def test_a_network_at_its_own_size_gets_the_images_in_it(place):
     trained = place.train("eager", "--epochs", "1", "--images", "128", model="mnist_convnet")
     assert trained.code == 0, trained.errors

@@ -184,6 +184,22 @@ def test_the_sizes_of_a_step_by_layer_are_those_of_pytorch_and_nothing_is_moved(
             assert layer[name] == pytest.approx(tensor.detach().double().square().mean().sqrt().item(), rel=1e-4), (layer, name)
 
 
+def test_batches_of_a_dataloader_are_those_of_the_order(mnist, tmp_path):
+    bundle, folder, _ = mnist
+    losses = {}
+    for variant in ("eager", "eager@dataloader"):
+        (tmp_path / variant).mkdir()
+        with Worker(variant, bundle, tmp_path / variant, threads=1) as worker:
+            worker.load()
+            worker.ask("set_mode", mode="train", dropout=False)
+            worker.ask("set_optimiser", optimiser=OPTIMISER)
+            worker.ask("data", splits={"train": str(folder / "train.safetensors")}, mean=MEAN, deviation=DEVIATION)
+            answer = worker.ask("steps", split="train", order=str(folder / "order.safetensors"), first=0, count=STEPS)
+            losses[variant] = answer["loss"]
+    assert losses["eager@dataloader"] == pytest.approx(losses["eager"], rel=1e-4), "mirrored and moved alike; pixels are rounded otherwise"
+    assert all(waited == gathered > 0 for waited, gathered in zip(answer["waited_ns"], answer["gathered_ns"])), "nothing runs ahead"
+
+
 def test_steps_end_at_a_loss_that_is_not_finite(mnist, tmp_path):
     bundle, folder, made = mnist
     with Worker("eager", bundle, tmp_path, threads=1) as worker:

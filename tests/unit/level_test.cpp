@@ -71,7 +71,7 @@ TEST_F(LevelTest, reads_every_field) {
        {"changes", "Python removed"},
        {"default", "as it is"},
        {"generate", {{"cpu", "onednn"}}},
-       {"variants", {{"plain", {{"title", "plain"}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
+       {"variants", {{"plain", {{"title", "plain"}, {"on_data", true}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
        {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
@@ -90,6 +90,7 @@ TEST_F(LevelTest, reads_every_field) {
   ASSERT_EQ(level->variants.size(), 2U) << "a harness gets none of strata's own";
   EXPECT_TRUE(as_variant(*level, level->variants[0]).generate.empty()) << "`generate` does not write that variant";
   EXPECT_EQ(as_variant(*level, level->variants[1]).generate_options, "--tune");
+  EXPECT_TRUE(as_variant(*level, level->variants[0]).on_data && !as_variant(*level, level->variants[1]).on_data);
   EXPECT_EQ(level->folder, root_ / "libtorch");
 }
 

@@ -96,6 +96,7 @@ class Level:
     job: Job
     variant = "default"
     copy_inputs = False
+    batches_of: Any = None  # what gathers the batches of `steps` in place of the SDK, as dataloader.batches does
 
     # -- to write ----------------------------------------------------------------------------------------------------------------------------
 

@@ -230,11 +230,13 @@ def steps(worker: Worker, request: Request) -> dict:
         at = first + step
         data.maker.fill(split, order.samples[at], entry, None if order.flip is None else order.flip[at], None if order.shift is None else order.shift[at])
 
+    own = training.level.batches_of
+    batches = own(data.maker, split, order, range(first, first + count)) if own else ((data.held[which], waited, gathered) for which, waited, gathered in ahead(fill, data.entries, count))
     losses: list[float | None] = []
     walls, waits, gathers = [], [], []
     with loop.quiet_collector():
-        for which, waited, gathered in ahead(fill, data.entries, count):
-            (loss,), wall = loop.iterate(training, data.held[which])
+        for entry, waited, gathered in batches:
+            (loss,), wall = loop.iterate(training, entry)
             walls.append(wall)
             waits.append(waited)
             gathers.append(gathered)

@@ -46,11 +46,11 @@ class BatchMaker:
         if len(outputs[0]["shape"]) != 2:
             raise UnsupportedError("training on a data set wants a network whose first output is [N, classes]")
         self.shape, self.classes = tuple(inputs[0]["shape"]), outputs[0]["shape"][1]
-        middle, scale = _by_channel(mean, self.shape[1], "mean"), _by_channel(deviation, self.shape[1], "deviation")
-        if (scale <= 0).any():
+        self.middle, self.scale = _by_channel(mean, self.shape[1], "mean"), _by_channel(deviation, self.shape[1], "deviation")
+        if (self.scale <= 0).any():
             raise BadRequest("`deviation` must be above 0")
         levels = np.arange(256) / 255.0
-        self.values = ((levels[None, :] - middle[:, None]) / scale[:, None]).astype(np.float32)
+        self.values = ((levels[None, :] - self.middle[:, None]) / self.scale[:, None]).astype(np.float32)
 
     def open_split(self, path: str) -> Split:
         """A split of a data set, checked against the network."""
