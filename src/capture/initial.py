@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every
-parameter and floating-point buffer, as `load_state` takes it (docs/protocol.md). The last line of standard output is {"ok": true} or what is wrong."""
+parameter and floating-point buffer, as `load_state` takes it (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same for every seed. The last line of standard output is {"ok": true} or what is wrong."""
 from __future__ import annotations
 
 import argparse
@@ -69,7 +69,16 @@ def _number(scheme: str, text: str) -> float:
         raise WrongScheme(f"--init {scheme}: {text!r} is no number", "the slope of a leaky ReLU, as 0.01") from None
 
 
-def write(model: str, seed: int, scheme: str, path: Path) -> None:
+def load(module, file: str) -> None:
+    """The weights of a file; counts of batches, which no level needs, may be missing in it. Raises ModelError."""
+    from safetensors.torch import load_file
+    from strata_sdk.models import load_weights
+
+    counts = {name: value for name, value in module.state_dict().items() if not value.is_floating_point()}
+    load_weights(module, counts | load_file(file), file)
+
+
+def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
     """The weights of one seed. Raises WrongScheme, ModelError."""
     import torch
     from safetensors.torch import save_file
@@ -77,7 +86,10 @@ def write(model: str, seed: int, scheme: str, path: Path) -> None:
 
     module = build_model(model, seed).module
     torch.manual_seed(seed)
-    initialise(module, scheme)
+    if file:
+        load(module, file)
+    else:
+        initialise(module, scheme)
     floating = {f"weight:{name}": value.detach().clone().contiguous() for name, value in module.state_dict().items() if isinstance(value, torch.Tensor) and value.is_floating_point()}
     part = path.with_suffix(".part")
     save_file(floating, str(part))
@@ -88,12 +100,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     for name in ("--model", "--seeds", "--scheme", "--out"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--file", default="")
     given = parser.parse_args(arguments)
     answers = sys.stdout
     sys.stdout = sys.stderr  # a user's file may print
     try:
         for seed in map(int, given.seeds.split(",")):
-            write(given.model, seed, given.scheme, Path(given.out) / f"{seed}.safetensors")
+            write(given.model, seed, given.scheme, given.file, Path(given.out) / f"{seed}.safetensors")
         answer = {"ok": True}
     except WrongScheme as error:
         answer = {"ok": False, "code": error.code, "what": error.what, "hint": error.hint}

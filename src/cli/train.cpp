@@ -23,7 +23,6 @@
 #include "probe/machine.hpp"
 #include "report/render_file.hpp"
 #include "report/training.hpp"
-#include "training/initial_weights.hpp"
 #include "training/run.hpp"
 
 namespace strata::cli {
@@ -41,6 +40,9 @@ Result<void> read_texts_of(TrainArguments& a) {
   for (const auto& word : split(a.augment, ','))
     if (word != "flip" && word != "crop")
       return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment, word), "", Exit::usage);
+  auto initial = training::read_init(a.init);
+  if (!initial) return tl::unexpected(initial.error());
+  a.initial = std::move(*initial);
   return {};
 }
 
@@ -93,7 +95,7 @@ Result<data::Shape> image_shape(const plan::Bundle& bundle) {
 core::Case question_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Dataset& set) {
   auto question = bundle.question;
   question.data = set.name;
-  question.recipe->training = core::Training{a.epochs, a.init, a.augment, a.images};
+  question.recipe->training = core::Training{a.epochs, a.initial.name, a.augment, a.images};
   return question;
 }
 
@@ -147,7 +149,7 @@ Result<measure::Outcome> run_training(const TrainArguments& a, Prepared& ready, 
   auto plan = plan_of(a, *bundle, *opened, scratch, keep);
   if (!plan) return tl::unexpected(plan.error());
   line.callbacks().note(plan->data_note);
-  const auto initial = training::initial_weights(*bundle, a.init, a.repeats, scratch, s.place);
+  const auto initial = training::initial_weights(*bundle, a.initial, a.repeats, scratch, s.place);
   if (!initial) return tl::unexpected(initial.error());
   if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "cli/compare.hpp"
+#include "training/initial_weights.hpp"
 
 namespace strata::cli {
 
 struct TrainArguments {
-  CompareArguments common;  // network, levels, environment, store
+  CompareArguments common;    // network, levels, environment, store
+  training::Initial initial;  // what `init` says
   std::string dataset, data_dir, augment, init = "torch";
   int epochs = 1, repeats = 1, proofs = 3;
   std::int64_t images = 0;            // at most, of each split; 0: all

@@ -47,7 +47,8 @@ void add_question(CLI::App& verb, TrainArguments& a) {
          {"cross_entropy", "nll"});
   verb.add_option("--init", a.init,
                   "the weights that it begins with: torch (what the model's code makes), "
-                  "kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+                  "kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY], or a file of weights "
+                  "under PyTorch's names (FILE.safetensors), the same for all repeats")
       ->type_name("SCHEME")
       ->capture_default_str();
   list(verb.add_option("--augment", a.augment,

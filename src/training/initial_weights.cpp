@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/hash.hpp"
 #include "common/outside.hpp"
 #include "common/python.hpp"
 #include "common/temporary.hpp"
@@ -12,7 +13,17 @@
 namespace strata::training {
 namespace fs = std::filesystem;
 
-Result<std::vector<fs::path>> initial_weights(const plan::Bundle& bundle, const std::string& scheme, int repeats,
+Result<Initial> read_init(const std::string& text) {
+  if (!text.ends_with(".safetensors")) return Initial{text, {}, text};
+  const auto hash = sha256_of_file(text);
+  if (!hash)
+    return fail(fmt::format("--init {}: {}", text, hash.error().what),
+                "a file of weights under PyTorch's names, as a training keeps it, or a scheme", Exit::usage);
+  return Initial{"torch", fs::absolute(text),
+                 fmt::format("file:{}-{}", fs::path(text).stem().string(), hash->substr(0, 8))};
+}
+
+Result<std::vector<fs::path>> initial_weights(const plan::Bundle& bundle, const Initial& initial, int repeats,
                                               const fs::path& folder, const Installation& place) {
   constexpr auto longest = std::chrono::minutes(10);
   std::vector<std::int64_t> seeds;
@@ -25,7 +36,8 @@ Result<std::vector<fs::path>> initial_weights(const plan::Bundle& bundle, const 
   launch.argv = python_command(
       place.python, place.root,
       {"-m", "capture.initial", "--model", outside::text_or(outside::field(bundle.info, "spec"), "model"), "--seeds",
-       fmt::format("{}", fmt::join(seeds, ",")), "--scheme", scheme, "--out", folder.string()});
+       fmt::format("{}", fmt::join(seeds, ",")), "--scheme", initial.scheme, "--file", initial.file.string(), "--out",
+       folder.string()});
   launch.env = python_variables({place.root / "src", place.root / "sdk/python"});
   launch.env["STRATA_OVERLAY"] = place.overlay;
   if (const auto temporary = temporary_folder(place.cache)) launch.env["TMPDIR"] = *temporary;

@@ -39,6 +39,7 @@ class Learner {
   void count_step(const measure::StepsAnswer& answer);
   std::int64_t next_step() const { return next_; }  // of the epoch
   bool diverged() const { return diverged_; }
+  std::optional<double> last_loss() const { return losses_.empty() ? std::nullopt : std::optional(losses_.back()); }
   void rest() { session_->process().pause(); }
 
   // Accuracy and mean loss of the first images of a split, in eval mode; back in train mode afterwards.
@@ -49,7 +50,7 @@ class Learner {
   // Weights, momentum and statistics, as `load_state` takes them.
   Try<void> write_state(const std::filesystem::path& path);
   measure::Session& session() { return *session_; }
-  measure::Player& player() { return player_; }
+  measure::Player& player() const { return player_; }
   int repeat() const { return repeat_; }
   void end() { session_->end(); }
 

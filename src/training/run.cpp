@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -90,7 +91,7 @@ class CaseTraining {
   void prove_score(Seat& seat, const measure::SplitScore& test);
   void judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
-  std::string status_of(const std::vector<Seat>& seats, int repeat, int epoch) const;
+  void tell_progress(const std::vector<Seat>& seats, int repeat, int epoch);
 
   const core::Case& question() const { return point_.record.question; }
   const proof::TrainReference& reference() const { return *point_.references.judge().training; }
@@ -103,6 +104,8 @@ class CaseTraining {
   std::vector<int> proofs_ = std::vector<int>(point_.players.size(), 0);  // steps and scores, by player
   std::vector<int> epochs_done_ = proofs_;                                // likewise
   std::optional<Referee> referee_;
+  // How much was done when this process began to train, as a share, and when.
+  std::optional<std::pair<double, std::chrono::steady_clock::time_point>> began_;
 };
 
 // Levels that learn at the same time: all, or one by one where memory does not hold them.
@@ -207,12 +210,26 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
   return {};
 }
 
-std::string CaseTraining::status_of(const std::vector<Seat>& seats, int repeat, int epoch) const {
+// Where the slowest is, the losses, and by what is done since the start how long the rest takes.
+void CaseTraining::tell_progress(const std::vector<Seat>& seats, int repeat, int epoch) {
   std::int64_t least = steps_;
-  for (const auto& seat : seats)
-    if (!seat.out) least = std::min(least, seat.learner.next_step());
-  return fmt::format("repeat {} of {}, epoch {} of {}, {}%", repeat + 1, plan_.repeats, epoch + 1, epochs_,
-                     100 * least / std::max<std::int64_t>(1, steps_));
+  std::string losses;
+  for (const auto& seat : seats) {
+    if (seat.out || epoch < seat.first_epoch) continue;
+    least = std::min(least, seat.learner.next_step());
+    if (const auto loss = seat.learner.last_loss())
+      losses += fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", seat.learner.player().name(), *loss);
+  }
+  const double epochs = static_cast<double>(plan_.repeats) * epochs_;
+  const double done = (static_cast<double>(repeat) * epochs_ + epoch +
+                       static_cast<double>(least) / static_cast<double>(std::max<std::int64_t>(1, steps_))) /
+                      epochs;
+  if (!began_) began_ = {done, std::chrono::steady_clock::now()};
+  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_->second).count();
+  const double left = done - began_->first > 0.01 ? passed * (1 - done) / (done - began_->first) : -1;
+  point_.progress.status(fmt::format("repeat {} of {}, epoch {} of {}, {}%{}", repeat + 1, plan_.repeats, epoch + 1,
+                                     epochs_, 100 * least / std::max<std::int64_t>(1, steps_), losses),
+                         left);
 }
 
 void CaseTraining::judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when) {
@@ -284,7 +301,7 @@ void CaseTraining::take_turns(std::vector<Seat>& seats, const fs::path& order, i
       if (seat.learner.diverged() || seat.learner.next_step() >= steps_) continue;
       turn(seat, order, epoch);
       any = true;
-      point_.progress.status(status_of(seats, seat.learner.repeat(), epoch), -1);
+      tell_progress(seats, seat.learner.repeat(), epoch);
     }
   }
 }

@@ -116,6 +116,22 @@ def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
     assert torch.equal(module.fc.weight, held["fc.weight"]) and not torch.equal(module.bn.running_mean, torch.zeros(8))
 
 
+def test_a_training_begins_with_the_weights_of_a_checkpoint(place):
+    first = place.train("eager", "--epochs", "2", "--images", "320")
+    assert first.code == 0, first.errors
+    kept = max((place.folder / "strata" / "trainings").glob("*/eager-r1-last.safetensors"), key=lambda path: path.stat().st_mtime)
+    second = place.train("eager", "--epochs", "1", "--images", "320", "--init", str(kept))
+    assert second.code == 0, second.errors
+    losses = [trained.figures["by_epoch"]["panels"][3]["lines"][0]["y"][0] for trained in (first, second)]
+    assert losses[1] < 0.7 * losses[0], losses
+    assert "init:file:eager-r1-last-" in second.document["subtitle"]
+    wrong = place.folder / "wrong.safetensors"
+    wrong.write_bytes(b"no tensors")
+    for bad, said in ((str(wrong), ""), ("nowhere.safetensors", "nowhere.safetensors"), ("kayming", "no such scheme")):
+        refused = place.train("eager", "--epochs", "1", "--init", bad)
+        assert refused.code in (1, 2) and said in refused.errors and "Traceback" not in refused.errors, refused.errors
+
+
 def test_a_step_of_a_network_with_dropout_is_proven_beside_its_training(place):
     trained = place.train("eager,static", "--epochs", "2", "--images", "320", "--optimiser", "sgd:lr=0.05", model="net.py:with_dropout")
     assert trained.code == 0, trained.errors
