@@ -87,7 +87,8 @@ struct Figure {
   std::string note;
 };
 
-// values[row][column]; one that is not finite is an empty field.
+// values[row][column]; one that is not finite is an empty field. A scale with categories gives each a colour, that of
+// the lines of this name.
 struct HeatMap {
   std::string id, title;
   std::string row_title, column_title;
@@ -95,6 +96,7 @@ struct HeatMap {
   std::vector<std::vector<double>> values;
   Axis scale;                    // what the colours mean
   std::optional<double> middle;  // two colours that part here, as at a ratio of 1; without: one, from light to dark
+  std::vector<std::vector<std::string>> labels;  // what fields read in place of their numbers; empty: these
   std::string note;
 };
 

@@ -171,7 +171,33 @@
     return { traces, layout: layoutOf(height, { ...axes, annotations }), names };
   }
 
+  // A map of names: each has its colour, what has none is as the page; labels say it where there is room.
+  function named(figure, canvas) {
+    const { rows, columns, scale, labels, colours } = figure, count = colours.length;
+    const width = printing ? 680 : canvas.clientWidth, room = Math.floor((width * 0.85) / columns.length / 7);
+    const height = Math.min(1000, Math.max(60, rows.length * 34)) + (figure.column_title ? 24 : 0) + 40;
+    const steps = colours.flatMap((place, i) => [[i / count, hue(place)], [(i + 1) / count, hue(place)]]);
+    const label = (r, c) => labels[r]?.[c] ?? shown(figure.values[r][c], scale);
+    const annotations = room < 4 ? [] : rows.flatMap((_, r) => columns.map((_, c) => ({
+      x: c, y: r, text: safe(short(label(r, c), room)), showarrow: false, font: { size: 12, color: finite(figure.values[r][c]) ? css("--paper") || (dark() ? "#111" : "#fff") : css("--ink") },
+    })));
+    const axis = (own, most) => ({ ...axisOf({ categories: own }, []), ...ticksOf(own, most, narrow() ? 14 : 28), showgrid: false, zeroline: false, fixedrange: true, ticks: "", tickfont: { size: narrow() ? 11 : 12 }, ticklabeloverflow: "allow" });
+    const trace = {
+      type: "heatmap", z: figure.values, zmin: -0.5, zmax: Math.max(count, 1) - 0.5, xgap: 2, ygap: 2, colorscale: count ? steps : undefined, showscale: false,
+      hovertext: figure.values.map((row, r) => row.map((_, c) => safe(`${rows[r]}, ${columns[c]}: ${label(r, c)}`))), hoverinfo: "text", hoverongaps: true,
+    };
+    return {
+      traces: [trace], names: new Map(), swatches: scale.categories.map((name, i) => ({ name, colour: colours[i] })),
+      layout: layoutOf(height, {
+        margin: { l: 8, r: 12, t: 8, b: 2 }, annotations, plot_bgcolor: css("--tint"),
+        xaxis: { ...axis(columns, narrow() ? 8 : 24), range: [-0.5, columns.length - 0.5], title: { text: safe(figure.column_title), font: { size: 12 }, standoff: 6 } },
+        yaxis: { ...axis(rows, 40), range: [rows.length - 0.5, -0.5], title: { text: narrow() ? "" : safe(figure.row_title), font: { size: 12 }, standoff: 6 } },
+      }),
+    };
+  }
+
   function heat(figure, canvas) {
+    if (figure.colours.length) return named(figure, canvas);
     const { rows, columns, scale } = figure, all = figure.values.flat().filter((value) => finite(value) && (!scale.log || value > 0));
     if (!all.length) return null;
     const drawn = (value) => (!finite(value) || (scale.log && value <= 0) ? null : scale.log ? Math.log10(value) : value);
@@ -240,6 +266,17 @@
     show(canvas, names);
   }
 
+  function swatches(canvas, all) {
+    canvas.parentElement.querySelector(".legend").replaceChildren(...all.map(({ name, colour }) => {
+      const entry = document.createElement("span"), swatch = document.createElement("i");
+      swatch.style.color = hue(colour);
+      swatch.textContent = "■";
+      swatch.setAttribute("aria-hidden", "true");
+      entry.append(swatch, document.createTextNode(` ${short(name, 80)}`));
+      return entry;
+    }));
+  }
+
   function draw() {
     for (const canvas of document.querySelectorAll(".canvas")) {
       const figure = data.figures[canvas.dataset.figure];
@@ -250,6 +287,7 @@
       }
       Plotly.react(canvas, made.traces, made.layout, { displayModeBar: false, responsive: !printing, doubleClick: "reset" });
       if (made.names.size) legend(canvas, made.names);
+      else if (made.swatches) swatches(canvas, made.swatches);
       else canvas.parentElement.querySelector(".legend").textContent = made.caption ? `Colours: ${made.caption}` : "";
     }
     // Plotly measures text in a picture of its own, which is nothing to read.

@@ -95,7 +95,10 @@ std::optional<Grid> grid_of(const HeatMap& map) {
   Grid grid{.id = map.id, .header = {"row", "column", "value"}};
   for (std::size_t r = 0; r < std::min(map.rows.size(), map.values.size()); ++r)
     for (std::size_t c = 0; c < std::min(map.columns.size(), map.values[r].size()); ++c)
-      grid.rows.push_back({map.rows[r], map.columns[c], exact(map.values[r][c])});
+      if (const auto* label = label_of(map, r, c))
+        grid.rows.push_back({map.rows[r], map.columns[c], *label});
+      else
+        grid.rows.push_back({map.rows[r], map.columns[c], exact(map.values[r][c])});
   return grid;
 }
 

@@ -165,7 +165,7 @@ std::string Page::item(const Figure& figure) {
 std::string Page::item(const HeatMap& map) {
   auto values = fields_table(map);
   values.note.clear();
-  return canvas(map.id, map.title, map.note, heat_map_data(map), values);
+  return canvas(map.id, map.title, map.note, heat_map_data(map, colours_), values);
 }
 
 std::string Page::navigation(const std::vector<std::string>& anchors) const {

@@ -55,14 +55,21 @@ PlotJson plot_line(const Line& line, int colour) {
 Colours::Colours(const Document& document) {
   for (const auto& section : document.sections)
     for (const auto& item : section.items)
-      if (const auto* figure = std::get_if<Figure>(&item))
+      if (const auto* figure = std::get_if<Figure>(&item)) {
         for (const auto& panel : figure->panels)
           for (const auto& line : panel.lines) places_.emplace(group_of(line), static_cast<int>(places_.size()));
+      } else if (const auto* map = std::get_if<HeatMap>(&item)) {
+        for (const auto& name : map->scale.categories) places_.emplace(name, static_cast<int>(places_.size()));
+      }
+}
+
+int Colours::of(const std::string& group) const {
+  const auto found = places_.find(group);
+  return found == places_.end() ? 0 : found->second;
 }
 
 int Colours::of(const Line& line) const {
-  const auto found = places_.find(group_of(line));
-  return found == places_.end() ? 0 : found->second;
+  return of(group_of(line));
 }
 
 PlotJson figure_data(const Figure& figure, const Colours& colours) {
@@ -78,7 +85,7 @@ PlotJson figure_data(const Figure& figure, const Colours& colours) {
   return {{"kind", "lines"}, {"panels", std::move(panels)}};
 }
 
-PlotJson heat_map_data(const HeatMap& map) {
+PlotJson heat_map_data(const HeatMap& map, const Colours& colours) {
   auto values = PlotJson::array();
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     auto row = PlotJson::array();
@@ -88,7 +95,12 @@ PlotJson heat_map_data(const HeatMap& map) {
     }
     values.push_back(std::move(row));
   }
+  auto labels = PlotJson::array(), places = PlotJson::array();
+  for (const auto& row : map.labels) labels.push_back(one_line_each(row));
+  for (const auto& name : map.scale.categories) places.push_back(colours.of(name));
   return {{"kind", "heat"},
+          {"labels", std::move(labels)},
+          {"colours", std::move(places)},
           {"rows", one_line_each(map.rows)},
           {"columns", one_line_each(map.columns)},
           {"row_title", escape::one_line(map.row_title)},

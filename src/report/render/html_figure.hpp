@@ -15,6 +15,7 @@ class Colours {
  public:
   explicit Colours(const Document& document);
   int of(const Line& line) const;
+  int of(const std::string& group) const;
 
  private:
   std::map<std::string, int> places_;
@@ -24,7 +25,8 @@ class Colours {
 // many points is thinned to what a screen can show.
 nlohmann::json figure_data(const Figure& figure, const Colours& colours);
 
-// {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle}.
-nlohmann::json heat_map_data(const HeatMap& map);
+// {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle, labels, colours}; colours: of the
+// categories of the scale.
+nlohmann::json heat_map_data(const HeatMap& map, const Colours& colours);
 
 }  // namespace strata::document

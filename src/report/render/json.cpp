@@ -97,6 +97,7 @@ OrderedJson item_json(const HeatMap& map) {
                   {"columns", map.columns},
                   {"values", std::move(values)},
                   {"scale", axis_json(map.scale)}};
+  if (!map.labels.empty()) one["labels"] = map.labels;
   if (map.middle) one["middle"] = finite_or_null(*map.middle);
   one["note"] = map.note;
   return one;

@@ -149,6 +149,10 @@ Table places_table(const Panel& panel, std::size_t most) {
   return table;
 }
 
+const std::string* label_of(const HeatMap& map, std::size_t row, std::size_t column) {
+  return row < map.labels.size() && column < map.labels[row].size() ? &map.labels[row][column] : nullptr;
+}
+
 Table fields_table(const HeatMap& map) {
   Table table{.id = map.id, .title = map.title, .note = map.note};
   const auto corner = map.row_title.empty() || map.column_title.empty() ? map.row_title + map.column_title
@@ -159,6 +163,10 @@ Table fields_table(const HeatMap& map) {
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     std::vector<Cell> row{map.rows[r]};
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
+      if (const auto* label = label_of(map, r, c)) {
+        row.push_back(*label);
+        continue;
+      }
       const bool known = r < map.values.size() && c < map.values[r].size() && std::isfinite(map.values[r][c]);
       row.push_back(known ? Cell(Number{.value = map.values[r][c], .format = map.scale.format}) : Cell(Absent{}));
     }

@@ -32,4 +32,7 @@ Table places_table(const Panel& panel, std::size_t most);
 // A heat map's values as a table.
 Table fields_table(const HeatMap& map);
 
+// What a field reads in place of its number; nullptr: nothing.
+const std::string* label_of(const HeatMap& map, std::size_t row, std::size_t column);
+
 }  // namespace strata::document

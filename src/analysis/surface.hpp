@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cases of a run as a grid: which axes vary, and in each cell the levels' times and which of them may be the
+// fastest.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stats/best.hpp"
+#include "store/record.hpp"
+
+namespace strata::analysis {
+
+// An axis that has several values in the run, these in ascending order: batch, size, mode, precision, threads, device.
+struct GridAxis {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+// What is known of a level in a cell.
+struct CellLevel {
+  std::string state, reason;        // of one that was not measured
+  std::optional<double> sample_ms;  // time of an iteration over the batch
+  std::optional<double> peak_bytes;
+  stats::Interval speedup;  // over the case's reference; NaN: not known
+  stats::Direction direction = stats::Direction::not_resolved;
+};
+
+struct GridCell {
+  const store::Case* one = nullptr;
+  std::vector<std::string> at;              // values of the grid's axes, in their order
+  std::map<std::string, CellLevel> levels;  // by name; harness levels are left out
+  std::vector<std::string> best;            // not excluded as the fastest; empty: none was measured, or not reliably
+  double tie_within = 0, lead = 0;          // stats::BestSet
+  bool reliable = true;                     // other programs did not take most blocks' processors
+};
+
+struct Grid {
+  std::vector<GridAxis> axes;
+  std::vector<GridCell> cells;
+  std::vector<std::string> levels;  // by rank as they stand in the cases
+  std::string reference;
+
+  const GridCell* find(const std::vector<std::string>& at) const;
+};
+
+// Every statistic from the raw samples, as a case's report has it.
+Grid grid_of(const store::Run& run);
+
+}  // namespace strata::analysis

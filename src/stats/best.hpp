@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several levels may be the fastest: multiple comparisons with the best (Hsu 1981; Edwards and Hsu 1983).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "stats/compare.hpp"
+
+namespace strata::stats {
+
+// `reference` against `level`, as compare() has it: above 0 the level is faster.
+using CompareTwo = std::function<Comparison(std::size_t reference, std::size_t level)>;
+
+struct BestSet {
+  std::vector<std::size_t> members;  // not excluded as the fastest, in order; never empty where `count` is above 0
+  // Of several members: all lie within this share of each other by their intervals (0.03: within 3%); infinite:
+  // unknown.
+  double tie_within = std::numeric_limits<double>::infinity();
+  // Of one member: how much faster it is than the next by the estimates, as a share. It was chosen by the same data
+  // and so reads high (winner's curse, STATISTICS in docs/method.md).
+  double lead = nan;
+};
+
+// A level is excluded where some other is faster by an interval that holds for all comparisons with it at once: 99%,
+// one-sided, Bonferroni over the others, and by more than `minimum_effect` (relative). So the truly fastest is excluded
+// with a probability of at most 1%.
+BestSet not_excluded_as_best(std::size_t count, const CompareTwo& compare, double minimum_effect);
+
+}  // namespace strata::stats
