@@ -41,18 +41,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-std::string run_identity() {
-  std::random_device device;
-  auto now = utc_now();
-  std::string stamp;
-  for (const char c : now)
-    if (c == 'T')
-      stamp += '-';
-    else if (c >= '0' && c <= '9')
-      stamp += c;
-  return fmt::format("{}-{:04x}", stamp, device() & 0xffffU);
-}
-
 // The participant that --reference names: of several environments a level stands for that in the first.
 Result<std::string> reference_of(const std::string& reference, const std::vector<level::Level>& levels) {
   if (reference.empty()) return reference;
@@ -113,7 +101,7 @@ int show_result(const CompareArguments& a, store::Store& store, const measure::S
   if (!run) return complain(run.error());
   const Json result = report::view(*run);
   keep_verdicts(result, store, setting.run_id);
-  if (const int code = print_result(result, a.format); code != 0) return code;
+  if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
   const auto script = plotly_js(setting.place);
   const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
   fs::path path = a.output;
@@ -232,6 +220,18 @@ Result<void> ask_environments(measure::Setting& s, const std::vector<std::string
 
 }  // namespace
 
+std::string new_run_id() {
+  std::random_device device;
+  auto now = utc_now();
+  std::string stamp;
+  for (const char c : now)
+    if (c == 'T')
+      stamp += '-';
+    else if (c >= '0' && c <= '9')
+      stamp += c;
+  return fmt::format("{}-{:04x}", stamp, device() & 0xffffU);
+}
+
 store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
   const auto& s = ready.setting;
   store::Run run;
@@ -259,6 +259,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
                   {"cases", ready.specs.size()},
                   {"arguments", a.words},
                   {"folder", fs::current_path(ignored).string()}};
+  if (!a.suite.is_null()) run.settings["suite"] = a.suite;
   return run;
 }
 
@@ -314,28 +315,28 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
   if (auto asked = ask_environments(s, modules); !asked) return tl::unexpected(asked.error());
   s.machine = probe::machine();
-  s.run_id = a.resumed ? a.resumed->run_id : run_identity();
+  s.run_id = a.resumed ? a.resumed->run_id : new_run_id();
   s.resumed = a.resumed ? &*a.resumed : nullptr;
   s.order_seed = static_cast<std::uint64_t>(
       a.resumed ? a.resumed->seed : a.options.order_seed.value_or(static_cast<std::int64_t>(std::random_device{}())));
   return ready;
 }
 
-int compare(CompareArguments& a) {
-  if (auto ok = read_texts(a); !ok) return complain(ok.error());
-  if (auto ok = format_option(a.format); !ok) return complain(ok.error());
+Result<int> run_compare(CompareArguments& a) {
+  if (auto ok = read_texts(a); !ok) return tl::unexpected(ok.error());
+  if (auto ok = format_option(a.format); !ok) return tl::unexpected(ok.error());
   if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return tl::unexpected(ok.error());
   auto ready = get_ready(a);
   if (interrupted()) return interrupt_exit_code();
-  if (!ready) return complain(ready.error());
+  if (!ready) return tl::unexpected(ready.error());
   if (a.dry_run) return print_plan(*ready, a);
-  if (auto same = check_resumed(*ready, a); !same) return complain(same.error());
+  if (auto same = check_resumed(*ready, a); !same) return tl::unexpected(same.error());
   say_of_model_file(a.options.model);
   auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
-  if (!store) return complain(store.error());
+  if (!store) return tl::unexpected(store.error());
   auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, *store);
-  if (auto ok = check_precision(*ready, facts); !ok) return complain(ok.error());
+  if (auto ok = check_precision(*ready, facts); !ok) return tl::unexpected(ok.error());
   StoredRun stored(a.resumed ? *a.resumed : describe_run(*ready, a), *store, ready->problems, a.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
@@ -354,9 +355,14 @@ int compare(CompareArguments& a) {
                                 ready->setting.run_id)
                   : std::string("interrupted: nothing was measured, and nothing is kept\n"));
   if (interrupted()) return interrupt_exit_code();
-  if (failed) return complain(*failed);
+  if (failed) return tl::unexpected(*failed);
   if (shown != 0) return shown;
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
+}
+
+int compare(CompareArguments& a) {
+  const auto code = run_compare(a);
+  return code ? *code : complain(code.error());
 }
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {

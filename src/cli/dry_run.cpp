@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "cli/compare.hpp"
+#include "cli/foreseen.hpp"
 #include "cli/say.hpp"
-#include "core/bundle_info.hpp"
 #include "measure/passes/pass.hpp"
 #include "plan/bundle.hpp"
 #include "plan/clients.hpp"
@@ -29,24 +29,6 @@ namespace {
 constexpr double kCaptureS = 15, kStartS = 1.5;
 constexpr int kStartsBeside = 2;  // of a level, to prove it and to look at its memory and its start
 constexpr int kLookedAt = 50;     // runs
-
-// A spec as a bundle that is not captured yet: its question, as far as it is known.
-plan::Bundle foreseen(const Json& spec) {
-  plan::Bundle bundle;
-  const auto model = report::text(spec, "model");
-  const fs::path path(model);
-  const bool users = plan::is_users(spec);
-  const auto colon = model.rfind(':');
-  const auto name = users && colon != std::string::npos
-                        ? fs::path(model.substr(0, colon)).stem().string() + model.substr(colon)
-                    : users ? path.filename().string()
-                            : model;
-  bundle.info = {{"case", spec}, {"model", {{"name", name}, {"kind", users ? "user" : ""}}}};
-  auto& fields = bundle.info["case"];
-  if (fields["batch"].is_null()) fields.erase("batch");
-  if (auto question = core::captured_case(bundle.info, "the plan")) bundle.question = std::move(*question);
-  return bundle;
-}
 
 // "8", "64x96": an axis as typed; "own": what the model brings.
 std::string batch_of(const Json& spec) {
@@ -108,42 +90,6 @@ std::optional<Seen> seen(const Prepared& ready, const core::Case& question, cons
     if (same) return Seen{run.run_id, *wall / static_cast<double>(cases.size())};
   }
   return std::nullopt;
-}
-
-// Bytes that a captured case of this network has on disk; 0: none is captured.
-double captured_bytes(const fs::path& cache, const std::string& model) {
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(cache / "bundles", ec)) {
-    const auto question = core::case_in(entry.path());
-    if (!question || question->model != model) continue;
-    double bytes = 0;
-    for (const auto& file : fs::recursive_directory_iterator(entry.path(), ec)) {
-      std::error_code gone;
-      if (file.is_regular_file(gone) && !file.is_symlink(gone)) bytes += static_cast<double>(file.file_size(gone));
-    }
-    return bytes;
-  }
-  return 0;
-}
-
-// Levels that run a case, and why others do not.
-struct Participants {
-  std::vector<std::string> names;
-  std::vector<std::string> without;
-};
-
-Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) {
-  Participants found;
-  const auto& s = ready.setting;
-  for (const auto& level : ready.levels) {
-    const auto why =
-        plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
-    if (why)
-      found.without.push_back(fmt::format("{}: {}", level.name(), why->what));
-    else
-      found.names.push_back(level.name());
-  }
-  return found;
 }
 
 // A plan as it is printed.
@@ -217,11 +163,33 @@ void print(const Plan& plan, const std::vector<std::string>& passes, report::For
 
 }  // namespace
 
-int print_plan(const Prepared& ready, const CompareArguments& a) {
+namespace {
+
+Plan plan_of_comparison(const Prepared& ready, const CompareArguments& a) {
   const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
   Plan plan;
   for (const auto& spec : ready.specs) add_case(plan, ready, spec, path);
   plan.bytes = captured_bytes(ready.setting.place.cache, plan.questions.front().model);
+  return plan;
+}
+
+}  // namespace
+
+PlanSummary summarise_plan(const Prepared& ready, const CompareArguments& a) {
+  const auto plan = plan_of_comparison(ready, a);
+  PlanSummary summary{
+      .cases = plan.rows.size(), .seconds = plan.seconds, .bytes = plan.bytes * static_cast<double>(plan.rows.size())};
+  for (const auto& point : plan.points)
+    for (const auto& level : report::list(point, "levels"))
+      if (const auto name = level.get<std::string>();
+          std::find(summary.levels.begin(), summary.levels.end(), name) == summary.levels.end())
+        summary.levels.push_back(name);
+  if (!plan.notes.empty()) summary.basis = plan.notes.back();
+  return summary;
+}
+
+int print_plan(const Prepared& ready, const CompareArguments& a) {
+  const auto plan = plan_of_comparison(ready, a);
   print(plan, passes_of(ready, plan.questions), report::format_from(a.format).value_or(report::Format::text));
   return 0;
 }

@@ -36,6 +36,9 @@ class StoredRun {
     return {};
   }
 
+  // Of the run's settings; before begin().
+  void set(const std::string& name, const nlohmann::json& value) { run_.settings[name] = value; }
+
   // A case that was being measured did not come to its end.
   void cut_short() { is_cut_ = true; }
 

@@ -12,6 +12,7 @@
 #include "analysis/store_metrics.hpp"
 #include "cli/capturing.hpp"
 #include "cli/document.hpp"
+#include "cli/forecast.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/hash.hpp"
@@ -20,6 +21,8 @@
 #include "common/text.hpp"
 #include "data/cache.hpp"
 #include "data/catalogue.hpp"
+#include "measure/peaks.hpp"
+#include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/render_file.hpp"
 #include "report/training.hpp"
@@ -43,6 +46,15 @@ Result<void> read_texts_of(TrainArguments& a) {
   auto initial = training::read_init(a.init);
   if (!initial) return tl::unexpected(initial.error());
   a.initial = std::move(*initial);
+  if (a.scale.empty()) return {};
+  const auto scale = plan::parse_scale(a.scale);
+  if (!scale) return tl::unexpected(scale.error());
+  const auto left = plan::cut(*scale, a.epochs, a.repeats);
+  a.scaled = fmt::format("scaled: {} of {} epoch{}, {} of {} repeat{}", left.epochs, a.epochs, a.epochs == 1 ? "" : "s",
+                         left.repeats, a.repeats, a.repeats == 1 ? "" : "s");
+  a.epochs = left.epochs;
+  a.repeats = left.repeats;
+  a.images_share = left.images;
   return {};
 }
 
@@ -59,6 +71,7 @@ Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, P
   options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
   options.cache_dir = cache;
   options.threads = probe::physical_cores();
+  options.partial = a.partial;
   const auto progress = line.callbacks();
   options.status = progress.status;
   options.note = progress.note;
@@ -94,7 +107,7 @@ Result<data::Shape> image_shape(const plan::Bundle& bundle) {
 // What is asked, beyond the step that the bundle was captured for.
 core::Case question_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Dataset& set) {
   auto question = bundle.question;
-  question.data = set.name;
+  question.data = data_name(a, set.name);
   question.recipe->training = core::Training{a.epochs, a.initial.name, a.augment, a.images};
   return question;
 }
@@ -121,6 +134,28 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
   return plan;
 }
 
+// What is now known for certain: the images, the network.
+TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
+                          const plan::Bundle& bundle, const data::Dataset& set) {
+  const auto size = bundle.question.image_size();
+  Foretold about{.question = bundle.question, .weights_bytes = weights_bytes(bundle.folder)};
+  about.question.data = data_name(a, set.name);
+  if (size) std::tie(about.height, about.width) = std::pair(std::optional(size->first), std::optional(size->second));
+  about.forward_flops = [&]() -> Result<double> {
+    if (const auto flops = measure::flops_of(bundle.info)) return *flops / static_cast<double>(bundle.question.batch);
+    return fail("what the network computes is not counted");
+  };
+  return forecast(a, ready, work, about, participants_of(ready, bundle));
+}
+
+// Nobody shall find out by waiting.
+void say_of_time(const TrainingForecast& told, ProgressLine& line) {
+  constexpr double long_s = 3600;
+  if (told.known && told.seconds > long_s)
+    line.callbacks().note(
+        fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(told.seconds), told.source()));
+}
+
 int show_trained(const TrainArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return complain(run.error());
@@ -128,16 +163,27 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   if (!document) return complain(document.error());
   for (const auto& one : run->cases)  // a list of runs without it is no reason to end in an error
     (void)store.set_verdict(run->run_id, one.key, document->summary);
-  if (const int code = print_document(*document, a.common.format); code != 0) return code;
+  if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
   const auto path = a.common.output.empty() ? default_report(store.path(), setting.run_id) : fs::path(a.common.output);
   return write_page(*document, setting.place, path);
 }
 
-Result<measure::Outcome> run_training(const TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
+Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
                                       ProgressLine& line) {
   auto& s = ready.setting;
   auto opened = open_data(a, s.place.cache, line);
   if (!opened) return tl::unexpected(opened.error());
+  plan::TrainingWork work{.train = static_cast<std::int64_t>(opened->set.train.count),
+                          .test = static_cast<std::int64_t>(opened->set.test.count),
+                          .batch = a.batch,
+                          .epochs = a.epochs,
+                          .repeats = a.repeats,
+                          .proofs = a.proofs};
+  scale_images(a, work);
+  if (!a.scaled.empty()) {
+    line.callbacks().note(a.scaled);
+    stored.set("scaled", a.scaled);
+  }
   const auto bundle = capture(ready, opened->set, line);
   if (!bundle) return tl::unexpected(bundle.error());
   const auto temporary = temporary_folder(s.place.cache);
@@ -151,6 +197,9 @@ Result<measure::Outcome> run_training(const TrainArguments& a, Prepared& ready, 
   line.callbacks().note(plan->data_note);
   const auto initial = training::initial_weights(*bundle, a.initial, a.repeats, scratch, s.place);
   if (!initial) return tl::unexpected(initial.error());
+  const auto told = foretell(a, ready, work, *bundle, opened->set);
+  say_of_time(told, line);
+  if (told.known && !a.common.resumed) stored.set("predicted_s", told.seconds);
   if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
   const auto question = question_of(a, *bundle, opened->set);
@@ -161,6 +210,14 @@ Result<measure::Outcome> run_training(const TrainArguments& a, Prepared& ready, 
     if (auto written = analysis::store_metrics(store, s.run_id, key_of(question)); !written)
       return tl::unexpected(written.error());
   return outcome;
+}
+
+// How right the forecast was, of a training that came to its end.
+void say_of_forecast(const store::Store& store, const std::string& run_id) {
+  const auto run = store.load_case(run_id, "");
+  if (!run) return;
+  const auto predicted = report::number(run->settings, "predicted_s"), took = report::number(run->settings, "wall_s");
+  if (predicted && took) tell(fmt::format("{}\n", against_forecast(*predicted, *took)));
 }
 
 store::Run describe(const Prepared& ready, const TrainArguments& a) {
@@ -174,17 +231,40 @@ store::Run describe(const Prepared& ready, const TrainArguments& a) {
 
 }  // namespace
 
-int train(TrainArguments& a) {
-  if (auto ok = read_texts_of(a); !ok) return complain(ok.error());
-  if (!a.common.output.empty())
-    if (auto ok = report::check_writable(a.common.output, "-o"); !ok) return complain(ok.error());
+std::string data_name(const TrainArguments& a, const std::string& set) {
+  return a.partial ? set + "-partial" : set;
+}
+
+Result<Prepared> ready_to_train(TrainArguments& a) {
+  if (auto ok = read_texts_of(a); !ok) return tl::unexpected(ok.error());
   auto ready = get_ready(a.common);
+  if (ready) drop_untrained(ready->levels, a.common.options.levels);
+  return ready;
+}
+
+void scale_images(TrainArguments& a, plan::TrainingWork& work) {
+  const auto limit = [&](std::int64_t most) {
+    work.train = std::min(work.train, most);
+    work.test = std::min(work.test, most);
+  };
+  if (a.images > 0) limit(a.images);
+  if (a.images_share >= 1 || work.train == 0) return;
+  const auto all = work.train;
+  a.images = plan::cut_images(a.images_share, all, a.batch);
+  limit(a.images);
+  a.scaled += fmt::format(", {} of {} images", work.train, all);
+}
+
+Result<int> run_train(TrainArguments& a) {
+  if (!a.common.output.empty())
+    if (auto ok = report::check_writable(a.common.output, "-o"); !ok) return tl::unexpected(ok.error());
+  auto ready = ready_to_train(a);
   if (interrupted()) return interrupt_exit_code();
-  if (!ready) return complain(ready.error());
-  drop_untrained(ready->levels, a.common.options.levels);
-  if (auto same = check_resumed(*ready, a.common); !same) return complain(same.error());
+  if (!ready) return tl::unexpected(ready.error());
+  if (a.common.dry_run) return print_forecast(forecast(a, *ready), a);
+  if (auto same = check_resumed(*ready, a.common); !same) return tl::unexpected(same.error());
   auto store = store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store));
-  if (!store) return complain(store.error());
+  if (!store) return tl::unexpected(store.error());
   StoredRun stored(a.common.resumed ? *a.common.resumed : describe(*ready, a), *store, ready->problems,
                    a.common.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
@@ -204,9 +284,16 @@ int train(TrainArguments& a) {
              : std::string("interrupted: nothing was trained, and nothing is kept\n"));
     return interrupt_exit_code();
   }
-  if (failed) return complain(*failed);
+  if (failed) return tl::unexpected(*failed);
   if (shown != 0) return shown;
-  return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
+  if (outcome->failed || outcome->missing) return static_cast<int>(outcome->failed ? Exit::failed : Exit::environment);
+  say_of_forecast(*store, ready->setting.run_id);
+  return 0;
+}
+
+int train(TrainArguments& a) {
+  const auto code = run_train(a);
+  return code ? *code : complain(code.error());
 }
 
 void add_train(CLI::App& app, int& exit_code, int argc, char** argv) {

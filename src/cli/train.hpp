@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/compare.hpp"
+#include "plan/training_time.hpp"
 #include "training/initial_weights.hpp"
 
 namespace strata::cli {
@@ -15,11 +16,28 @@ struct TrainArguments {
   std::int64_t images = 0;            // at most, of each split; 0: all
   std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: an epoch
   int batch = 64, threads = 0;
+  bool partial = false;     // files may hold fewer images than published
+  std::string scale;        // as typed; empty: all of it
+  double images_share = 1;  // that --scale leaves, of each split
+  std::string scaled;       // what it cut, in words
 };
 
 void add_train_options(CLI::App& verb, TrainArguments& a);
+void add_scale(CLI::App& verb, std::string& scale);  // --scale
 
-// Checks, trains, shows; the exit code.
+// The texts read, epochs and repeats scaled, everything else that can be wrong checked.
+Result<Prepared> ready_to_train(TrainArguments& a);
+
+// The data set as the case names it: a part of it is another one.
+std::string data_name(const TrainArguments& a, const std::string& set);
+
+// --scale for images, once they are counted: `work` gets those that are left, `a` says so.
+void scale_images(TrainArguments& a, plan::TrainingWork& work);
+
+// Trains and shows: the exit code, or what kept it from its end.
+Result<int> run_train(TrainArguments& a);
+
+// The same, where the error is said.
 int train(TrainArguments& a);
 
 }  // namespace strata::cli

@@ -26,6 +26,8 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   verb.add_option("--data-dir", a.data_dir,
                   "where data sets lie (default: STRATA_DATA, else strata/data in the XDG data folder)")
       ->type_name("DIR");
+  verb.add_flag("--partial", a.partial,
+                "take what there is of a set whose files hold fewer images than published; the case names it so");
   list(verb.add_option("--levels", a.common.levels,
                        "only these backends, as eager,libtorch (default: all that train on the device)"))
       ->type_name("LEVEL[,LEVEL...]");
@@ -57,11 +59,12 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   whole(verb.add_option("--images", a.images, "at most so many images of each split, the first ones (default: all)"), 1,
         kMostImages);
   seed(verb.add_option("--seed", o.seed, "of the weights and the order")->capture_default_str());
+  add_scale(verb, a.scale);
 }
 
 void add_running(CLI::App& verb, TrainArguments& a) {
   auto& o = a.common.options;
-  threads(verb.add_option("--threads", a.threads, "threads of every level (default: physical cores)"));
+  threads(verb.add_option("--threads", a.threads, "threads of every level, or all (default: physical cores)"));
   choice(verb.add_option("--device", o.device, "where levels run")->capture_default_str(), {"cpu", "cuda"});
   whole(verb.add_option("--proofs", a.proofs,
                         "steps of each repeat, at drawn places, that are proven against eager from the level's own "
@@ -83,6 +86,7 @@ void add_running(CLI::App& verb, TrainArguments& a) {
   verb.add_option("--python", a.common.python,
                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
+  verb.add_flag("--dry-run", a.common.dry_run, "print the plan: levels, steps, and how long they take");
   verb.add_option("--name", o.name, "a name for this run")->type_name("NAME");
   verb.add_option("--store", a.common.store, "the store's file (default: strata/strata.db in the XDG data folder)")
       ->type_name("PATH");
@@ -92,6 +96,13 @@ void add_running(CLI::App& verb, TrainArguments& a) {
 }
 
 }  // namespace
+
+void add_scale(CLI::App& verb, std::string& scale) {
+  verb.add_option("--scale", scale,
+                  "do a part of a training, labelled as such: shares of epochs=0.1,repeats=0.3,images=0.01, or one of "
+                  "the whole as 0.01, which cuts repeats first, then images, then epochs")
+      ->type_name("SHARE");
+}
 
 void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_question(verb, a);

@@ -67,6 +67,12 @@ struct Series {
   int repeat = 0;  // of a training, from 0
 };
 
+// A step of a training as a run measured it.
+struct StepTime {
+  std::string level, run_id;  // the level with its variant and environment
+  double ms = 0;
+};
+
 struct Case {
   std::string key, id;  // of `question`, as they were when it was stored
   core::Case question;

@@ -79,6 +79,11 @@ class Store {
 
   Result<std::vector<Metric>> metrics(const std::string& run_id) const;  // by row, as core/metric.def has them
   Result<std::vector<Series>> series(std::int64_t row_id) const;
+  // What steps of this case took on this machine at each level, whatever was trained how long: of comparisons of steps
+  // (of images of this size), then of trainings on the case's data (of this size, if it is known); each the newest
+  // last.
+  Result<std::vector<StepTime>> step_times(const core::Case& question, std::optional<std::int64_t> height,
+                                           std::optional<std::int64_t> width, const Json& machine) const;
   // Runs with a case that has no metrics of today's meaning, the oldest first: of an older strata, killed, or running.
   Result<std::vector<std::string>> runs_without_metrics() const;
 

@@ -140,6 +140,35 @@ TEST_F(StoreRunsTest, keeps_a_series_in_order_and_what_is_not_finite_in_it) {
   EXPECT_FALSE(store.add_series(row, {{"loss", "1", "step", {1}, {}}}));
 }
 
+TEST_F(StoreRunsTest, knows_what_steps_of_a_training_took_on_this_machine_the_newest_last) {
+  auto store = open("a.db");
+  Case one;
+  one.key = "trained";
+  one.question = {.model = "m", .mode = core::Mode::train, .batch = 64, .threads = 2, .recipe = core::Recipe()};
+  one.question.data = "digits";
+  for (const int minute : {0, 1}) {
+    auto run = a_run("run-" + std::to_string(minute));
+    run.started = "2026-11-21T06:0" + std::to_string(minute) + ":00Z";
+    ASSERT_TRUE(store.begin_run(run));
+    ASSERT_TRUE(store.add_case(run.run_id, one));
+    Row row;
+    row.level = "static";
+    const auto row_id = store.add_row(run.run_id, one.key, row);
+    ASSERT_TRUE(store.add_series(*row_id, {{"step_time", "ms", "epoch", {1, 2}, {4.0 + minute, 6.0 + minute}}}));
+  }
+  const auto machine = a_run("").machine;
+  const auto times = store.step_times(one.question, std::nullopt, std::nullopt, machine);
+  ASSERT_TRUE(times) << times.error().what;
+  ASSERT_EQ(times->size(), 2u);
+  EXPECT_EQ(times->back().level, "static");
+  EXPECT_EQ(times->back().run_id, "run-1");
+  EXPECT_EQ(times->back().ms, 6) << "the mean of its epochs";
+  auto other = one.question;
+  other.threads = 1;
+  EXPECT_TRUE(store.step_times(other, std::nullopt, std::nullopt, machine)->empty());
+  EXPECT_TRUE(store.step_times(one.question, std::nullopt, std::nullopt, Json{{"cpu", "another"}})->empty());
+}
+
 TEST_F(StoreRunsTest, samples_of_every_pass_have_the_encoding_of_blocks_and_come_back_where_they_were) {
   auto store = open("a.db");
   const auto row = fill(store, "run-1");

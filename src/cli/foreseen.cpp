@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/foreseen.hpp"
+
+#include <fmt/format.h>
+
+#include "core/bundle_info.hpp"
+#include "plan/jobs.hpp"
+#include "report/access.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+plan::Bundle foreseen(const Json& spec) {
+  plan::Bundle bundle;
+  const auto model = report::text(spec, "model");
+  const fs::path path(model);
+  const bool users = plan::is_users(spec);
+  const auto colon = model.rfind(':');
+  const auto name = users && colon != std::string::npos
+                        ? fs::path(model.substr(0, colon)).stem().string() + model.substr(colon)
+                    : users ? path.filename().string()
+                            : model;
+  bundle.info = {{"case", spec}, {"model", {{"name", name}, {"kind", users ? "user" : ""}}}};
+  auto& fields = bundle.info["case"];
+  if (fields["batch"].is_null()) fields.erase("batch");
+  if (auto question = core::captured_case(bundle.info, "the plan")) bundle.question = std::move(*question);
+  return bundle;
+}
+
+double captured_bytes(const fs::path& cache, const std::string& model) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(cache / "bundles", ec)) {
+    const auto question = core::case_in(entry.path());
+    if (!question || question->model != model) continue;
+    double bytes = 0;
+    for (const auto& file : fs::recursive_directory_iterator(entry.path(), ec)) {
+      std::error_code gone;
+      if (file.is_regular_file(gone) && !file.is_symlink(gone)) bytes += static_cast<double>(file.file_size(gone));
+    }
+    return bytes;
+  }
+  return 0;
+}
+
+Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) {
+  Participants found;
+  const auto& s = ready.setting;
+  for (const auto& level : ready.levels) {
+    const auto why = plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
+    if (why)
+      found.without.push_back(fmt::format("{}: {}", level.name(), why->what));
+    else
+      found.names.push_back(level.name());
+  }
+  return found;
+}
+
+}  // namespace strata::cli
