@@ -45,6 +45,19 @@ add_programs_of() {
   [[ $device != cuda ]] || programs+=(strata_for_cuda)
 }
 
+# names_cuda ARGUMENT...: whether one is a suite, by its file or name, that runs something on CUDA. Started by no other program.
+names_cuda() {
+  local word file text
+  for word in "$@"; do
+    for file in "$word" "$root/suites/$word.toml"; do
+      [[ -f $file ]] || continue
+      IFS= read -r -d '' text <"$file" || true
+      [[ $text != *\"cuda\"* ]] || return 0
+    done
+  done
+  return 1
+}
+
 # is_ready NEED PYTHON [PROGRAM...]: whether set-up has been done for it, with these programs of levels, and nothing has changed since. Sets the environment's
 # variables, and `built`.
 is_ready() {

@@ -4,7 +4,7 @@
 # Packages for NEED (program, levels, tests), one a line. What may come from elsewhere is asked for by its command.
 wanted_packages() {
   local need=$1
-  printf '%s\n' nlohmann-json3-dev libcli11-dev libexpected-dev libfmt-dev libsqlite3-dev libssl-dev zlib1g-dev libpng-dev libjpeg-dev libpugixml-dev
+  printf '%s\n' nlohmann-json3-dev libcli11-dev libexpected-dev libfmt-dev libsqlite3-dev libssl-dev zlib1g-dev libpng-dev libjpeg-dev libpugixml-dev libtomlplusplus-dev
   command -v g++ >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build

@@ -46,7 +46,23 @@ void check_threads(const CLI::Option& option, const std::string& value, std::opt
                     option.get_name(), value, most, threads_of_a_processor, processors, processors == 1 ? "" : "s"));
 }
 
+// "all" as a number, so that what is written once holds on any machine.
+std::string counted(const std::string& value) {
+  auto parts = split(value, ',');
+  for (auto& part : parts)
+    if (part == "all") part = std::to_string(probe::physical_cores());
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
 }  // namespace
+
+bool takes_list(const CLI::Option& option) {
+  return option.get_type_name().find("[,") != std::string::npos;
+}
+
+bool is_repeated(const CLI::Option& option) {
+  return option.get_expected_max() == CLI::detail::expected_max_vector_size;
+}
 
 CLI::Option* choice(CLI::Option* option, std::vector<std::string> allowed) {
   option->type_name(fmt::format("{{{}}}", fmt::join(allowed, ",")));
@@ -97,18 +113,19 @@ CLI::Option* list(CLI::Option* option) {
 }
 
 CLI::Option* threads(CLI::Option* option) {
-  return checked(option, "N",
-                 [=](const std::string& value) { check_threads(*option, value, number<std::int64_t>(value)); });
+  checked(option, "N", [=](const std::string& value) { check_threads(*option, value, number<std::int64_t>(value)); });
+  return option->transform(counted);
 }
 
 CLI::Option* thread_counts(CLI::Option* option) {
-  return checked(option, "N[,N...]", [=](const std::string& value) {
+  checked(option, "N[,N...]", [=](const std::string& value) {
     constexpr int most = std::numeric_limits<int>::max();
     const auto counts = plan::whole_numbers(option->get_name(), value, -most, most);
     if (!counts && value.find_first_of(",.") == std::string::npos) check_threads(*option, value, std::nullopt);
     if (!counts) throw WrongUsage(counts.error().what, counts.error().hint);
     for (const int count : *counts) check_threads(*option, value, count);
   });
+  return option->transform(counted);
 }
 
 CLI::Option* seed(CLI::Option* option) {

@@ -39,10 +39,15 @@ CLI::Option* duration(CLI::Option* option);
 // Words with commas between them, none of them empty and none twice.
 CLI::Option* list(CLI::Option* option);
 
-// Threads of a process: 1 to 4 for each processor of this machine.
+// Threads of a process: 1 to 4 for each processor of this machine, or all: the physical cores.
 CLI::Option* threads(CLI::Option* option);
 // Several of them: a list or a range (plan/axes.hpp).
 CLI::Option* thread_counts(CLI::Option* option);
+
+// Whether a value is several words with commas between them, as --help shows it; whether the option is given once for
+// each value.
+bool takes_list(const CLI::Option& option);
+bool is_repeated(const CLI::Option& option);
 
 // Seeds as the capture takes them: 0 or more.
 CLI::Option* seed(CLI::Option* option);

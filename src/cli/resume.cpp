@@ -7,11 +7,12 @@
 #include <memory>
 
 #include "cli/option.hpp"
+#include "cli/run.hpp"
 #include "cli/say.hpp"
-#include "cli/train.hpp"
+#include "cli/verb_words.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
-#include "report/training.hpp"
+#include "report/suite.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -40,19 +41,11 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
   return run;
 }
 
-// The arguments as they were typed, read as their verb reads them. May throw CLI::ParseError.
-TrainArguments arguments_of(const store::Run& run) {
-  TrainArguments a;
+std::vector<std::string> words_of(const store::Run& run) {
+  std::vector<std::string> words;
   for (const auto& word : report::at(run.settings, "arguments"))
-    if (word.is_string()) a.common.words.push_back(word.get<std::string>());
-  CLI::App app;
-  if (report::is_training(run))
-    add_train_options(*app.add_subcommand("train"), a);
-  else
-    add_compare_options(*app.add_subcommand("compare"), a.common);
-  std::vector<std::string> reversed(a.common.words.rbegin(), a.common.words.rend());  // as CLI11 takes them
-  app.parse(reversed);
-  return a;
+    if (word.is_string()) words.push_back(word.get<std::string>());
+  return words;
 }
 
 // Set-up has to know the environments before this program starts.
@@ -80,9 +73,13 @@ int resume(const ResumeArguments& a) {
     return complain({fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
                      "its network and files were named from there", Exit::usage});
   try {
-    auto all = arguments_of(*run);
-    const bool training = report::is_training(*run);
-    auto& arguments = all.common;
+    if (report::is_suite(*run))
+      return resume_suite(std::move(*run), {.store = path.string(), .format = a.format, .python = a.python});
+    const auto words = words_of(*run);  // as they were typed, read as their verb reads them
+    const auto verb = VerbWords::of(words.front());
+    if (!verb) return complain({fmt::format("run {} is none that can go on", run->run_id), "", Exit::usage});
+    verb->read(words);
+    auto& arguments = verb->common();
     if (auto same = check_environments(run->run_id, arguments, *environments); !same) return complain(same.error());
     if (arguments.python != a.python)  // which set-up has to know before this program starts
       return complain({fmt::format("run {} began with {}", run->run_id,
@@ -93,7 +90,7 @@ int resume(const ResumeArguments& a) {
     if (!a.format.empty()) arguments.format = a.format;
     if (!output.empty()) arguments.output = output.string();
     arguments.resumed = std::move(*run);
-    return training ? train(all) : compare(arguments);
+    return verb->trains() ? train(verb->training()) : compare(arguments);
   } catch (const CLI::ParseError& error) {
     return complain({fmt::format("what run {} was asked is refused by this strata: {}", run->run_id, error.what()),
                      "compare again: " + run->command, Exit::usage});
@@ -103,7 +100,8 @@ int resume(const ResumeArguments& a) {
 }  // namespace
 
 void add_resume(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("resume", "go on with a comparison or a training that was interrupted or killed");
+  auto* verb =
+      app.add_subcommand("resume", "go on with a comparison, a training or a suite that was interrupted or killed");
   auto a = std::make_shared<ResumeArguments>();
   verb->add_option("run", a->run, "its id, a beginning of it, its name, or last")->required();
   verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
@@ -118,7 +116,7 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->add_option("-o,--output", a->output, "where to write the HTML report (default: the run's)")->type_name("PATH");
   verb->footer(
       "Exit codes: 0 measured; the others are those of compare. Whole restarts that are stored are not measured again; "
-      "with --tuned, whole cases; of a training, whole epochs.");
+      "with --tuned, whole cases; of a training, whole epochs; of a suite, whole entries.");
   verb->callback([a, &exit_code] { exit_code = resume(*a); });
 }
 

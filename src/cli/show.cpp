@@ -13,6 +13,7 @@
 #include "measure/judge_stored.hpp"
 #include "report/html.hpp"
 #include "report/render_file.hpp"
+#include "report/suite.hpp"
 #include "report/terminal.hpp"
 #include "report/training.hpp"
 #include "report/view.hpp"
@@ -39,6 +40,13 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
   return store->load_run(which);
 }
 
+// Trainings and suites have pages of their own. nullopt: the run is neither.
+std::optional<Result<document::Document>> own_document(const store::Run& run, const store::Store& store) {
+  if (report::is_training(run)) return report::training_document(run, store);
+  if (report::is_suite(run)) return report::suite_document(run, store);
+  return std::nullopt;
+}
+
 int show(const ShowArguments& a) {
   const auto format = format_option(a.format);
   if (!format) return complain(format.error());
@@ -46,10 +54,8 @@ int show(const ShowArguments& a) {
   if (!store) return complain(store.error());
   const auto run = store->load_run(a.runs.empty() ? "last" : a.runs.front());
   if (!run) return complain(run.error());
-  if (report::is_training(*run)) {
-    const auto document = report::training_document(*run, *store);
-    return document ? print_document(*document, a.format) : complain(document.error());
-  }
+  if (const auto document = own_document(*run, *store))
+    return *document ? print_document(**document, a.format) : complain(document->error());
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
@@ -63,22 +69,24 @@ int show(const ShowArguments& a) {
   return 0;
 }
 
-// A training has a page of its own. nullopt: the run is none.
-std::optional<int> write_training_report(const ShowArguments& a) {
+// nullopt: none of the runs has a page of its own.
+std::optional<int> write_own_report(const ShowArguments& a) {
   if (!a.from_json.empty()) return std::nullopt;
   const auto store = open_store(a.store);
   if (!store) return std::nullopt;  // who reads the others says it
   std::optional<int> code;
   for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
     const auto run = store->load_run(which);
-    if (!run || !report::is_training(*run)) continue;
+    if (!run) continue;
+    const auto document = own_document(*run, *store);
+    if (!document) continue;
     if (a.runs.size() > 1)
-      return complain({fmt::format("{} is a training, and has a page of its own", run->run_id),
+      return complain({fmt::format("{} is a {}, and has a page of its own", run->run_id,
+                                   report::is_suite(*run) ? "suite's run" : "training"),
                        fmt::format("./strata report {}", run->run_id), Exit::usage});
-    const auto document = report::training_document(*run, *store);
-    code = document ? write_page(*document, installation(),
-                                 a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))
-                    : complain(document.error());
+    code = *document ? write_page(**document, installation(),
+                                  a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))
+                     : complain(document->error());
   }
   return code;
 }
@@ -86,7 +94,7 @@ std::optional<int> write_training_report(const ShowArguments& a) {
 int write_report(const ShowArguments& a) {
   if (!a.output.empty())
     if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
-  if (const auto written = write_training_report(a)) return *written;
+  if (const auto written = write_own_report(a)) return *written;
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {

@@ -81,8 +81,7 @@ class Help : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_items_expected_max() == 0 || option->get_positional()) return "";  // a flag, the network
-    const bool repeated = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-    return " " + option->get_type_name() + (repeated ? " ..." : "");
+    return " " + option->get_type_name() + (is_repeated(*option) ? " ..." : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {

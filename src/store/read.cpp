@@ -396,9 +396,11 @@ Result<std::string> Store::find_run(const std::string& which) const {
           "started DESC, rowid DESC LIMIT 1",
           {});
   if (!newest) return tl::unexpected(newest.error());
-  if (newest->empty())
+  const auto none = [&] {
     return fail(fmt::format("store {}: no run is stored yet", path().string()), "run `strata compare MODEL` first",
                 Exit::usage);
+  };
+  if (which == "last" && newest->empty()) return none();
   if (which == "last") return newest->front();
   auto hits =
       ids("SELECT run_id FROM runs WHERE run_id=?1 OR (name=?1 AND name<>'') ORDER BY started DESC, rowid DESC "
@@ -409,6 +411,7 @@ Result<std::string> Store::find_run(const std::string& which) const {
     hits = ids("SELECT run_id FROM runs WHERE run_id>=?1 AND run_id<?1||'~' LIMIT 2", {which});
   if (!hits) return tl::unexpected(hits.error());
   if (hits->size() == 1) return hits->front();
+  if (newest->empty()) return none();
   return fail(fmt::format("store {}: {} run is called '{}'", path().string(), hits->empty() ? "no" : "more than one",
                           escape::one_line(which)),
               fmt::format("`strata list runs` shows them; the newest is {}, also called 'last'", newest->front()),

@@ -210,3 +210,28 @@ def test_what_cannot_be_trained_is_refused_with_a_reason(arguments, code, words,
     process = place.start(*arguments)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code and words in errors, errors
+
+
+def test_a_suite_trains_a_part_says_so_and_the_next_plan_knows_its_steps(place):
+    (place.folder / "suite.toml").write_text('''title = "Digits"
+[[entry]]
+verb = "train"
+model = "net.py:build"
+dataset = "digits"
+levels = ["eager", "static"]
+batch = 32
+threads = 1
+order-seed = [5, 6]
+''')
+    done = place.run("run", "suite.toml", "--scale", "images=0.25", "--format", "json")
+    assert done.code == 0, done.errors
+    rows = done.tables["entries"]["rows"]
+    assert [row["state"] for row in rows] == ["done", "done"] and done.document["summary"].startswith("Scaled by --scale images=0.25. 2 entries: 2 done"), done.document
+    assert done.errors.count("predicted") == 2, "each training says how far off its prediction was"
+    trained = place.run("show", rows[1]["run"], "--format", "json")
+    assert trained.document["summary"].startswith("Scaled: 1 of 1 epoch, 1 of 1 repeat, 359 of 1437 images. After 1 epoch on digits")
+    facts = {fact["name"]: fact["value"] for fact in trained.document["facts"]}
+    assert "--order-seed 6" in facts["command"] and "--scale images=0.25" in facts["command"] and facts["suite"].startswith("Digits, entry 2")
+    words = ["train", "net.py:build", "--dataset", "digits", "--levels", "eager,static", "--batch", "32", "--threads", "1", "--dry-run"]
+    plan = place.run(*words, "--format", "json").document
+    assert [level["from"] for level in plan["levels"]] == [f"measured in run {rows[1]['run']}"] * 2 and plan["train_images"] == 1437

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// `strata run SUITE`: what a suite says, planned, run entry by entry, and shown.
+#include "cli/run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "cli/document.hpp"
+#include "cli/forecast.hpp"
+#include "cli/option.hpp"
+#include "cli/say.hpp"
+#include "cli/suite_run.hpp"
+#include "cli/verbs.hpp"
+#include "common/interrupt.hpp"
+#include "plan/command.hpp"
+#include "plan/scale.hpp"
+#include "probe/machine.hpp"
+#include "report/access.hpp"
+#include "report/format.hpp"
+#include "report/suite.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+constexpr double kLongS = 3600, kTooLongS = 86400;  // said, and asked for
+
+struct Total {
+  double seconds = 0, bytes = 0;
+  std::size_t unknown = 0;
+};
+
+Total total_of(const std::vector<PlannedEntry>& entries, const SuiteRun& suite_run) {
+  Total total;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (suite_run.is_done(i) || entries[i].unavailable) continue;
+    total.seconds += entries[i].predicted_s.value_or(0);
+    total.bytes += entries[i].bytes.value_or(0);
+    total.unknown += !entries[i].predicted_s;
+  }
+  return total;
+}
+
+std::string shown(const std::vector<std::string>& words) {
+  std::string command = "./strata";
+  for (const auto& word : words) command += " " + plan::quoted(word);
+  return command;
+}
+
+Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total) {
+  Json all = Json::array();
+  for (const auto& one : entries)
+    all.push_back({{"command", shown(one.entry.words)},
+                   {"line", one.entry.line},
+                   {"levels", one.levels},
+                   {"amount", one.amount},
+                   {"from", one.basis},
+                   {"predicted_s", one.predicted_s ? Json(*one.predicted_s) : Json()},
+                   {"disk_bytes", one.bytes ? Json(*one.bytes) : Json()},
+                   {"unavailable", one.unavailable ? Json(one.unavailable->what) : Json()}});
+  return {{"title", suite.title},
+          {"hash", suite.hash},
+          {"entries", all},
+          {"predicted_s", total.unknown == 0 ? Json(total.seconds) : Json()}};
+}
+
+std::string in_words(const Total& total) {
+  auto words = about(total.seconds);
+  if (total.unknown > 0)
+    words += fmt::format(", without {} entr{} of unknown length", total.unknown, total.unknown == 1 ? "y" : "ies");
+  return words;
+}
+
+void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
+                report::Format format) {
+  if (format == report::Format::json) return answer_json(json_of(suite, entries, total), 1);
+  std::vector<report::Cells> rows;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& one = entries[i];
+    rows.push_back({std::to_string(i + 1), shown(one.entry.words).substr(std::string("./strata ").size()), one.amount,
+                    one.levels, one.predicted_s ? fmt::format("{:.1f}", *one.predicted_s / 60) : "?",
+                    one.bytes ? report::size(*one.bytes) : "?",
+                    one.unavailable ? "unavailable: " + one.unavailable->what : one.basis});
+  }
+  answer(report::table({"entry", "command", "repeats x epochs x steps", "levels", "minutes", "disk", "from"}, rows,
+                       format));
+  if (format != report::Format::text) return;
+  answer(fmt::format("\n{}\n", suite.title));
+  if (!suite.about.empty()) answer(suite.about + "\n");
+  answer(fmt::format("{} entr{}, {}\n", entries.size(), entries.size() == 1 ? "y" : "ies", in_words(total)));
+}
+
+Result<void> agree_to(const Total& total, const RunArguments& a) {
+  if (total.seconds < kLongS) return {};
+  const auto offers = total.seconds >= kTooLongS
+                          ? fmt::format("--scale {:.1g} brings it to about an hour", kLongS / total.seconds)
+                          : std::string("--scale 0.1 does a tenth of it");
+  if (total.seconds >= kTooLongS && !a.yes && !a.resumed)
+    return fail(fmt::format("this suite takes {}, more than a day", in_words(total)),
+                offers + "; --yes begins it as it is, and --dry-run shows it entry by entry", Exit::usage);
+  tell(fmt::format("this takes {}; {}\n", in_words(total), offers));
+  return {};
+}
+
+store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& entries, const RunArguments& a) {
+  store::Run run;
+  run.run_id = new_run_id();
+  run.name = a.name;
+  run.started = utc_now();
+  run.command = shown(a.words);
+  run.version = STRATA_VERSION;
+  run.machine = probe::machine();
+  Json all = Json::array();
+  for (const auto& entry : entries)
+    all.push_back({{"words", entry.words}, {"command", shown(entry.words)}, {"state", ""}, {"reason", ""}});
+  std::error_code ignored;
+  run.settings = {{"verb", "run"},
+                  {"title", suite.title},
+                  {"about", suite.about},
+                  {"source", suite.source},
+                  {"file", fs::absolute(suite.path, ignored).string()},
+                  {"hash", suite.hash},
+                  {"scale", a.scale},
+                  {"arguments", a.words},
+                  {"folder", fs::current_path(ignored).string()},
+                  {"entries", all}};
+  return run;
+}
+
+int show_suite(const RunArguments& a, const fs::path& path, const std::string& id) {
+  const auto store = store::Store::open_existing(path);
+  if (!store) return complain(store.error());
+  const auto run = store->load_id(id);
+  if (!run) return complain(run.error());
+  const auto document = report::suite_document(*run, *store);
+  if (!document) return complain(document.error());
+  if (const int code = print_document(*document, a.format); code != 0) return code;
+  return write_page(*document, installation(), default_report(store->path(), id));
+}
+
+// The run that goes on, if one is to.
+Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::Suite& suite) {
+  if (a.resumed && report::text(a.resumed->settings, "hash") != suite.hash)
+    return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
+                "begin a new run of it", Exit::usage);
+  if (a.resumed || !a.resume) return {};
+  auto found = SuiteRun::unfinished(store, suite.hash, a.scale);
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
+  a.resumed = std::move(*found);
+  return {};
+}
+
+int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                const fs::path& store) {
+  SuiteRun suite_run(a.resumed ? *a.resumed : describe(suite, entries, a), store);
+  const auto planned = plan_entries(suite, entries);
+  if (!planned) return complain(planned.error());
+  if (interrupted()) return interrupt_exit_code();
+  const auto total = total_of(*planned, suite_run);
+  if (a.dry_run) {
+    print_plan(suite, *planned, total, report::format_from(a.format).value_or(report::Format::text));
+    return 0;
+  }
+  if (auto agreed = agree_to(total, a); !agreed) return complain(agreed.error());
+  suite_run.predict(*planned);
+  if (auto begun = suite_run.begin(a.resumed.has_value()); !begun) return complain(begun.error());
+  auto gone = suite_run.go_on(*planned, a.format != "text");
+  if (auto ended = suite_run.end(); gone && !ended) gone = ended;
+  if (!gone) return complain(gone.error());
+  const int shown_code = show_suite(a, store, suite_run.id());
+  if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} goes on\n", suite_run.id()));
+  return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
+}
+
+}  // namespace
+
+int run_suite(RunArguments& a) {
+  if (!a.scale.empty())
+    if (auto scale = plan::parse_scale(a.scale); !scale) return complain(scale.error());
+  const auto path = suite::find(a.suite, installation().root);
+  if (!path) return complain(path.error());
+  const auto suite = suite::read(*path);
+  if (!suite) return complain(suite.error());
+  const auto entries = entries_of(*suite, {.scale = a.scale, .python = a.python, .store = a.store});
+  if (!entries) return complain(entries.error());
+  const auto store = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  if (auto found = find_resumed(a, store, *suite); !found) return complain(found.error());
+  return run_planned(a, *suite, *entries, store);
+}
+
+int resume_suite(store::Run run, const ResumedWith& with) {
+  RunArguments a;
+  CLI::App app;
+  add_run_options(*app.add_subcommand("run"), a);
+  for (const auto& word : report::list(run.settings, "arguments"))
+    if (word.is_string()) a.words.push_back(word.get<std::string>());
+  app.parse(std::vector<std::string>(a.words.rbegin(), a.words.rend()));
+  if (a.python != with.python)  // which set-up has to know before this program starts
+    return complain(
+        {fmt::format("run {} began with {}", run.run_id, a.python.empty() ? "strata's own Python" : a.python),
+         a.python.empty() ? "leave --python out" : "add --python " + a.python, Exit::usage});
+  a.store = with.store;
+  if (!with.format.empty()) a.format = with.format;
+  a.resumed = std::move(run);
+  return run_suite(a);
+}
+
+void add_run_options(CLI::App& verb, RunArguments& a) {
+  verb.add_option("suite", a.suite, "a suite's file (docs/suites.md), or the name of one in suites/")->required();
+  verb.add_flag("--dry-run", a.dry_run, "print the plan: entries, levels, how long each takes, what it needs on disk");
+  add_scale(verb, a.scale);
+  verb.add_flag("--yes", a.yes, "begin even if it takes more than a day");
+  verb.add_flag("--resume", a.resume,
+                "go on with the newest run of this suite, as it is now: entries that are done are not repeated");
+  verb.add_option("--python", a.python,
+                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb.add_option("--name", a.name, "a name for this run")->type_name("NAME");
+  verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+  format_choice(verb.add_option("--format", a.format, "of the summary on standard output; text also shows each entry"));
+  verb.footer(
+      "Exit codes: 0 every entry that this machine can run is done; 1 an entry failed, the others were run all the "
+      "same; 2 wrong usage, or more than a day without --yes: nothing was run; 3 an entry lacks what it requires, or "
+      "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN goes on); 141 the "
+      "reader of the output went away.");
+}
+
+void add_run(CLI::App& app, int& exit_code, int argc, char** argv) {
+  auto* verb = app.add_subcommand("run", "run a suite: a text file that says what to train and to compare");
+  auto a = std::make_shared<RunArguments>();
+  a->words.assign(argv + 1, argv + argc);
+  add_run_options(*verb, *a);
+  verb->callback([a, &exit_code] { exit_code = run_suite(*a); });
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/suite_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+#include "cli/forecast.hpp"
+#include "cli/say.hpp"
+#include "cli/verb_words.hpp"
+#include "common/interrupt.hpp"
+#include "probe/gpu.hpp"
+#include "report/access.hpp"
+#include "store/run_state.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+std::optional<Error> lacking_device(const std::string& device) {
+  if (device != "cuda") return std::nullopt;
+  const auto gpus = probe::gpus();
+  if (gpus.available) return std::nullopt;
+  // it is no fault of a suite that it asks for more than one machine has
+  return Error{"no device cuda: " + gpus.why_not, "", Exit::ok};
+}
+
+void plan_training(PlannedEntry& planned, TrainArguments& a, Prepared& ready) {
+  const auto told = forecast(a, ready);
+  std::vector<std::string> names;
+  for (const auto& level : told.levels) names.push_back(level.level);
+  planned.levels = joined(names);
+  planned.amount = fmt::format("{} x {} x {}", told.work.repeats, told.work.epochs, told.work.steps());
+  planned.basis = told.source() + (told.note.empty() ? "" : "; " + told.note);
+  if (!told.scaled.empty()) planned.basis = told.scaled + "; " + planned.basis;
+  if (told.known) planned.predicted_s = told.seconds;
+  if (told.bytes > 0) planned.bytes = told.bytes;
+}
+
+void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const Prepared& ready) {
+  const auto summary = summarise_plan(ready, a);
+  planned.levels = joined(summary.levels);
+  planned.amount = fmt::format("{} case{}", summary.cases, summary.cases == 1 ? "" : "s");
+  planned.basis = summary.basis;
+  planned.predicted_s = summary.seconds;
+  if (summary.bytes > 0) planned.bytes = summary.bytes;
+}
+
+Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
+  PlannedEntry planned{.entry = entry};
+  planned.unavailable = lacking_device(entry.device);
+  if (planned.unavailable) return planned;
+  const auto verb = VerbWords::of(entry.words.front());
+  if (auto read = verb->try_read(entry.words); !read) return tl::unexpected(read.error());
+  verb->common().dry_run = true;
+  auto texts = verb->trains() ? Result<void>() : read_texts(verb->common());
+  if (!texts) return tl::unexpected(texts.error());
+  auto ready = verb->trains() ? ready_to_train(verb->training()) : get_ready(verb->common());
+  if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
+  if (!ready)
+    planned.unavailable = ready.error();
+  else if (verb->trains())
+    plan_training(planned, verb->training(), *ready);
+  else
+    plan_comparison(planned, verb->common(), *ready);
+  return planned;
+}
+
+}  // namespace
+
+Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries) {
+  std::vector<PlannedEntry> all;
+  for (const auto& entry : entries) {
+    if (interrupted()) break;
+    auto planned = plan_entry(entry);
+    if (!planned)
+      return tl::unexpected(suite::at_line(suite.path, entry.line, planned.error().what, planned.error().hint));
+    all.push_back(std::move(*planned));
+  }
+  return all;
+}
+
+Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, const std::string& hash,
+                                                       const std::string& scale) {
+  if (!there_is(path)) return std::nullopt;
+  const auto store = store::Store::open_existing(path);
+  if (!store) return tl::unexpected(store.error());
+  auto runs = store->list_runs(0);
+  if (!runs) return tl::unexpected(runs.error());
+  for (auto& run : *runs) {
+    if (report::text(run.settings, "verb") != "run" || report::text(run.settings, "hash") != hash ||
+        report::text(run.settings, "scale") != scale)
+      continue;
+    if (store::state_of(run) == store::RunState::running) continue;
+    return std::optional(std::move(run));
+  }
+  return std::nullopt;
+}
+
+void SuiteRun::predict(const std::vector<PlannedEntry>& entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (!is_done(i) && entries[i].predicted_s && !entry(i).contains("predicted_s"))
+      entry(i)["predicted_s"] = *entries[i].predicted_s;
+}
+
+Result<void> SuiteRun::begin(bool resumed) {
+  run_.process = store::this_process();
+  auto store = store::Store::open(store_);
+  if (!store) return tl::unexpected(store.error());
+  return resumed ? store->continue_run(run_) : store->begin_run(run_);
+}
+
+Result<void> SuiteRun::write() {
+  auto store = store::Store::open(store_);
+  if (!store) return tl::unexpected(store.error());
+  return store->finish_run(run_);
+}
+
+bool SuiteRun::is_done(std::size_t place) const {
+  const auto& entries = report::list(run_.settings, "entries");
+  if (place >= entries.size()) return false;
+  const auto& one = entries[place];
+  return report::text(one, "state") == "done" ||
+         (report::text(one, "state") == "failed" && !report::text(one, "run").empty());
+}
+
+Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
+  const auto store = store::Store::open_existing(store_);
+  if (!store) return tl::unexpected(store.error());
+  const auto runs = store->list_runs(0);
+  if (!runs) return tl::unexpected(runs.error());
+  for (const auto& run : *runs) {
+    if (report::text(run.settings, "suite.run") != run_.run_id ||
+        report::number(run.settings, "suite.entry") != static_cast<double>(place + 1))
+      continue;
+    auto whole = store->load_id(run.run_id);
+    if (!whole) return tl::unexpected(whole.error());
+    if (!whole->cases.empty()) return std::optional(std::move(*whole));
+  }
+  return std::nullopt;
+}
+
+SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, bool quiet) {
+  if (planned.unavailable)
+    return {"unavailable", planned.unavailable->what, static_cast<int>(planned.unavailable->exit)};
+  const auto verb = VerbWords::of(planned.entry.words.front());
+  if (auto read = verb->try_read(planned.entry.words); !read) return {"failed", read.error().what, 1};
+  auto& common = verb->common();
+  common.store = store_.string();
+  common.quiet = quiet;
+  common.suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}};
+  auto before = run_of(place);
+  if (!before) return {"failed", before.error().what, 1};
+  if (*before && store::state_of(**before) != store::RunState::finished) common.resumed = std::move(**before);
+  Result<int> code = 0;
+  try {
+    code = verb->trains() ? run_train(verb->training()) : run_compare(common);
+  } catch (const std::bad_alloc&) {
+    code = fail("this machine has no memory left");
+  } catch (const std::exception& error) {  // one entry's trouble is not the next one's
+    code = fail(fmt::format("unforeseen: {}", error.what()));
+  }
+  if (interrupted()) return {"interrupted", "", interrupt_exit_code()};
+  if (!code) {
+    complain(code.error());
+    const bool lacks = code.error().exit == Exit::environment;
+    return {lacks ? "unavailable" : "failed", code.error().what, lacks ? 3 : 1};
+  }
+  if (*code == static_cast<int>(Exit::ok)) return {"done", "", 0};
+  if (*code == static_cast<int>(Exit::environment)) return {"done", "a level that was named cannot run here", *code};
+  return {"failed", "a level failed, crashed, timed out or was unequal", 1};
+}
+
+Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quiet) {
+  for (std::size_t i = 0; i < entries.size() && !interrupted(); ++i) {
+    if (is_done(i)) continue;
+    double left = 0;
+    for (std::size_t k = i; k < entries.size(); ++k)
+      if (!is_done(k)) left += entries[k].predicted_s.value_or(0);
+    tell(fmt::format("entry {} of {}{}: {}\n", i + 1, entries.size(), left > 0 ? ", " + about(left) + " left" : "",
+                     report::text(entry(i), "command")));
+    const auto start = std::chrono::steady_clock::now();
+    const auto done = run_entry(entries[i], i, quiet);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    auto& kept = entry(i);
+    kept["state"] = done.state;
+    kept["reason"] = done.reason;
+    kept["exit_code"] = done.code;
+    if (done.state != "unavailable") kept["took_s"] = report::number(kept, "took_s").value_or(0) + took;
+    if (const auto run = run_of(i); run && *run) kept["run"] = (*run)->run_id;
+    if (!done.reason.empty()) tell(fmt::format("entry {}: {}: {}\n", i + 1, done.state, done.reason));
+    if (auto written = write(); !written) return written;
+  }
+  return {};
+}
+
+Result<void> SuiteRun::end() {
+  run_.finished = utc_now();
+  run_.interrupted = interrupted();
+  return write();
+}
+
+int SuiteRun::exit_code() const {
+  if (interrupted()) return interrupt_exit_code();
+  bool failed = false, lacks = false, any = false;
+  for (const auto& one : report::list(run_.settings, "entries")) {
+    const auto state = report::text(one, "state");
+    failed = failed || state == "failed";
+    lacks = lacks || report::number(one, "exit_code") == static_cast<double>(Exit::environment);
+    any = any || state == "done";
+  }
+  return static_cast<int>(failed ? Exit::failed : lacks || !any ? Exit::environment : Exit::ok);
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A suite's run: in the store, what became of each entry; and going through those that are not done.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/suite_entries.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+
+struct PlannedEntry {
+  SuiteEntry entry;
+  std::optional<double> predicted_s, bytes;  // nullopt: not known
+  std::string levels, amount, basis;         // for people: which levels, how much, where the time comes from
+  std::optional<Error> unavailable;          // why it cannot run here
+};
+
+// What is predicted of each, in order. Error: an entry that is wrong; with its line.
+Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries);
+
+class SuiteRun {
+ public:
+  // A new one, not stored yet.
+  SuiteRun(store::Run run, std::filesystem::path store) : run_(std::move(run)), store_(std::move(store)) {}
+  // The newest of this suite, with this scale, that is not at its end; nullopt: there is none.
+  static Result<std::optional<store::Run>> unfinished(const std::filesystem::path& store, const std::string& hash,
+                                                      const std::string& scale);
+
+  void predict(const std::vector<PlannedEntry>& entries);  // what is kept of the plan; before begin()
+  Result<void> begin(bool resumed);
+  // Goes through the entries that are not done, each of them on standard output unless `quiet`. Error: the store's.
+  Result<void> go_on(const std::vector<PlannedEntry>& entries, bool quiet);
+  Result<void> end();
+
+  bool is_done(std::size_t entry) const;  // and is not repeated
+  int exit_code() const;
+  const std::string& id() const { return run_.run_id; }
+
+ private:
+  struct Done {
+    std::string state, reason;
+    int code = 0;
+  };
+  Done run_entry(const PlannedEntry& planned, std::size_t place, bool quiet);
+  // The run of an entry that an earlier go left, whatever became of it; nullopt: none.
+  Result<std::optional<store::Run>> run_of(std::size_t place) const;
+  Result<void> write();
+  nlohmann::json& entry(std::size_t place) { return run_.settings["entries"][place]; }
+
+  store::Run run_;
+  std::filesystem::path store_;
+};
+
+}  // namespace strata::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verb_words.hpp"
+
+#include <algorithm>
+
+#include "cli/option.hpp"
+
+namespace strata::cli {
+
+const std::vector<std::string>& VerbWords::verbs() {
+  static const std::vector<std::string> all{"compare", "train"};
+  return all;
+}
+
+std::unique_ptr<VerbWords> VerbWords::of(const std::string& verb) {
+  if (std::find(verbs().begin(), verbs().end(), verb) == verbs().end()) return nullptr;
+  return std::unique_ptr<VerbWords>(new VerbWords(verb));
+}
+
+VerbWords::VerbWords(const std::string& verb) : app_("strata", "./strata"), verb_(app_.add_subcommand(verb)) {
+  if (verb == "train")
+    add_train_options(*verb_, arguments_);
+  else
+    add_compare_options(*verb_, arguments_.common);
+  refuse_empty_values(app_);
+}
+
+void VerbWords::read(const std::vector<std::string>& words) {
+  arguments_.common.words = words;
+  app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them
+}
+
+Result<void> VerbWords::try_read(const std::vector<std::string>& words) {
+  try {
+    read(words);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    std::vector<const char*> argv{"./strata"};
+    for (const auto& word : words) argv.push_back(word.c_str());
+    return tl::unexpected(in_words(app_, error, static_cast<int>(argv.size()), argv.data()));
+  }
+}
+
+}  // namespace strata::cli

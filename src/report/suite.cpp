@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/suite.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <map>
+
+#include "common/places.hpp"
+#include "report/access.hpp"
+#include "report/format.hpp"
+
+namespace strata::report {
+namespace {
+
+document::Cell seconds_cell(const Json& entry, const char* name) {
+  const auto value = number(entry, name);
+  return value ? document::Cell{document::Number{*value, document::Format::seconds}} : document::Absent{};
+}
+
+// What lists of runs say of it; of one without a verdict, why it has none.
+Result<std::string> outcome_of(const Json& entry, const store::Store& store) {
+  std::vector<std::string> words;
+  if (const auto run = text(entry, "run"); !run.empty()) {
+    const auto cases = store.run_cases(run);
+    if (!cases) return tl::unexpected(cases.error());
+    for (const auto& one : *cases)
+      if (!one.verdict.empty()) words.push_back(one.verdict);
+  }
+  if (const auto reason = text(entry, "reason"); !reason.empty()) words.push_back(reason);
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+std::string report_of(const Json& entry, const store::Store& store) {
+  const auto run = text(entry, "run");
+  const auto page = store.path().parent_path() / "reports" / (run + ".html");
+  return !run.empty() && there_is(page) ? page.string() : "";
+}
+
+Result<document::Table> entries_table(const Json& entries, const store::Store& store) {
+  document::Table table{"entries",
+                        "Entries",
+                        {{"entry", "entry", ""},
+                         {"state", "state", "", document::Align::left},
+                         {"command", "command", "", document::Align::left},
+                         {"predicted", "predicted", ""},
+                         {"took", "took", ""},
+                         {"run", "run", "", document::Align::left},
+                         {"result", "result", "", document::Align::left},
+                         {"report", "report", "", document::Align::left}},
+                        {},
+                        {}};
+  double place = 0;
+  for (const auto& entry : entries) {
+    const auto outcome = outcome_of(entry, store);
+    if (!outcome) return tl::unexpected(outcome.error());
+    const auto state = text(entry, "state");
+    table.rows.push_back({document::Number{++place, document::Format::count}, state.empty() ? "not run yet" : state,
+                          text(entry, "command"), seconds_cell(entry, "predicted_s"), seconds_cell(entry, "took_s"),
+                          text(entry, "run"), *outcome, report_of(entry, store)});
+  }
+  return table;
+}
+
+std::string summary_of(const store::Run& run, const Json& entries) {
+  std::map<std::string, int> states;
+  double predicted = 0, took = 0;  // of entries that have both
+  for (const auto& entry : entries) {
+    const auto state = text(entry, "state");
+    ++states[state.empty() ? "not run yet" : state];
+    const auto one = number(entry, "predicted_s"), other = number(entry, "took_s");
+    if (one && other && state == "done") predicted += *one, took += *other;
+  }
+  std::vector<std::string> words;
+  for (const auto& [state, count] : states) words.push_back(fmt::format("{} {}", count, state));
+  auto sentence =
+      fmt::format("{} entr{}: {}", entries.size(), entries.size() == 1 ? "y" : "ies", fmt::join(words, ", "));
+  if (took > 0)
+    sentence +=
+        fmt::format("; what is done took {:.1f} min, predicted {:.1f} min ({:.0f}% too {})", took / 60, predicted / 60,
+                    std::abs(100 * (predicted / took - 1)), predicted < took ? "short" : "long");
+  const auto scale = text(run.settings, "scale");
+  return scale.empty() ? sentence + "." : fmt::format("Scaled by --scale {}. {}.", scale, sentence);
+}
+
+}  // namespace
+
+bool is_suite(const store::Run& run) {
+  return text(run.settings, "verb") == "run";
+}
+
+Result<document::Document> suite_document(const store::Run& run, const store::Store& store) {
+  document::Document out;
+  const auto& entries = list(run.settings, "entries");
+  out.title = "strata run: " + text(run.settings, "title");
+  out.subtitle = text(run.settings, "about");
+  out.summary = summary_of(run, entries);
+  auto table = entries_table(entries, store);
+  if (!table) return tl::unexpected(table.error());
+  document::Section section{"entries", "Entries", {std::move(*table)}};
+  for (const auto& entry : entries)
+    if (const auto id = text(entry, "run"); !id.empty())
+      section.items.push_back(document::Text{"./strata show " + id, document::Text::Kind::command});
+  out.sections.push_back(std::move(section));
+  out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
+  if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
+  out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});
+  out.facts.push_back({"run", run.run_id});
+  out.facts.push_back({"command", run.command});
+  return out;
+}
+
+}  // namespace strata::report
