@@ -31,7 +31,7 @@ std::string value_of(const core::Case& question, const std::string& axis) {
 
 // Numbers by their size, other words as they come.
 bool comes_before(const std::string& a, const std::string& b) {
-  const auto x = number<double>(a), y = number<double>(b);
+  const auto x = strata::number<double>(a), y = strata::number<double>(b);
   return x && y && *x != *y ? *x < *y : !(x && y) && a < b;
 }
 

@@ -11,8 +11,7 @@
 #include <memory>
 #include <random>
 
-#include "analysis/store_metrics.hpp"
-#include "cli/capturing.hpp"
+#include "cli/run_case.hpp"
 #include "cli/say.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
@@ -116,74 +115,6 @@ int show_result(const CompareArguments& a, store::Store& store, const measure::S
   return 0;
 }
 
-Json in_float32(Json spec) {
-  spec["maths"] = "fp32";
-  return spec;
-}
-
-// The inputs that a score wants, for a case of mode infer.
-Result<std::optional<measure::Evaluation>> evaluation_of(const Prepared& ready, const Json& spec,
-                                                         const plan::Bundle& bundle, const store::Store& store) {
-  if (!ready.score || spec.value("mode", "infer") != "infer") return std::optional<measure::Evaluation>();
-  const auto& s = ready.setting;
-  const auto folder = store.path().parent_path() / "logs" / s.run_id / fmt::format("eval-{}", bundle.key);
-  const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(s.options.timeout_s.value_or(600) * 1000));
-  auto begun = measure::begin_evaluation(*ready.score, bundle, s.place, s.environment, folder, timeout);
-  if (!begun) return tl::unexpected(begun.error());
-  return std::optional<measure::Evaluation>(std::move(*begun));
-}
-
-// Of the run that goes on; nullptr: it is to be measured.
-const store::Case* finished_case(const store::Run* resumed, const std::string& key) {
-  if (!resumed) return nullptr;
-  const auto found = std::find_if(resumed->cases.begin(), resumed->cases.end(),
-                                  [&](const auto& one) { return one.key == key && one.finished; });
-  return found == resumed->cases.end() ? nullptr : &*found;
-}
-
-Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,
-                                  store::Store& store, StoredRun& stored, ProgressLine& line) {
-  const auto& s = ready.setting;
-  const auto capture = [&](const Json& one, const plan::Bundle* shared) {
-    return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
-  };
-  std::optional<plan::Bundle> strict;
-  if (spec.value("maths", "fp32") != "fp32") {
-    auto captured = capture(in_float32(spec), nullptr);
-    if (!captured) return tl::unexpected(captured.error());
-    strict = std::move(*captured);
-  }
-  const auto bundle = capture(spec, strict ? &*strict : nullptr);
-  if (!bundle) return tl::unexpected(bundle.error());
-  std::optional<plan::Bundle> deep;
-  if (s.options.deep && spec.value("mode", "infer") == "infer") {
-    auto tapped = in_float32(spec);
-    tapped.erase("dynamic");
-    tapped["deep"] = true;
-    auto captured = capture(tapped, nullptr);
-    if (!captured) return tl::unexpected(captured.error());
-    deep = std::move(*captured);
-  }
-  if (const auto* before = finished_case(s.resumed, key_of(bundle->question))) {
-    if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
-    line.callbacks().note(fmt::format("{}: measured already", before->id));
-    measure::Outcome outcome;
-    for (const auto& row : before->rows) measure::add_outcome(outcome, row, s.options.levels);
-    return outcome;
-  }
-  auto evaluation = evaluation_of(ready, spec, *bundle, store);
-  if (!evaluation) return tl::unexpected(evaluation.error());
-  const measure::Besides besides{deep ? &*deep : nullptr, strict ? &*strict : nullptr,
-                                 *evaluation ? &**evaluation : nullptr};
-  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
-  auto outcome = measure::compare_case(s, *bundle, besides, ready.levels, facts, store, line.callbacks());
-  if (!outcome) stored.cut_short();
-  if (outcome)
-    if (auto written = analysis::store_metrics(store, s.run_id, key_of(bundle->question)); !written)
-      return tl::unexpected(written.error());
-  return outcome;
-}
-
 // A case that cannot be run does not take the others with it; the first error is returned after them.
 Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts& facts, store::Store& store,
                                    StoredRun& stored, ProgressLine& line) {
@@ -191,7 +122,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts&
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto outcome = run_case(ready, spec, facts, store, stored, line);
+    const auto outcome = run_case(ready, spec, nullptr, facts, store, stored, line);
     if (!outcome) {
       if (interrupted()) break;
       if (&spec != &ready.specs.back()) line.callbacks().note(outcome.error().what);
@@ -257,6 +188,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
                   {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)},
                   {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()},
                   {"cases", ready.specs.size()},
+                  {"memory_limit_gib", s.options.memory_limit_gib ? Json(*s.options.memory_limit_gib) : Json()},
                   {"arguments", a.words},
                   {"folder", fs::current_path(ignored).string()}};
   if (!a.suite.is_null()) run.settings["suite"] = a.suite;
@@ -322,7 +254,7 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   return ready;
 }
 
-Result<int> run_compare(CompareArguments& a) {
+Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   if (auto ok = read_texts(a); !ok) return tl::unexpected(ok.error());
   if (auto ok = format_option(a.format); !ok) return tl::unexpected(ok.error());
   if (!a.output.empty())
@@ -330,6 +262,7 @@ Result<int> run_compare(CompareArguments& a) {
   auto ready = get_ready(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
+  if (kind.arrange) kind.arrange(*ready);
   if (a.dry_run) return print_plan(*ready, a);
   if (auto same = check_resumed(*ready, a); !same) return tl::unexpected(same.error());
   say_of_model_file(a.options.model);
@@ -337,19 +270,21 @@ Result<int> run_compare(CompareArguments& a) {
   if (!store) return tl::unexpected(store.error());
   auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, *store);
   if (auto ok = check_precision(*ready, facts); !ok) return tl::unexpected(ok.error());
-  StoredRun stored(a.resumed ? *a.resumed : describe_run(*ready, a), *store, ready->problems, a.resumed.has_value());
+  auto run = a.resumed ? *a.resumed : describe_run(*ready, a);
+  if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
+  StoredRun stored(std::move(run), *store, ready->problems, a.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {
     ProgressLine line;
-    outcome = run_cases(*ready, facts, *store, stored, line);
+    outcome = kind.run_cases(*ready, facts, *store, stored, line);
   }
   std::optional<Error> failed;
   if (!outcome) failed = outcome.error();
   const bool has_case =
       stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
   // What was measured before an error is shown all the same.
-  const int shown = has_case ? show_result(a, *store, ready->setting) : 0;
+  const int shown = has_case ? kind.show(a, *store, ready->setting) : 0;
   if (interrupted())
     tell(has_case ? fmt::format("interrupted: what was measured is kept; ./strata resume {} goes on\n",
                                 ready->setting.run_id)
@@ -358,6 +293,10 @@ Result<int> run_compare(CompareArguments& a) {
   if (failed) return tl::unexpected(*failed);
   if (shown != 0) return shown;
   return static_cast<int>(outcome->failed ? Exit::failed : outcome->missing ? Exit::environment : Exit::ok);
+}
+
+Result<int> run_compare(CompareArguments& a) {
+  return run_as(a, {.verb = "", .arrange = {}, .run_cases = run_cases, .show = show_result});
 }
 
 int compare(CompareArguments& a) {

@@ -2,11 +2,16 @@
 // A comparison as `compare` runs it, `compare --dry-run` prints it and `resume` goes on with it.
 #pragma once
 
+#include <functional>
+
 #include "cli/compare_options.hpp"
 #include "level/level.hpp"
 #include "measure/compare.hpp"
 
 namespace strata::cli {
+
+class ProgressLine;
+class StoredRun;
 
 // Everything that a run needs and that can be wrong before anything is measured.
 struct Prepared {
@@ -29,7 +34,17 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a);
 // A run goes on where and with what it began: other processors or another PyTorch would be mixed into its numbers.
 Result<void> check_resumed(const Prepared& ready, const CompareArguments& a);
 
+// What tells a sweep from a comparison.
+struct RunKind {
+  std::string verb;                        // of the stored settings; empty: compare
+  std::function<void(Prepared&)> arrange;  // the cases and their effort, before anything is planned; may be empty
+  std::function<Result<measure::Outcome>(Prepared&, measure::MachineFacts&, store::Store&, StoredRun&, ProgressLine&)>
+      run_cases;
+  std::function<int(const CompareArguments&, store::Store&, const measure::Setting&)> show;
+};
+
 // Checks, runs, shows: the exit code, or what kept it from its end. `a.options` is filled from its texts.
+Result<int> run_as(CompareArguments& a, const RunKind& kind);
 Result<int> run_compare(CompareArguments& a);
 
 // The same, where the error is said.

@@ -47,7 +47,8 @@ Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) 
   Participants found;
   const auto& s = ready.setting;
   for (const auto& level : ready.levels) {
-    const auto why = plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
+    const auto why =
+        plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
     if (why)
       found.without.push_back(fmt::format("{}: {}", level.name(), why->what));
     else

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   strata::cli::add_compare(app, exit_code, argc, argv);
   strata::cli::add_train(app, exit_code, argc, argv);
+  strata::cli::add_sweep(app, exit_code, argc, argv);
   strata::cli::add_run(app, exit_code, argc, argv);
   strata::cli::add_resume(app, exit_code);
   strata::cli::add_list(app, exit_code);

@@ -90,7 +90,8 @@ int resume(const ResumeArguments& a) {
     if (!a.format.empty()) arguments.format = a.format;
     if (!output.empty()) arguments.output = output.string();
     arguments.resumed = std::move(*run);
-    return verb->trains() ? train(verb->training()) : compare(arguments);
+    const auto code = verb->run();
+    return code ? *code : complain(code.error());
   } catch (const CLI::ParseError& error) {
     return complain({fmt::format("what run {} was asked is refused by this strata: {}", run->run_id, error.what()),
                      "compare again: " + run->command, Exit::usage});

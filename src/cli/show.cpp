@@ -14,6 +14,7 @@
 #include "report/html.hpp"
 #include "report/render_file.hpp"
 #include "report/suite.hpp"
+#include "report/sweep.hpp"
 #include "report/terminal.hpp"
 #include "report/training.hpp"
 #include "report/view.hpp"
@@ -40,9 +41,10 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
   return store->load_run(which);
 }
 
-// Trainings and suites have pages of their own. nullopt: the run is neither.
+// Trainings, sweeps and suites have pages of their own. nullopt: the run is none of them.
 std::optional<Result<document::Document>> own_document(const store::Run& run, const store::Store& store) {
   if (report::is_training(run)) return report::training_document(run, store);
+  if (report::is_sweep(run)) return report::sweep_document(run);
   if (report::is_suite(run)) return report::suite_document(run, store);
   return std::nullopt;
 }
@@ -82,7 +84,9 @@ std::optional<int> write_own_report(const ShowArguments& a) {
     if (!document) continue;
     if (a.runs.size() > 1)
       return complain({fmt::format("{} is a {}, and has a page of its own", run->run_id,
-                                   report::is_suite(*run) ? "suite's run" : "training"),
+                                   report::is_suite(*run)   ? "suite's run"
+                                   : report::is_sweep(*run) ? "sweep"
+                                                            : "training"),
                        fmt::format("./strata report {}", run->run_id), Exit::usage});
     code = *document ? write_page(**document, installation(),
                                   a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))

@@ -162,7 +162,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   if (*before && store::state_of(**before) != store::RunState::finished) common.resumed = std::move(**before);
   Result<int> code = 0;
   try {
-    code = verb->trains() ? run_train(verb->training()) : run_compare(common);
+    code = verb->run();
   } catch (const std::bad_alloc&) {
     code = fail("this machine has no memory left");
   } catch (const std::exception& error) {  // one entry's trouble is not the next one's

@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "cli/option.hpp"
+#include "cli/sweep.hpp"
 
 namespace strata::cli {
 
 const std::vector<std::string>& VerbWords::verbs() {
-  static const std::vector<std::string> all{"compare", "train"};
+  static const std::vector<std::string> all{"compare", "sweep", "train"};
   return all;
 }
 
@@ -20,9 +21,16 @@ std::unique_ptr<VerbWords> VerbWords::of(const std::string& verb) {
 VerbWords::VerbWords(const std::string& verb) : app_("strata", "./strata"), verb_(app_.add_subcommand(verb)) {
   if (verb == "train")
     add_train_options(*verb_, arguments_);
+  else if (verb == "sweep")
+    add_sweep_options(*verb_, arguments_.common);
   else
     add_compare_options(*verb_, arguments_.common);
   refuse_empty_values(app_);
+}
+
+Result<int> VerbWords::run() {
+  if (trains()) return run_train(arguments_);
+  return verb_->get_name() == "sweep" ? run_sweep(arguments_.common) : run_compare(arguments_.common);
 }
 
 void VerbWords::read(const std::vector<std::string>& words) {

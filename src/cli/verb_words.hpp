@@ -24,6 +24,8 @@ class VerbWords {
   Result<void> try_read(const std::vector<std::string>& words);
 
   CLI::App& options() { return *verb_; }
+  // Checks, runs, shows: the exit code, or what kept it from its end.
+  Result<int> run();
   bool trains() const { return verb_->get_name() == "train"; }
   TrainArguments& training() { return arguments_; }
   CompareArguments& common() { return arguments_.common; }  // all that compare has

@@ -8,6 +8,7 @@ namespace strata::cli {
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv);
 void add_train(CLI::App& app, int& exit_code, int argc, char** argv);
+void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv);
 void add_run(CLI::App& app, int& exit_code, int argc, char** argv);
 void add_resume(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);

@@ -105,6 +105,7 @@ Result<void> CaseRun::add_row(Player& player) {
 }
 
 std::optional<Failure> CaseRun::cannot_run(const level::Level& level) const {
+  if (const auto skipped = besides.skipped.find(level.name()); skipped != besides.skipped.end()) return skipped->second;
   return plan::cannot_run(level, bundle, record.question, setting.environment_of(level), setting.tools,
                           setting.place_of(level));
 }

@@ -35,11 +35,15 @@ struct Outcome {
 // What a stored row does to the outcome of its run; `wanted`: the levels that were named.
 void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted);
 
+// Levels that take no part in a case, by name, and why.
+using Skipped = std::map<std::string, worker::Failure>;
+
 // What else was captured of a case; nullptr: not needed.
 struct Besides {
   const plan::Bundle* deep = nullptr;      // with the outputs of every layer
   const plan::Bundle* strict = nullptr;    // in float32, for a case in another maths mode
   const Evaluation* evaluation = nullptr;  // the user's score
+  Skipped skipped;
 };
 
 // Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.

@@ -67,4 +67,9 @@ inline store::Warning emulated(const std::string& what) {
           "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
 }
 
+// `point`: of a sweep, as "batch 8, size 16".
+inline store::Warning missing_point(const std::string& point, const std::string& why) {
+  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or mend what it says"};
+}
+
 }  // namespace strata::measure::warnings

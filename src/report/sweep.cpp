@@ -20,10 +20,6 @@ using analysis::CellLevel;
 using analysis::Grid;
 using analysis::GridAxis;
 using analysis::GridCell;
-using document::Absent;
-using document::Cell;
-using document::Format;
-using document::Number;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kTie = 0.1;  // levels that all lie within so much of each other are called a tie
 
@@ -165,7 +161,7 @@ document::Section lines(const Grid& grid, const Layout& layout) {
         panel.title = fmt::format("{} {}", grid.axes[*layout.rows].name, grid.axes[*layout.rows].values[r]);
       panel.x = {axis.name, "", numbers};
       if (!numbers) panel.x.categories = axis.values;
-      panel.y = {"time of a sample", "", true, Format::seconds};
+      panel.y = {"time of a sample", "", true, document::Format::seconds};
       for (const auto& name : grid.levels) {
         document::Line line;
         line.name = line.group = name;
@@ -195,7 +191,7 @@ document::Section speedups(const Grid& grid, const Layout& layout) {
       map.id = fmt::format("speedup{}", ++count);
       const auto words = words_of(grid, layout, combination);
       map.title = words.empty() ? name : name + ": " + words;
-      map.scale = {fmt::format("times as fast as {}", grid.reference), "", true, Format::ratio};
+      map.scale = {fmt::format("times as fast as {}", grid.reference), "", true, document::Format::ratio};
       map.middle = 1;
       for (std::size_t r = 0; r < map.rows.size(); ++r)
         for (std::size_t c = 0; c < map.columns.size(); ++c) {
@@ -236,16 +232,19 @@ document::Section everything(const Grid& grid) {
       const auto found = cell.levels.find(name);
       if (found == cell.levels.end()) continue;
       const auto& level = found->second;
-      std::vector<Cell> row{cell.one->id};
+      std::vector<document::Cell> row{cell.one->id};
       for (const auto& value : cell.at) row.emplace_back(value);
       row.emplace_back(name);
       row.emplace_back(level.state);
-      row.push_back(level.sample_ms ? Cell{Number{*level.sample_ms * 1e-3, Format::seconds}} : Cell{Absent{}});
-      Number speedup{level.speedup.value, Format::ratio, level.speedup.low, level.speedup.high};
+      row.push_back(level.sample_ms
+                        ? document::Cell{document::Number{*level.sample_ms * 1e-3, document::Format::seconds}}
+                        : document::Cell{document::Absent{}});
+      document::Number speedup{level.speedup.value, document::Format::ratio, level.speedup.low, level.speedup.high};
       const bool bounded = std::isfinite(level.speedup.low) && std::isfinite(level.speedup.high);
       if (!bounded) speedup.low = speedup.high = std::nullopt;
-      row.push_back(std::isfinite(level.speedup.value) ? Cell{speedup} : Cell{Absent{}});
-      row.push_back(level.peak_bytes ? Cell{Number{*level.peak_bytes, Format::bytes}} : Cell{Absent{}});
+      row.push_back(std::isfinite(level.speedup.value) ? document::Cell{speedup} : document::Cell{document::Absent{}});
+      row.push_back(level.peak_bytes ? document::Cell{document::Number{*level.peak_bytes, document::Format::bytes}}
+                                     : document::Cell{document::Absent{}});
       row.emplace_back(level.reason);
       table.rows.push_back(std::move(row));
     }
@@ -322,11 +321,13 @@ document::Document sweep_document(const store::Run& run) {
   out.subtitle = axes_words(grid);
   out.summary = summary_of(grid);
   out.sections.push_back(winners(grid, layout));
-  if (const auto planned = number(run.settings, "cases"); planned && *planned > static_cast<double>(run.cases.size()))
-    out.sections.front().items.push_back(
-        document::Text{fmt::format("{} of {:.0f} points were reached; ./strata resume {} goes on", run.cases.size(),
-                                   *planned, run.run_id),
-                       document::Text::Kind::warning});
+  const auto without = std::count_if(run.warnings.begin(), run.warnings.end(),
+                                     [](const store::Warning& warning) { return warning.id == "W009"; });
+  const auto reached = static_cast<double>(run.cases.size()) + static_cast<double>(without);
+  if (const auto planned = number(run.settings, "cases"); planned && *planned > reached)
+    out.sections.front().items.push_back(document::Text{
+        fmt::format("{:.0f} of {:.0f} points were reached; ./strata resume {} goes on", reached, *planned, run.run_id),
+        document::Text::Kind::warning});
   for (const auto& warning : run.warnings)
     if (warning.case_key.empty())
       out.sections.front().items.push_back(document::Text{

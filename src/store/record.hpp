@@ -73,6 +73,13 @@ struct StepTime {
   double ms = 0;
 };
 
+// A participant that ran out of memory in a case.
+struct OutOfMemory {
+  std::string level, torch;  // with its variant and environment; PyTorch's version in the run's first environment
+  core::Case question;
+  double limit_gib = 0;  // that was set for it; 0: none
+};
+
 struct Case {
   std::string key, id;  // of `question`, as they were when it was stored
   core::Case question;

@@ -15,7 +15,7 @@ from conftest import MODEL, ROOT
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 import store_damage  # noqa: E402
 
-VERBS = [["compare"], ["train"], ["run"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
+VERBS = [["compare"], ["sweep"], ["train"], ["run"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
          ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["diff"],
          ["data", "list"], ["data", "info"], ["data", "verify"], ["data", "fetch"],
