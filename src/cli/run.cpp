@@ -69,10 +69,9 @@ Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries
 }
 
 std::string in_words(const Total& total) {
-  auto words = about(total.seconds);
-  if (total.unknown > 0)
-    words += fmt::format(", without {} entr{} of unknown length", total.unknown, total.unknown == 1 ? "y" : "ies");
-  return words;
+  const auto unknown = fmt::format("{} entr{} of unknown length", total.unknown, total.unknown == 1 ? "y" : "ies");
+  if (total.unknown == 0) return about(total.seconds);
+  return total.seconds > 0 ? fmt::format("{}, and {}", about(total.seconds), unknown) : unknown;
 }
 
 void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
@@ -81,17 +80,18 @@ void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entr
   std::vector<report::Cells> rows;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& one = entries[i];
-    rows.push_back({std::to_string(i + 1), shown(one.entry.words).substr(std::string("./strata ").size()), one.amount,
-                    one.levels, one.predicted_s ? fmt::format("{:.1f}", *one.predicted_s / 60) : "?",
-                    one.bytes ? report::size(*one.bytes) : "?",
-                    one.unavailable ? "unavailable: " + one.unavailable->what : one.basis});
+    rows.push_back({std::to_string(i + 1), one.amount, one.levels,
+                    one.predicted_s ? fmt::format("{:.1f}", *one.predicted_s / 60) : "?",
+                    one.bytes ? report::size(*one.bytes) : "?", shown(one.entry.words)});
   }
-  answer(report::table({"entry", "command", "repeats x epochs x steps", "levels", "minutes", "disk", "from"}, rows,
-                       format));
+  answer(report::table({"entry", "repeats x epochs x steps", "levels", "minutes", "disk", "command"}, rows, format));
   if (format != report::Format::text) return;
   answer(fmt::format("\n{}\n", suite.title));
   if (!suite.about.empty()) answer(suite.about + "\n");
-  answer(fmt::format("{} entr{}, {}\n", entries.size(), entries.size() == 1 ? "y" : "ies", in_words(total)));
+  answer(fmt::format("{} entr{}: {}\n", entries.size(), entries.size() == 1 ? "y" : "ies", in_words(total)));
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    answer(fmt::format("entry {}: {}\n", i + 1,
+                       entries[i].unavailable ? "unavailable: " + entries[i].unavailable->what : entries[i].basis));
 }
 
 Result<void> agree_to(const Total& total, const RunArguments& a) {

@@ -164,7 +164,7 @@ def test_a_dry_run_prints_every_entry_and_runs_none(strata):
     strata.level("one", rank=1)
     name = write(strata, QUICK + "[[entry]]\norder-seed = [1, 2]\n")
     done = strata.run("run", name, "--dry-run", "--store", str(strata.store))
-    assert done.returncode == 0 and "2 entries, about " in done.stdout and "assumed" in done.stdout, done.stderr
+    assert done.returncode == 0 and "2 entries: about " in done.stdout and "assumed" in done.stdout, done.stderr
     plan = json.loads(strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store)).stdout)
     assert [one["levels"] for one in plan["entries"]] == ["one", "one"] and plan["predicted_s"] > 10
     assert not strata.store.exists()
