@@ -116,7 +116,11 @@ store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& en
   run.machine = probe::machine();
   Json all = Json::array();
   for (const auto& entry : entries)
-    all.push_back({{"words", entry.words}, {"command", shown(entry.words)}, {"state", ""}, {"reason", ""}});
+    all.push_back({{"words", entry.words},
+                   {"command", shown(entry.words)},
+                   {"label", entry.label},
+                   {"state", ""},
+                   {"reason", ""}});
   std::error_code ignored;
   run.settings = {{"verb", "run"},
                   {"title", suite.title},

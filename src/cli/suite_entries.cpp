@@ -158,7 +158,12 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForA
       const auto verb = VerbWords::of(entry.verb);
       if (auto read = verb->try_read(words); !read)
         return tl::unexpected(suite::at_line(suite.path, entry.line, read.error().what, read.error().hint));
-      all.push_back({words, verb->common().options.device, entry.line});
+      const auto& options = verb->common().options;
+      all.push_back({.words = words,
+                     .label = fmt::format("{} {}{}", entry.verb, options.model,
+                                          options.device == "cpu" ? "" : " on " + options.device),
+                     .device = options.device,
+                     .line = entry.line});
     }
   }
   return all;

@@ -13,6 +13,7 @@ namespace strata::cli {
 
 struct SuiteEntry {
   std::vector<std::string> words;  // the verb and its options
+  std::string label;               // "train mnist_convnet on cuda", for people
   std::string device;
   int line = 0;
 };

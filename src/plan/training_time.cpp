@@ -6,7 +6,9 @@
 namespace strata::plan {
 namespace {
 
-constexpr double kStartS = 2;           // of a process
+// As docs/results/2026-11-25-digits-training.md came to its time, on two cores.
+constexpr double kStartS = 3;           // of a process
+constexpr double kPrepareS = 15;        // of a level: what it compiles, and the processes that prove it
 constexpr int kProofSteps = 12;         // before the first epoch, with those of the processes that memory is read from
 constexpr int kStepsOfAProof = 3;       // in the middle: the level's own, and eager's two
 constexpr double kForwardShare = 0.33;  // of a step: what a score takes
@@ -18,7 +20,7 @@ double seconds_of_level(const TrainingWork& work, double step_s) {
   const auto scored = static_cast<double>(work.test + std::min(work.test, work.train));
   const double epoch = steps + kForwardShare * scored / static_cast<double>(std::max<std::int64_t>(1, work.batch));
   const double repeat = work.epochs * epoch + kStepsOfAProof * (work.proofs + 1);
-  return 2 * kStartS + kProofSteps * step_s + work.repeats * (kStartS + repeat * step_s);
+  return kPrepareS + kProofSteps * step_s + work.repeats * (kStartS + repeat * step_s);
 }
 
 double step_flops(double forward_flops_of_image, std::int64_t batch) {

@@ -17,7 +17,7 @@ struct TrainingWork {
 double seconds_of_level(const TrainingWork& work, double step_s);
 
 // Seconds that come once, whatever the levels: capturing the network.
-constexpr double kOnceS = 15;
+constexpr double kOnceS = 60;
 
 // A step's operations by those of a forward pass of one image: gradients of weights and of inputs take as much again
 // each.
@@ -25,6 +25,6 @@ double step_flops(double forward_flops_of_image, std::int64_t batch);
 
 // Of what a machine can do at most, what steps of networks of convolutions reach, about, and what a step takes besides:
 // for a first estimate of what was never measured.
-constexpr double kShareOfPeak = 0.4, kBesidesS = 1e-3;
+constexpr double kShareOfPeak = 0.25, kBesidesS = 1e-3;
 
 }  // namespace strata::plan

@@ -40,15 +40,14 @@ std::string report_of(const Json& entry, const store::Store& store) {
 
 Result<document::Table> entries_table(const Json& entries, const store::Store& store) {
   document::Table table{"entries",
-                        "Entries",
+                        "What became of each",
                         {{"entry", "entry", ""},
+                         {"what", "what", "", document::Align::left},
                          {"state", "state", "", document::Align::left},
-                         {"command", "command", "", document::Align::left},
                          {"predicted", "predicted", ""},
                          {"took", "took", ""},
                          {"run", "run", "", document::Align::left},
-                         {"result", "result", "", document::Align::left},
-                         {"report", "report", "", document::Align::left}},
+                         {"result", "result", "", document::Align::left}},
                         {},
                         {}};
   double place = 0;
@@ -56,10 +55,26 @@ Result<document::Table> entries_table(const Json& entries, const store::Store& s
     const auto outcome = outcome_of(entry, store);
     if (!outcome) return tl::unexpected(outcome.error());
     const auto state = text(entry, "state");
-    table.rows.push_back({document::Number{++place, document::Format::count}, state.empty() ? "not run yet" : state,
-                          text(entry, "command"), seconds_cell(entry, "predicted_s"), seconds_cell(entry, "took_s"),
-                          text(entry, "run"), *outcome, report_of(entry, store)});
+    table.rows.push_back({document::Number{++place, document::Format::count}, text(entry, "label"),
+                          state.empty() ? "not run yet" : state, seconds_cell(entry, "predicted_s"),
+                          seconds_cell(entry, "took_s"), text(entry, "run"), *outcome});
   }
+  table.note = "./strata show RUN has the numbers of an entry.";
+  return table;
+}
+
+document::Table commands_table(const Json& entries, const store::Store& store) {
+  document::Table table{"commands",
+                        "How to repeat each",
+                        {{"entry", "entry", ""},
+                         {"command", "command", "", document::Align::left},
+                         {"report", "report", "", document::Align::left}},
+                        {},
+                        {}};
+  double place = 0;
+  for (const auto& entry : entries)
+    table.rows.push_back(
+        {document::Number{++place, document::Format::count}, text(entry, "command"), report_of(entry, store)});
   return table;
 }
 
@@ -98,11 +113,7 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   out.summary = summary_of(run, entries);
   auto table = entries_table(entries, store);
   if (!table) return tl::unexpected(table.error());
-  document::Section section{"entries", "Entries", {std::move(*table)}};
-  for (const auto& entry : entries)
-    if (const auto id = text(entry, "run"); !id.empty())
-      section.items.push_back(document::Text{"./strata show " + id, document::Text::Kind::command});
-  out.sections.push_back(std::move(section));
+  out.sections.push_back({"entries", "Entries", {std::move(*table), commands_table(entries, store)}});
   out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
   if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
   out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});

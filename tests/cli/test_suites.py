@@ -34,7 +34,8 @@ def write(strata, text: str, title: str = 'title = "A suite"\n') -> str:
 
 def entries_of(done) -> list[dict]:
     assert done.stdout, done.stderr
-    return next(item for section in json.loads(done.stdout)["sections"] for item in section["items"] if item["kind"] == "table")["rows"]
+    entries, commands = (item["rows"] for section in json.loads(done.stdout)["sections"] for item in section["items"])
+    return [entry | command for entry, command in zip(entries, commands, strict=True)]
 
 
 def run(strata, text: str, *more: str):

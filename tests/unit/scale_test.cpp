@@ -59,10 +59,10 @@ TEST(TrainingTime, GrowsWithEpochsRepeatsAndSteps) {
   const TrainingWork work{.train = 6400, .test = 640, .batch = 64, .epochs = 10, .repeats = 1};
   const double one = seconds_of_level(work, 0.1);
   EXPECT_GT(one, 10 * 100 * 0.1) << "steps alone";
-  EXPECT_LT(one, 1.2 * 10 * 100 * 0.1);
+  EXPECT_LT(one, 1.3 * 10 * 100 * 0.1);
   auto twice = work;
   twice.repeats = 2;
-  EXPECT_GT(seconds_of_level(twice, 0.1), 1.9 * one);
+  EXPECT_GT(seconds_of_level(twice, 0.1), 1.8 * one);
   auto proven = work;
   proven.proofs = 100;
   EXPECT_GT(seconds_of_level(proven, 0.1), one + 20);
