@@ -21,6 +21,7 @@
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
 #include "plan/supported.hpp"
+#include "report/suite.hpp"
 #include "report/table.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
@@ -229,6 +230,7 @@ int runs(const ListArguments& a) {
       ids.push_back(one.id);
       if (!one.verdict.empty()) verdicts.push_back(one.verdict);
     }
+    if (report::is_suite(run)) verdicts.push_back(report::suite_summary(run));
     rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,
                     ids, run.command});
   }

@@ -159,7 +159,9 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   common.suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}};
   auto before = run_of(place);
   if (!before) return {"failed", before.error().what, 1};
-  if (*before && store::state_of(**before) != store::RunState::finished) common.resumed = std::move(**before);
+  // it came to its end while nobody wrote that down, or was gone on with by itself
+  if (*before && store::state_of(**before) == store::RunState::finished) return {"done", "", 0};
+  if (*before) common.resumed = std::move(**before);
   Result<int> code = 0;
   try {
     code = verb->run();

@@ -78,7 +78,14 @@ document::Table commands_table(const Json& entries, const store::Store& store) {
   return table;
 }
 
-std::string summary_of(const store::Run& run, const Json& entries) {
+}  // namespace
+
+bool is_suite(const store::Run& run) {
+  return text(run.settings, "verb") == "run";
+}
+
+std::string suite_summary(const store::Run& run) {
+  const auto& entries = list(run.settings, "entries");
   std::map<std::string, int> states;
   double predicted = 0, took = 0;  // of entries that have both
   for (const auto& entry : entries) {
@@ -99,18 +106,12 @@ std::string summary_of(const store::Run& run, const Json& entries) {
   return scale.empty() ? sentence + "." : fmt::format("Scaled by --scale {}. {}.", scale, sentence);
 }
 
-}  // namespace
-
-bool is_suite(const store::Run& run) {
-  return text(run.settings, "verb") == "run";
-}
-
 Result<document::Document> suite_document(const store::Run& run, const store::Store& store) {
   document::Document out;
   const auto& entries = list(run.settings, "entries");
   out.title = "strata run: " + text(run.settings, "title");
   out.subtitle = text(run.settings, "about");
-  out.summary = summary_of(run, entries);
+  out.summary = suite_summary(run);
   auto table = entries_table(entries, store);
   if (!table) return tl::unexpected(table.error());
   out.sections.push_back({"entries", "Entries", {std::move(*table), commands_table(entries, store)}});

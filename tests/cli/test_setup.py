@@ -123,7 +123,7 @@ def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
     assert asked(tree) == ["program||"]
 
 
-@pytest.mark.parametrize("arguments", [["compare", "resnet50"], ["graph", "resnet50"], ["generate", "resnet50", "-o", "x"], ["export", "resnet50"], ["level", "check", "x"], ["level", "install", "x"], ["doctor", "--calibrate"]])
+@pytest.mark.parametrize("arguments", [["compare", "resnet50"], ["graph", "resnet50"], ["generate", "resnet50", "-o", "x"], ["export", "resnet50"], ["level", "check", "x"], ["level", "install", "x"], ["doctor", "--calibrate"], ["run", "x"]])
 def test_what_measures_asks_for_the_levels(tree, arguments):
     run([tree / "strata", *arguments])
     assert asked(tree) == ["levels||"]
@@ -145,6 +145,7 @@ def tree_with_levels(tree):
     (["compare", "x", "--levels", "eager"], ""),
     (["compare", "x", "--levels=onednn@contiguous,eager"], "level_onednn"),
     (["compare", "x"], "level_libtorch|strata_generate_libtorch|level_onednn"),
+    (["run", "x"], "level_libtorch|strata_generate_libtorch|level_onednn"),  # whose levels are known when its file is read
     (["compare", "x", "--device", "cuda"], "level_cudnn|level_libtorch|strata_generate_libtorch|strata_for_cuda"),
     (["compare", "x", "--levels", "cudnn"], ""),  # has no processor
     (["compare", "x", "--levels", "no_such_level,["], ""),
@@ -157,6 +158,11 @@ def tree_with_levels(tree):
 def test_only_the_programs_of_the_levels_that_a_call_runs_are_built(tree_with_levels, arguments, programs):
     assert run([tree_with_levels / "strata", *arguments]).returncode == 0
     assert asked(tree_with_levels) == [f"levels||{programs}|" if programs else "levels||"]
+
+
+@pytest.mark.parametrize(("suite", "code"), [("mnist-epoch", 0), ("digits", 1), ("no such suite", 1)])
+def test_a_suite_that_names_cuda_is_found_out_from_its_file(suite, code):
+    assert run(["bash", "-c", f"root={ROOT}; source {ROOT}/setup/launch.sh; names_cuda run '{suite}'"]).returncode == code
 
 
 def test_a_level_that_an_earlier_call_did_without_is_built_when_a_call_runs_it(tree_with_levels):

@@ -150,6 +150,8 @@ def test_a_suite_that_was_killed_goes_on_where_it_stopped(strata, command):
     assert done.returncode == 0 and [row["state"] for row in rows] == ["done", "done"], done.stderr
     assert {row["run"] for row in rows} == {one["run"] for one in first}, "no run was begun anew"
     assert "entry 1 of 2" not in done.stderr and "restart 1 of 3" not in done.stderr
+    suites = [one for one in stored(strata) if " run " in one["command"]]
+    assert [one["verdict"][0].startswith("2 entries: 2 done") for one in suites] == [True], suites
     again = strata.run("run", name, "--resume", "--format", "json", *words)
     assert again.returncode == 0 and "entry 1 of 2" not in again.stderr and "entry 2 of 2" not in again.stderr
 
