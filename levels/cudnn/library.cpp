@@ -248,23 +248,43 @@ const Library::Left& Library::left(int value) const {
 
 const kit_cuda::DropoutState* Library::dropout(primitives::Steps& steps) {
   if (dropout_ != nullptr) return dropout_;
-  set_dropout(true);
+  dropout_ = reinterpret_cast<kit_cuda::DropoutState*>(hold(sizeof(kit_cuda::DropoutState)));
+  set_dropout_state({});
   steps.in_run.push_back(std::make_unique<primitives::FunctionCall>(
       primitives::Description{"dropout", "strata", "counts steps", false, 0},
       [stream = stream(), state = dropout_] { kit_cuda::count_step(stream, state); }));
   return dropout_;
 }
 
-void Library::set_dropout(bool on) {
+kit_cuda::DropoutState Library::dropout_state() const {
   kit_cuda::DropoutState state;
-  if (dropout_ == nullptr)
-    dropout_ = reinterpret_cast<kit_cuda::DropoutState*>(hold(sizeof state));
-  else
-    kit_cuda::copy_to_host(&state, dropout_, sizeof state, stream());
+  kit_cuda::copy_to_host(&state, dropout_, sizeof state, stream());
   kit_cuda::wait_for(stream());
-  state.on = on ? 1 : 0;
+  return state;
+}
+
+void Library::set_dropout_state(const kit_cuda::DropoutState& state) {
   kit_cuda::copy_to_device(dropout_, &state, sizeof state, stream());
   kit_cuda::wait_for(stream());
+}
+
+void Library::set_dropout(bool on) {
+  if (dropout_ == nullptr) return;
+  auto state = dropout_state();
+  state.on = on ? 1 : 0;
+  set_dropout_state(state);
+}
+
+std::optional<std::uint64_t> Library::draws() const {
+  if (dropout_ == nullptr) return std::nullopt;
+  return dropout_state().step;
+}
+
+void Library::set_draws(std::uint64_t count) {
+  if (dropout_ == nullptr) return;
+  auto state = dropout_state();
+  state.step = count;
+  set_dropout_state(state);
 }
 
 }  // namespace strata::cudnn

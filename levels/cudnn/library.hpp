@@ -44,6 +44,8 @@ class Library final : public primitives::Primitives {
   Result<std::unique_ptr<primitives::Update>> update(const graph::Graph& graph, int parameter, int gradient,
                                                      primitives::Steps& steps) override;
   void set_dropout(bool on) override;
+  std::optional<std::uint64_t> draws() const override;
+  void set_draws(std::uint64_t count) override;
 
   // Row-major bytes of the host to where the tensor lies, and back; done when these return.
   void upload(const Tensor& tensor, const std::byte* data) const;
@@ -90,7 +92,10 @@ class Library final : public primitives::Primitives {
     std::function<std::string(std::int64_t)> what;
     Index* place;
   };
-  void check_faults() const;           // throws std::out_of_range
+  void check_faults() const;  // throws std::out_of_range
+  // Of all dropouts, from the device and back.
+  kit_cuda::DropoutState dropout_state() const;
+  void set_dropout_state(const kit_cuda::DropoutState& state);
   std::byte* hold(std::size_t bytes);  // on the device, as long as this lives
 
   Layouts layouts_;

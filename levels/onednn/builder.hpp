@@ -30,7 +30,7 @@ class Builder : public primitives::Arguments {
   const Library::Left& left(std::string_view argument) const { return library_.left(node_.tensor(argument)); }
   // Leaves something for the backward call that reads output `i`.
   void leave(std::size_t i, Library::Left left) { library_.leave(node_.outputs.at(i), std::move(left)); }
-  std::shared_ptr<const bool> dropout() const { return library_.dropout(); }
+  std::shared_ptr<Dropout> dropout() const { return library_.dropout(); }
   // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
   Tensor rows(std::string_view argument);
 

@@ -20,29 +20,26 @@ float masked(float value, std::uint8_t keeps, float scale) {
   return value * (static_cast<float>(keeps) * scale);
 }
 
-struct Draw {
-  std::uint64_t layer, steps = 0;
-};
-
 void forward(Builder& b) {
   const double p = b.number("p");
   const Tensor x = b.dense(b.tensor("input"));
+  b.dropout()->present = true;
   const auto count = static_cast<std::int64_t>(x.desc.get_size() / sizeof(float));
   const Tensor to = b.result(x.desc), mask = b.temporary(row_major({count}, memory::data_type::u8));
   b.leave(1, {mask, x.desc, x.desc});
   const auto from = b.handle(x), into = b.handle(to), kept = b.handle(mask);
-  const auto draw = std::make_shared<Draw>(Draw{mixed(static_cast<std::uint64_t>(b.first_output()))});
+  const auto layer = mixed(static_cast<std::uint64_t>(b.first_output()));
   const auto scale = p == 1 ? 0.0F : static_cast<float>(1 / (1 - p));
   const auto limit = static_cast<std::uint64_t>((1 - p) * 9007199254740992.0);  // 2^53
-  b.own("a mask", [=, on = b.dropout()] {
+  b.own("a mask", [=, dropout = b.dropout()] {
     const auto* source = static_cast<const float*>(from.get_data_handle());
     auto* target = static_cast<float*>(into.get_data_handle());
     auto* keeps = static_cast<std::uint8_t*>(kept.get_data_handle());
-    if (!*on) {
+    if (!dropout->on) {
       std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(float));
       return;
     }
-    const auto key = mixed(draw->layer + ++draw->steps);
+    const auto key = mixed(layer + ++dropout->draws);
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < count; ++i) {
       keeps[i] = static_cast<std::uint8_t>((mixed(key + static_cast<std::uint64_t>(i)) >> 11) < limit);
@@ -58,11 +55,11 @@ void backward(Builder& b) {
   const Tensor to = b.result(gradient.desc);
   const auto from = b.handle(gradient), into = b.handle(to), kept = b.handle(forward_call.tensor);
   const auto scale = static_cast<float>(b.number("scale"));
-  b.own("a mask", [=, on = b.dropout()] {
+  b.own("a mask", [=, dropout = b.dropout()] {
     const auto* source = static_cast<const float*>(from.get_data_handle());
     auto* target = static_cast<float*>(into.get_data_handle());
     const auto* keeps = static_cast<const std::uint8_t*>(kept.get_data_handle());
-    if (!*on) {
+    if (!dropout->on) {
       std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(float));
       return;
     }

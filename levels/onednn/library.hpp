@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "primitives/primitives.hpp"
@@ -13,6 +14,12 @@ namespace strata::onednn {
 
 // Layouts of what operations compute: as oneDNN chooses them, or row-major again after each operation, as in PyTorch.
 enum class Layouts { chosen, contiguous };
+
+// What all dropouts of a graph share.
+struct Dropout {
+  bool present = false, on = true;
+  std::uint64_t draws = 0;  // masks drawn, counted from where the seed began
+};
 
 // ATen names without overload that the library knows, sorted.
 std::vector<std::string> known_operations();
@@ -37,7 +44,11 @@ class Library final : public primitives::Primitives {
   Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;
   Result<std::unique_ptr<primitives::Update>> update(const graph::Graph& graph, int parameter, int gradient,
                                                      primitives::Steps& steps) override;
-  void set_dropout(bool on) override { *dropout_ = on; }
+  void set_dropout(bool on) override { dropout_->on = on; }
+  std::optional<std::uint64_t> draws() const override {
+    return dropout_->present ? std::optional(dropout_->draws) : std::nullopt;
+  }
+  void set_draws(std::uint64_t count) override { dropout_->draws = count; }
 
   // For Builder.
   const dnnl::engine& engine() const { return engine_; }
@@ -65,7 +76,7 @@ class Library final : public primitives::Primitives {
   };
   void leave(int value, Left left) { left_.insert_or_assign(value, std::move(left)); }
   const Left& left(int value) const;
-  std::shared_ptr<const bool> dropout() const { return dropout_; }
+  std::shared_ptr<Dropout> dropout() const { return dropout_; }
   // A handle for a call's scratchpad, which lies in memory that all calls share.
   memory scratchpad(const memory::desc& desc);
 
@@ -89,7 +100,7 @@ class Library final : public primitives::Primitives {
   std::shared_ptr<std::byte> shared_scratchpad_;
   primitives::Held held_;
   std::unordered_map<int, Left> left_;
-  std::shared_ptr<bool> dropout_ = std::make_shared<bool>(true);
+  std::shared_ptr<Dropout> dropout_ = std::make_shared<Dropout>();
 };
 
 // 64-byte aligned. Throws std::bad_alloc.

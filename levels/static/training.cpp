@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "strata/bundle.hpp"
+#include "strata/drawing.hpp"
 
 namespace strata::static_program {
 namespace fs = std::filesystem;
@@ -55,6 +56,8 @@ GeneratedTraining::GeneratedTraining(const fs::path& file) : Generated(file) {
   find(drop_momentum, "model_drop_momentum");
   find(set_optimiser, "model_set_optimiser");
   find(set_dropout, "model_set_dropout");
+  find(read_draws, "model_read_draws");
+  find(write_draws, "model_write_draws");
   find(set_labels, "model_set_labels");
   find(run_phase, "model_run_phase");
 }
@@ -90,14 +93,19 @@ HostTensor Training::present(int number) const {
 State Training::state() const {
   State result;
   for (int i = 0; i < program_.state_count(); ++i) {
-    if (program_.state_is_count(i) != 0) continue;
     const auto& tensor = *program_.state(i);
+    if (program_.state_is_count(i) != 0) {
+      result.emplace_back(count_prefix + std::string(tensor.name), present(i));
+      continue;
+    }
     result.emplace_back(weight_prefix + std::string(tensor.name), present(i));
     auto momentum = allocate("F32", shape_of(tensor));
     if (program_.read_momentum(network_->model(), tensor.name, reinterpret_cast<float*>(writable(momentum))) == 0)
       result.emplace_back(momentum_prefix + std::string(tensor.name), std::move(momentum));
   }
   unread_.add_to(result);
+  std::uint64_t draws = 0;
+  if (program_.read_draws(network_->model(), &draws) == 0) add_count(result, draws);
   return result;
 }
 
@@ -108,9 +116,16 @@ void Training::load_state(const SafeTensors& state) {
     const TensorView *weight, *momentum;
   };
   std::vector<Fitting> all;
+  std::vector<std::pair<const char*, const TensorView*>> counts;
   for (int i = 0; i < program_.state_count(); ++i) {
-    if (program_.state_is_count(i) != 0) continue;
     const auto* tensor = program_.state(i);
+    if (program_.state_is_count(i) != 0) {
+      const auto* count = state.find(count_prefix + std::string(tensor->name));
+      if (count != nullptr && !is_count(*count))
+        throw Failure("failed", fmt::format("{}: the count '{}' is not one I64", state.where(), tensor->name));
+      if (count != nullptr) counts.emplace_back(tensor->name, count);
+      continue;
+    }
     const auto name = weight_prefix + std::string(tensor->name);
     const auto* weight = fitting(state, name, shape_of(*tensor));
     if (weight == nullptr) throw Failure("failed", fmt::format("{} lacks '{}'", state.where(), name));
@@ -120,7 +135,11 @@ void Training::load_state(const SafeTensors& state) {
   for (const auto& name : state.names())
     if (name.starts_with(momentum_prefix) && !changes(name.substr(std::strlen(momentum_prefix))))
       throw Failure("failed", fmt::format("{}: '{}' is of nothing that the step changes", state.where(), name));
+  const auto draws = count_in(state);
   program_.drop_momentum(network_->model());
+  if (draws) program_.write_draws(network_->model(), *draws);
+  for (const auto& [name, count] : counts)
+    if (program_.write(network_->model(), name, count->data) != 0) throw network_->failure();
   for (const auto& [tensor, weight, momentum] : all) {
     if (program_.write(network_->model(), tensor->name, weight->data) != 0) throw network_->failure();
     if (momentum != nullptr)
@@ -128,6 +147,10 @@ void Training::load_state(const SafeTensors& state) {
   }
   unread_.replace(state);
   if (!training_) evaluate_with_present_weights();
+}
+
+void Training::seed_dropout(std::uint64_t seed) {
+  program_.write_draws(network_->model(), first_count(seed));
 }
 
 void Training::set_mode(bool training, bool dropout) {

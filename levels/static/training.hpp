@@ -29,6 +29,8 @@ struct GeneratedTraining : Generated {
   decltype(model_drop_momentum)* drop_momentum;
   decltype(model_set_optimiser)* set_optimiser;
   decltype(model_set_dropout)* set_dropout;
+  decltype(model_read_draws)* read_draws;
+  decltype(model_write_draws)* write_draws;
   decltype(model_set_labels)* set_labels;
   decltype(model_run_phase)* run_phase;
 };
@@ -42,6 +44,7 @@ class Training {
   void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
   State state() const;
   void load_state(const SafeTensors& state);
+  void seed_dropout(std::uint64_t seed);
   void set_mode(bool training, bool dropout);
   void set_optimiser(const Sgd& sgd);
   void set_rate(double rate);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every
-parameter and floating-point buffer, as `load_state` takes it (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same for every seed. The last line of standard output is {"ok": true} or what is wrong."""
+parameter and floating-point buffer and `count:<name>` of every buffer that is one int64, as `load_state` takes it (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same for every seed. The last line of standard output is {"ok": true} or what is wrong."""
 from __future__ import annotations
 
 import argparse
@@ -90,9 +90,10 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
         load(module, file)
     else:
         initialise(module, scheme)
-    floating = {f"weight:{name}": value.detach().clone().contiguous() for name, value in module.state_dict().items() if isinstance(value, torch.Tensor) and value.is_floating_point()}
+    held = {name: value.detach().clone().contiguous() for name, value in module.state_dict().items() if isinstance(value, torch.Tensor)}
+    state = {f"weight:{name}": value for name, value in held.items() if value.is_floating_point()} | {f"count:{name}": value for name, value in held.items() if value.dtype == torch.int64 and not value.dim()}
     part = path.with_suffix(".part")
-    save_file(floating, str(part))
+    save_file(state, str(part))
     part.rename(path)
 
 

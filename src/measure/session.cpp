@@ -293,8 +293,10 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
   return state;
 }
 
-Try<void> Session::load_state(const fs::path& path, std::int64_t step) {
-  auto done = call("load_state", {{"path", path.string()}, {"step", step}});
+Try<void> Session::load_state(const fs::path& path, std::int64_t step, std::optional<std::int64_t> seed) {
+  Json arguments = {{"path", path.string()}, {"step", step}};
+  if (seed) arguments["seed"] = *seed;
+  auto done = call("load_state", std::move(arguments));
   if (!done) return tl::unexpected(done.error());
   steps_ = step;
   return {};

@@ -126,7 +126,8 @@ class Session {
   Try<void> set_mode(const std::string& mode, bool dropout);
   Try<void> set_optimiser(const core::Sgd& optimiser);
   Try<TrainState> state(const std::vector<std::string>& names = {});  // of these tensors alone; none: of all
-  Try<void> load_state(const std::filesystem::path& path, std::int64_t step);
+  // With a seed masks of dropout follow from it; without, from what the state holds.
+  Try<void> load_state(const std::filesystem::path& path, std::int64_t step, std::optional<std::int64_t> seed = {});
   Try<Profile> profile(const std::vector<int>& indices);
 
   // Training on a data set.

@@ -46,10 +46,11 @@ class OwnState {
   std::optional<Failure> error_;
 };
 
+// With counts, which a BatchNorm may average over; without generators, so that masks are drawn anew.
 std::vector<std::pair<std::string, TensorView>> weights_in(const SafeTensors& state) {
   std::vector<std::pair<std::string, TensorView>> out;
   for (const auto& name : state.names())
-    if (name.starts_with("weight:")) out.emplace_back(name, *state.find(name));
+    if (name.starts_with("weight:") || name.starts_with("count:")) out.emplace_back(name, *state.find(name));
   return out;
 }
 

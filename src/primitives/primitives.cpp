@@ -26,5 +26,9 @@ Result<std::unique_ptr<Update>> Primitives::update(const graph::Graph&, int, int
   return fail(infers_only, "", Exit::environment);
 }
 void Primitives::set_dropout(bool) {}
+std::optional<std::uint64_t> Primitives::draws() const {
+  return std::nullopt;
+}
+void Primitives::set_draws(std::uint64_t) {}
 
 }  // namespace strata::primitives

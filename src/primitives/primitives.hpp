@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -115,6 +116,9 @@ class Primitives {
   virtual Result<std::unique_ptr<Update>> update(const graph::Graph& graph, int parameter, int gradient, Steps& steps);
   // Off: dropout hands everything on, as with probability 0.
   virtual void set_dropout(bool on);
+  // How many masks were drawn, from which and their places the next ones follow; nullopt: no dropout in the graph.
+  virtual std::optional<std::uint64_t> draws() const;
+  virtual void set_draws(std::uint64_t count);
 };
 
 }  // namespace strata::primitives

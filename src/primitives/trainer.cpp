@@ -107,6 +107,23 @@ Result<void> Trainer::load_momentum(const SafeTensors& state, const std::string&
   return {};
 }
 
+std::vector<graph::Named> Trainer::counts() const {
+  std::vector<graph::Named> all;
+  for (const auto& one : graph().buffers)
+    if (const auto& value = graph().value(one.value); value.type == graph::Type::int64 && value.shape.empty())
+      all.push_back(one);
+  return all;
+}
+
+Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& prefix) {
+  std::vector<graph::Named> found;
+  for (const auto& one : counts())
+    if (state.find(prefix + one.name) != nullptr) found.push_back({prefix + one.name, one.value});
+  if (auto fits = graph::check_tensors(graph(), found, state); !fits) return fits;
+  for (const auto& one : found) library_->write_kept(one.value, state.find(one.name)->data);
+  return {};
+}
+
 void Trainer::drop_momentum() {
   for (const auto& one : trained_) one.update->drop_momentum();
 }

@@ -24,11 +24,16 @@ class Trainer {
   // Replaces all momentum buffers by those named `prefix` + parameter; one that the file lacks is dropped.
   Result<void> load_momentum(const SafeTensors& state, const std::string& prefix);
   void drop_momentum();
+  // Buffers that count (one int64), by `prefix` + name; those that the file lacks stay.
+  Result<void> load_counts(const SafeTensors& state, const std::string& prefix);
+  std::vector<graph::Named> counts() const;
 
   // Input i of the network, contiguous, or the labels; the bytes must live until the step has ended.
   void set_input(std::size_t i, const std::byte* data) { library_->bind(graph().inputs[i].value, data); }
   void set_labels(const std::byte* data) { library_->bind(training_.labels, data); }
   void set_dropout(bool on) { library_->set_dropout(on); }
+  std::optional<std::uint64_t> draws() const { return library_->draws(); }
+  void set_draws(std::uint64_t count) { library_->set_draws(count); }
 
   // A step is these four in this order.
   void forward() { execute(0, forward_end_); }

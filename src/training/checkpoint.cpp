@@ -33,10 +33,10 @@ tl::unexpected<Failure> failed(const Error& error) {
 Try<void> write_checkpoint(const fs::path& state, const fs::path& to) {
   const auto file = SafeTensors::open(state);
   if (!file) return failed(file.error());
-  constexpr std::string_view weight = "weight:";
   std::vector<std::pair<std::string, TensorView>> tensors;
   for (const auto& name : file->names())
-    if (name.starts_with(weight)) tensors.emplace_back(name.substr(weight.size()), *file->find(name));
+    for (const std::string_view kind : {"weight:", "count:"})
+      if (name.starts_with(kind)) tensors.emplace_back(name.substr(kind.size()), *file->find(name));
   if (auto written = write_safetensors(to, tensors); !written) return failed(written.error());
   return {};
 }

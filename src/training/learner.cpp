@@ -28,8 +28,7 @@ double seconds(const std::vector<std::int64_t>& ns) {
 
 }  // namespace
 
-Try<void> Learner::start(const measure::SplitFiles& files, const fs::path& state, std::int64_t step,
-                         const std::vector<int>& cpus) {
+Try<void> Learner::start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus) {
   auto opened = measure::Session::open(player_.job, cpus);
   if (!opened) return tl::unexpected(opened.error());
   session_ = std::move(*opened);
@@ -39,7 +38,7 @@ Try<void> Learner::start(const measure::SplitFiles& files, const fs::path& state
   player_.add_start(session_->start_up(), repeat_);
   if (auto given = session_->data(files); !given) return tl::unexpected(given.error());
   if (auto done = session_->set_optimiser(player_.job.bundle->question.recipe->optimiser); !done) return done;
-  if (auto done = session_->load_state(state, step); !done) return done;
+  if (auto done = session_->load_state(from.state, from.step, from.seed); !done) return done;
   step_ns_ = player_.iteration_ns;
   meter_.emplace(session_->process().pid());
   return {};

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,19 @@ struct EpochResult {
   std::int64_t diverged_at = 0;  // step of the epoch, where it did
 };
 
+// What a training begins with: weights, or a state that has `step` steps behind it.
+struct Start {
+  std::filesystem::path state;
+  std::int64_t step = 0;
+  std::optional<std::int64_t> seed;  // of dropout's masks; nullopt: they go on as the state says
+};
+
 class Learner {
  public:
   Learner(measure::Player& player, int repeat) : player_(player), repeat_(repeat) {}
 
-  // A fresh worker with the data, the case's optimiser and these weights (`step` 0) or this state (after `step` steps),
-  // warm: it took two steps on the ring before.
-  Try<void> start(const measure::SplitFiles& files, const std::filesystem::path& state, std::int64_t step,
-                  const std::vector<int>& cpus);
+  // A fresh worker with the data and the case's optimiser, warm: it took two steps on the ring before.
+  Try<void> start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus);
 
   // About `seconds` of steps, at most up to step `end` of the order.
   Try<void> turn(const std::filesystem::path& order, std::int64_t end, double seconds);

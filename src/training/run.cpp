@@ -177,9 +177,10 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
     seats.push_back({i, Learner(player, repeat),
                      places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs), first,
                      false});
-    if (auto started = seats.back().learner.start(
-            plan_.data.files, kept ? kept->path : initial_[static_cast<std::size_t>(repeat)], steps_ * first, cpus);
-        !started)
+    const Start from =
+        kept ? Start{.state = kept->path, .step = steps_ * first, .seed = {}}
+             : Start{.state = initial_[static_cast<std::size_t>(repeat)], .step = 0, .seed = question().seed + repeat};
+    if (auto started = seats.back().learner.start(plan_.data.files, from, cpus); !started)
       leave(seats.back(), started.error());
     else
       seats.back().learner.rest();

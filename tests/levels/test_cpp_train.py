@@ -14,7 +14,7 @@ import torch
 import train_bundle
 from client import Failed, Worker, prepare
 from safetensors.numpy import load_file, save_file
-from train_bundle import SGD, Eager, load_state, losses, start, state, worst
+from train_bundle import SGD, Eager, load_state, losses, start, state, whole_state, worst
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
@@ -87,7 +87,8 @@ def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, n
     assert worst(tensors, eager.state()) < same and step == 2
     statistics = [n for n in tensors if "running_" in n]
     assert statistics and all(not np.array_equal(before[n], tensors[n]) for n in statistics)
-    assert not any("num_batches_tracked" in n for n in tensors)
+    counts = {n: int(v) for n, v in whole_state(worker)[0].items() if n.startswith("count:")}
+    assert counts and set(counts.values()) == {2} and all(n.endswith("num_batches_tracked") for n in counts)
     frozen = {n for n in before if n.endswith("fc.bias")}
     assert ("momentum:fc.bias" in tensors) == (name != "small") and (name != "small" or all(np.array_equal(before[n], tensors[n]) for n in frozen))
 

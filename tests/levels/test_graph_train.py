@@ -18,7 +18,7 @@ from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder, prepare
 from safetensors.numpy import load_file
 from test_cpp_levels import BUILD, ON_A_GPU, PRIMITIVES, STATIC
-from train_bundle import SGD, Eager, load_state, losses, start, state
+from train_bundle import SGD, Eager, load_state, losses, start, state, whole_state
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
@@ -150,7 +150,9 @@ def test_trains_a_residual_network_with_its_statistics(trained):
     assert losses(worker, [0]) == pytest.approx([eager.step(0)], rel=NEAR)  # in the batches after it rounding moves elements over the kinks of ReLUs, eager's too
     tensors, step, _ = state(worker)
     assert step == 1 and worst(tensors, eager.state()) < 1e-4
-    assert all(not np.array_equal(before[n], tensors[n]) for n in tensors if "running_" in n) and not any("num_batches" in n for n in tensors)
+    assert all(not np.array_equal(before[n], tensors[n]) for n in tensors if "running_" in n)
+    counts = {n: int(v) for n, v in whole_state(worker)[0].items() if n.startswith("count:")}
+    assert counts and set(counts.values()) == {1} and all(n.endswith("num_batches_tracked") for n in counts)
 
 
 @pytest.mark.parametrize("name", ["train_tiny", "train_mnist"])

@@ -112,8 +112,8 @@ def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
     exec(NETWORK, namespace)  # noqa: S102
     module, _ = namespace["build"]()
     held = {name: torch.from_numpy(value) for name, value in place.checkpoint("static-r1-last").items()}
-    module.load_state_dict(held)  # strictly; PyTorch itself does without BatchNorm's count of batches
-    assert torch.equal(module.fc.weight, held["fc.weight"]) and not torch.equal(module.bn.running_mean, torch.zeros(8))
+    module.load_state_dict(held)  # strictly
+    assert held["bn.num_batches_tracked"] == 1437 // 32 and torch.equal(module.fc.weight, held["fc.weight"]) and not torch.equal(module.bn.running_mean, torch.zeros(8))
 
 
 def test_a_training_begins_with_the_weights_of_a_checkpoint(place):
@@ -176,8 +176,8 @@ def test_a_loss_that_is_not_finite_ends_the_repeat_and_is_said(place):
 def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_weights(tmp_path):
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
-    whole, killed, model = Place(tmp_path / "whole"), Place(tmp_path / "killed"), "net.py:build"
-    levels, options = "eager,static", ("--epochs", "4", "--images", "640")
+    whole, killed, model = Place(tmp_path / "whole"), Place(tmp_path / "killed"), "net.py:with_dropout"
+    levels, options = "eager,onednn,static", ("--epochs", "4", "--images", "640")
     assert whole.train(levels, *options, model=model).code == 0
     for _ in range(2):
         arguments = ("resume", "last") if list((killed.folder / "strata").glob("trainings/*/*.json")) else (
@@ -197,6 +197,7 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
     for level in levels.split(","):
         one, two = whole.checkpoint(f"{level}-r1-last"), killed.checkpoint(f"{level}-r1-last")
         assert set(one) == set(two) and all(np.array_equal(one[name], two[name]) for name in one), level
+        assert one["bn.num_batches_tracked"] == 4 * 20, "every batch is counted once"
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [

@@ -20,6 +20,7 @@ SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
     "small": (f"{NETWORKS}:small", [("arg0", (6, 3, 8, 8), False), ("scale", (6, 1), True)], 5, "cross_entropy"),
     "in_place": (f"{ROOT / 'tests' / 'levels' / 'networks.py'}:in_place_network", [("arg0", (2, 3, 8, 8), False)], 10, "cross_entropy"),
     "unscriptable": (f"{NETWORKS}:unscriptable", [("arg0", (2, 4), False)], 3, "cross_entropy"),
+    "masks": (f"{NETWORKS}:two_masks", [("arg0", (16, 3, 8, 8), False)], 10, "cross_entropy"),
     "built_in_dropout": (f"{NETWORKS}:built_in_dropout", [("arg0", (2, 4), False)], 3, "cross_entropy"),
 }
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": False, "schedule": None}
@@ -121,16 +122,22 @@ def losses(worker: Worker, indices: list[int]) -> list[float]:
 
 
 def state(worker: Worker) -> tuple[dict[str, np.ndarray], int, float]:
-    """The tensors, the steps done, the rate of the next."""
+    """Weights, statistics and momentum; the steps done, the rate of the next."""
+    tensors, step, rate = whole_state(worker)
+    return {name: value for name, value in tensors.items() if name.startswith(("weight:", "momentum:"))}, step, rate
+
+
+def whole_state(worker: Worker) -> tuple[dict[str, np.ndarray], int, float]:
+    """Counts and generators too."""
     path = Path(worker.scratch.name) / "state.safetensors"
     answer = worker.ask("state", out=str(path))
     return load_file(path), answer["step"], answer["lr"]
 
 
-def load_state(worker: Worker, tensors: dict[str, np.ndarray], step: int) -> None:
+def load_state(worker: Worker, tensors: dict[str, np.ndarray], step: int, **more: int) -> None:
     path = Path(worker.scratch.name) / "wanted.safetensors"
-    save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, path)
-    worker.ask("load_state", path=str(path), step=step)
+    save_file({k: np.asarray(v, order="C") for k, v in tensors.items()}, path)
+    worker.ask("load_state", path=str(path), step=step, **more)
 
 
 def worst(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:

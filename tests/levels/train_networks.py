@@ -27,6 +27,26 @@ def small():
     return Small()
 
 
+class TwoMasks(nn.Module):
+    """(N, 3, 8, 8) -> (N, 10): the difference of two dropouts of one tensor, zero where both draw alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.fc = nn.Linear(144, 10)
+        self.first = nn.Dropout(0.5)
+        self.second = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.fc(torch.flatten(torch.relu(self.norm(self.conv(x))), 1))
+        return self.first(x) - self.second(x)
+
+
+def two_masks():
+    return TwoMasks()
+
+
 class Unscriptable(nn.Module):
     """Calls a lambda, which TorchScript does not know."""
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step in the middle of a training against eager's from the same state: what is equal passes, each fault shows.
-#include "proof/late_step.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "proof/late_step.hpp"
 #include "unit/train_bundle.hpp"
 
 namespace strata::proof {
@@ -58,8 +57,8 @@ class LateStepTest : public ::testing::Test {
   OutputVerdict judge(const State& level, double loss = 1.25) {
     const auto before = bundle_.file(before_), own = bundle_.file(level), eager = bundle_.file(after(before_, {})),
                moved = bundle_.file(moved_), moved_after = bundle_.file(after(moved_, {}));
-    return check_late_step(*reference_, {&before, &own, loss}, {&before, &eager, 1.25}, {&moved, &moved_after, 1.2500001},
-                           0);
+    return check_late_step(*reference_, {&before, &own, loss}, {&before, &eager, 1.25},
+                           {&moved, &moved_after, 1.2500001}, 0);
   }
 
   TrainBundle bundle_;
@@ -98,6 +97,16 @@ TEST_F(LateStepTest, finds_a_state_that_is_not_whole) {
   level["weight:more"] = {1, 2};
   bundle_.shapes["more"] = {2};
   EXPECT_THAT(judge(level).reason, ::testing::HasSubstr("weight:more"));
+}
+
+TEST_F(LateStepTest, compares_counts_and_leaves_generators_of_masks_alone) {
+  before_["count:batches"] = moved_["count:batches"] = {80};
+  bundle_.shapes["batches"] = bundle_.shapes["other_kind"] = {1};
+  auto level = after(before_, {});
+  level["generator:other_kind"] = {3};
+  EXPECT_TRUE(judge(level).equal_work()) << judge(level).reason;
+  level["count:batches"] = {81};
+  EXPECT_THAT(judge(level).reason, ::testing::HasSubstr("most of all batches"));
 }
 
 TEST(Score, of_the_same_weights_may_differ_in_answers_within_rounding_alone) {

@@ -151,14 +151,16 @@ struct Level : Iterated {
   // not outlive the level or its weights. Throws unsupported where it cannot.
   virtual std::vector<std::unique_ptr<Client>> clients(int count, int threads);
 
-  // Training: a level overrides these six, or none. After load_weights the SDK calls set_mode(true, true) and
-  // set_optimiser. One without dropout to switch ignores `dropout`.
+  // Training: a level overrides these six, or none, and seed_dropout() where its networks may draw. After load_weights
+  // the SDK calls set_mode(true, true) and set_optimiser. One without dropout to switch ignores `dropout`.
   virtual void set_mode(bool training, bool dropout);
   // Replaces the optimiser: no buffers.
   virtual void set_optimiser(const Sgd& sgd);
   virtual void set_rate(double rate);  // from the next step on
   virtual State state() const;
   virtual void load_state(const SafeTensors& state);
+  // Masks drawn from now on follow from the seed, by the same numbers in every process; state() holds how far they are.
+  virtual void seed_dropout(std::uint64_t) {}
   // run() in training mode, saying where phases end.
   virtual void run_marked(const PhaseEnded& ended);
   virtual JoinedPhases joined_phases() const { return {}; }

@@ -35,6 +35,7 @@ class PrimitivesLevel : public Level {
   void set_rate(double rate) final { training_->set_rate(rate); }
   State state() const final { return training_->state(); }
   void load_state(const SafeTensors& state) final;
+  void seed_dropout(std::uint64_t seed) final { training_->seed_dropout(seed); }
   void run_marked(const PhaseEnded& ended) final { training_->run_marked(ended); }
 
   // Each with all memory of its own: calls are bound to their tensors.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "strata/bundle.hpp"
+#include "strata/drawing.hpp"
 
 namespace strata::primitives {
 namespace {
@@ -53,11 +54,16 @@ State Training::state() const {
       auto& [name, tensor] = result.emplace_back(weight_prefix + one.name, host_tensor(graph().value(one.value)));
       trainer_.read(one, writable(tensor));
     }
+  for (const auto& one : trainer_.counts()) {
+    auto& [name, tensor] = result.emplace_back(count_prefix + one.name, host_tensor(graph().value(one.value)));
+    trainer_.read(one, writable(tensor));
+  }
   unread_.add_to(result);
   for (const auto& one : trainer_.with_momentum()) {
     auto& [name, tensor] = result.emplace_back(momentum_prefix + one.name, host_tensor(graph().value(one.value)));
     trainer_.read_momentum(one.name, writable(tensor));
   }
+  add_count(result, trainer_.draws());
   return result;
 }
 
@@ -65,8 +71,14 @@ void Training::load_state(const SafeTensors& state) {
   unread_.check(state);
   if (auto loaded = trainer_.load(state, constants_, weight_prefix); !loaded) throw failure_of(loaded.error());
   if (auto loaded = trainer_.load_momentum(state, momentum_prefix); !loaded) throw failure_of(loaded.error());
+  if (auto loaded = trainer_.load_counts(state, count_prefix); !loaded) throw failure_of(loaded.error());
+  if (const auto count = count_in(state)) trainer_.set_draws(*count);
   unread_.replace(state);
   if (!training_) evaluate_with_present_weights();
+}
+
+void Training::seed_dropout(std::uint64_t seed) {
+  trainer_.set_draws(first_count(seed));
 }
 
 void Training::set_mode(bool training, bool dropout) {

@@ -24,6 +24,7 @@ class Training {
   void load(const SafeTensors& weights, const SafeTensors& constants);  // `constants` must stay
   State state() const;
   void load_state(const SafeTensors& state);
+  void seed_dropout(std::uint64_t seed);
   void set_mode(bool training, bool dropout);
   void set_optimiser(const strata::Sgd& sgd);
   void set_rate(double rate) { sgd_.rate = rate; }

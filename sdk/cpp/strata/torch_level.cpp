@@ -170,9 +170,10 @@ void to_bfloat16(const NamedTensors& tensors) {
     if (tensor.is_floating_point()) tensor.set_data(tensor.to(at::kBFloat16));
 }
 
-void copy_weights(const NamedTensors& into, const SafeTensors& weights) {
+void copy_weights(const NamedTensors& into, const SafeTensors& weights,
+                  const std::function<bool(const std::string&)>& belongs) {
   for (const auto& name : weights.names())
-    if (!into.contains(name))
+    if (belongs(name) && !into.contains(name))
       throw Failure("failed", fmt::format("{} holds '{}', which this level's network has not", weights.where(), name));
   c10::InferenceMode guard;
   for (const auto& [name, tensor] : into) {

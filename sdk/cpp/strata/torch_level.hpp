@@ -7,6 +7,7 @@
 #include <torch/torch.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,8 +32,11 @@ void to_channels_last(const NamedTensors& parameters);
 // Makes the floating-point tensors bfloat16, in place.
 void to_bfloat16(const NamedTensors& tensors);
 // Copies every tensor of the set into the tensor of that name; a bfloat16 tensor takes rounded float32. Names, other
-// dtypes and shapes must fit exactly, or a Failure says which does not.
-void copy_weights(const NamedTensors& into, const SafeTensors& weights);
+// dtypes and shapes must fit exactly, or a Failure says which does not. Names that do not belong to the set are passed
+// over.
+void copy_weights(
+    const NamedTensors& into, const SafeTensors& weights,
+    const std::function<bool(const std::string&)>& belongs = [](const std::string&) { return true; });
 
 class TorchLevel : public Level {
  public:
@@ -52,6 +56,7 @@ class TorchLevel : public Level {
   void set_rate(double rate) final;
   State state() const final;
   void load_state(const SafeTensors& state) final;
+  void seed_dropout(std::uint64_t seed) final;
   void run_marked(const PhaseEnded& ended) final;
   std::unique_ptr<Stopwatch> stopwatch() const final;
 

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <set>
 
+#include "strata/drawing.hpp"
 #include "strata/torch_level.hpp"
+#include "strata/unread.hpp"
 
 namespace strata {
 
@@ -43,6 +45,19 @@ class EventStopwatch final : public Stopwatch {
 at::Tensor momentum_of(const torch::optim::SGD& sgd, const at::Tensor& parameter) {
   const auto found = sgd.state().find(parameter.unsafeGetTensorImpl());
   return found == sgd.state().end() ? at::Tensor() : static_cast<SGDParamState&>(*found->second).momentum_buffer();
+}
+
+bool is_count(const at::Tensor& buffer) {
+  return buffer.scalar_type() == at::kLong && buffer.dim() == 0;
+}
+
+// PyTorch's generators by the state's names: of the host, and of the device.
+std::vector<std::pair<std::string, at::Generator>> generators(at::Device device) {
+  std::vector<std::pair<std::string, at::Generator>> all;
+  all.emplace_back(std::string(generator_prefix) + "torch", at::globalContext().defaultGenerator(at::kCPU));
+  if (device.is_cuda())
+    all.emplace_back(std::string(generator_prefix) + "torch-cuda", at::globalContext().defaultGenerator(device));
+  return all;
 }
 
 }  // namespace
@@ -95,10 +110,14 @@ State TorchLevel::state() const {
   const auto own = parameters();
   for (const auto& [name, parameter] : own) result.emplace_back("weight:" + name, to_host(parameter));
   for (const auto& [name, buffer] : buffers())
-    if (buffer.is_floating_point()) result.emplace_back("weight:" + name, to_host(buffer));
+    if (buffer.is_floating_point())
+      result.emplace_back(weight_prefix + name, to_host(buffer));
+    else if (is_count(buffer))
+      result.emplace_back(count_prefix + name, to_host(buffer));
   for (const auto& [name, parameter] : own)
     if (const auto momentum = momentum_of(*sgd_, parameter); momentum.defined())
       result.emplace_back("momentum:" + name, to_host(momentum));
+  for (const auto& [name, generator] : generators(device_)) result.emplace_back(name, to_host(generator.get_state()));
   return result;
 }
 
@@ -112,14 +131,21 @@ void TorchLevel::load_state(const SafeTensors& state) {
     into.emplace("momentum:" + name, momenta.back().second);
   }
   for (const auto& [name, buffer] : buffers())
-    if (buffer.is_floating_point()) into.emplace("weight:" + name, buffer);
-  copy_weights(into, state);
+    if (buffer.is_floating_point() || (is_count(buffer) && state.find(count_prefix + name) != nullptr))
+      into.emplace((is_count(buffer) ? count_prefix : weight_prefix) + name, buffer);
+  copy_weights(into, state, [](const std::string& name) { return !name.starts_with(generator_prefix); });
+  for (auto& [name, generator] : generators(device_))
+    if (const auto* found = state.find(name)) generator.set_state(borrow(*found).clone());
   sgd_->state().clear();
   for (auto& [parameter, momentum] : momenta) {
     auto kept = std::make_unique<SGDParamState>();
     kept->momentum_buffer(std::move(momentum));
     sgd_->state()[parameter.unsafeGetTensorImpl()] = std::move(kept);
   }
+}
+
+void TorchLevel::seed_dropout(std::uint64_t seed) {
+  torch::manual_seed(seed);
 }
 
 std::unique_ptr<Stopwatch> TorchLevel::stopwatch() const {

@@ -7,6 +7,10 @@
 
 namespace strata {
 
+bool is_count(const TensorView& tensor) {
+  return tensor.dtype == "I64" && tensor.shape.empty();
+}
+
 void Unread::load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known) {
   tensors_.clear();
   for (const auto& name : weights.names())
@@ -14,8 +18,10 @@ void Unread::load(const SafeTensors& weights, const std::function<bool(const std
 }
 
 void Unread::add_to(State& state) const {
-  for (const auto& [name, tensor] : tensors_)
+  for (const auto& [name, tensor] : tensors_) {
     if (is_floating(tensor.view.dtype)) state.emplace_back(weight_prefix + name, copy_of(tensor.view));
+    if (is_count(tensor.view)) state.emplace_back(count_prefix + name, copy_of(tensor.view));
+  }
 }
 
 void Unread::check(const SafeTensors& state) const {
@@ -30,7 +36,10 @@ void Unread::check(const SafeTensors& state) const {
 
 void Unread::replace(const SafeTensors& state) {
   for (auto& [name, tensor] : tensors_)
-    if (is_floating(tensor.view.dtype)) tensor = copy_of(*state.find(weight_prefix + name));
+    if (is_floating(tensor.view.dtype))
+      tensor = copy_of(*state.find(weight_prefix + name));
+    else if (const auto* count = state.find(count_prefix + name); count != nullptr && is_count(tensor.view))
+      tensor = copy_of(*count);
 }
 
 }  // namespace strata

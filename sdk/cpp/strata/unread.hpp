@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For training levels on the captured graph: tensors of a weight set that no step changes. Those of floating point
-// belong to the state all the same, since the user's module has them; integers (rows of a lookup) do not.
+// belong to the state all the same, since the user's module has them; integers (rows of a lookup) do not, but for
+// counts.
 #pragma once
 
 #include <functional>
@@ -14,6 +15,8 @@ namespace strata {
 // How `state` names parameters and buffers, and momentum (docs/protocol.md).
 inline constexpr const char* weight_prefix = "weight:";
 inline constexpr const char* momentum_prefix = "momentum:";
+inline constexpr const char* count_prefix = "count:";  // of a buffer that is one int64
+bool is_count(const TensorView& tensor);
 
 class Unread {
  public:

@@ -94,6 +94,7 @@ json Worker::load_state(const json& request) {
   auto file = SafeTensors::map(field<std::string>(request, "path"));
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
   level().load_state(*file);
+  if (request.contains("seed")) level().seed_dropout(static_cast<std::uint64_t>(count_field(request, "seed", 0)));
   training.go_to(step);
   return json::object();
 }

@@ -239,12 +239,17 @@ class Level:
         raise NotImplementedError
 
     def state(self) -> dict[str, np.ndarray]:
-        """`weight:<name>` of every parameter and floating-point buffer, `momentum:<parameter>` of every buffer that the optimiser has, by PyTorch's names."""
+        """`weight:<name>` of every parameter and floating-point buffer, `momentum:<parameter>` of every buffer that the optimiser has, `count:<name>` of every buffer that is one int64, by
+        PyTorch's names; `generator:<kind>`: what the next dropout masks follow from."""
         raise NotImplementedError
 
     def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
-        """What state() gave. A parameter without `momentum:` has no buffer afterwards. Raises BadRequest when names or shapes do not fit."""
+        """What state() gave, of this level or another. A parameter without `momentum:` has no buffer afterwards; counts and generators that are not there, or of another kind, stay. Raises
+        BadRequest when names or shapes do not fit."""
         raise NotImplementedError
+
+    def seed_dropout(self, seed: int) -> None:
+        """Masks drawn from now on follow from the seed, by the same numbers in every process. Nothing to do where no network draws."""
 
 
 def read_job(request: dict) -> Job:

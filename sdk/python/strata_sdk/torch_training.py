@@ -115,26 +115,47 @@ class TorchTraining(Level):
     def _weights(self) -> dict[str, Tensor]:
         return {f"weight:{name}": value for name, value in self.module.state_dict().items() if isinstance(value, Tensor) and value.is_floating_point()}
 
+    def _counts(self) -> dict[str, Tensor]:
+        return {f"count:{name}": value for name, value in self.module.state_dict().items() if isinstance(value, Tensor) and value.dtype == torch.int64 and not value.dim()}
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        """PyTorch's own, which every layer that draws may use."""
+        own = {"generator:torch": torch.default_generator}
+        return own | ({"generator:torch-cuda": torch.cuda.default_generators[torch.cuda.current_device()]} if self.device.type == "cuda" else {})
+
+    def seed_dropout(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
     def state(self) -> dict[str, np.ndarray]:
         buffers = {f"momentum:{name}": self.optimiser.state.get(p, {}).get("momentum_buffer") for name, p in self.module.named_parameters()}
-        return {name: value.detach().cpu().contiguous().numpy() for name, value in (self._weights() | buffers).items() if value is not None}
+        generators = {name: generator.get_state() for name, generator in self._generators().items()}
+        return {name: value.detach().cpu().contiguous().numpy() for name, value in (self._weights() | self._counts() | buffers | generators).items() if value is not None}
 
     def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
-        weights = self._weights()
+        weights, counts, generators = self._weights(), self._counts(), self._generators()
         trained = {f"momentum:{name}": p for name, p in self.module.named_parameters() if p.requires_grad}
         missing = [name for name in weights if name not in tensors]
         if missing:
             raise BadRequest(f"the state lacks {missing[0]}", "load a file as `state` writes it")
+        known = weights | counts | trained
         for name, array in tensors.items():
-            own = weights.get(name, trained.get(name))
+            if name.startswith("generator:"):
+                continue
+            own = known.get(name)
             if own is None or tuple(own.shape) != array.shape:
                 raise BadRequest(f"the state holds {name} of shape {list(array.shape)}", f"allowed: {'no such tensor' if own is None else f'shape {list(own.shape)}'}")
         with torch.no_grad():
             for name, own in weights.items():
                 own.copy_(torch.from_numpy(tensors[name]))
+            for name, own in counts.items():
+                if name in tensors:
+                    own.copy_(torch.from_numpy(tensors[name]))
             for name, parameter in trained.items():
                 held = self.optimiser.state[parameter]
                 held.pop("momentum_buffer", None)
                 if name in tensors:  # in the parameter's own layout
                     held["momentum_buffer"] = torch.empty_like(parameter, requires_grad=False).copy_(torch.from_numpy(tensors[name]))
+        for name, generator in generators.items():
+            if name in tensors:
+                generator.set_state(torch.from_numpy(tensors[name]))
         self.wait()

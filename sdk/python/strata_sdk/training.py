@@ -141,7 +141,10 @@ def load_state(worker: Worker, request: Request) -> dict:
     from . import tensors
 
     training, path, step = of(worker), _path(request["path"], "path"), _natural(request["step"], "step")
+    seed = _natural(request["seed"], "seed") if "seed" in request else None
     training.level.load_state(tensors.read(path))
+    if seed is not None:
+        training.level.seed_dropout(seed)
     training.step = step
     training.set_rate()
     return {}

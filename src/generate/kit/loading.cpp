@@ -214,6 +214,13 @@ Weight Program::kept(const char* name) const {
 void Program::set_dropout(bool on) {
   loading().training.dropout = on;
 }
+bool Program::draws(std::uint64_t& count) const {
+  count = loading().training.draws;
+  return loading().training.dropouts > 0;
+}
+void Program::set_draws(std::uint64_t count) {
+  loading().training.draws = count;
+}
 void Program::set_optimiser(const Sgd& sgd) {
   loading().training.sgd = sgd;
 }

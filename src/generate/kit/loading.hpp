@@ -60,6 +60,8 @@ struct LoadStep {
 struct TrainingState {
   Sgd sgd;
   bool dropout = true;
+  int dropouts = 0;         // of the program
+  std::uint64_t draws = 0;  // masks drawn; the next ones follow from it
   const std::int64_t* labels = nullptr;
   std::map<std::string, std::int64_t> counts;
 };

@@ -101,8 +101,7 @@ struct Dropped {
   Extent count;
   std::uint64_t layer, limit;
   float scale;
-  const TrainingState* training;
-  mutable std::uint64_t steps = 0;
+  TrainingState* training;
 
   void operator()() const {
     const float* from = data_of(source);
@@ -112,7 +111,7 @@ struct Dropped {
       if (to != from) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
       return;
     }
-    const auto key = mixed(layer + ++steps);
+    const auto key = mixed(layer + ++training->draws);
 #pragma omp parallel for schedule(static)
     for (Extent begin = 0; begin < count; begin += piece) {
       const Extent end = std::min(begin + piece, count);
@@ -196,6 +195,7 @@ void negative_log_likelihood_backward(Program& program, const Scores& how) {
 void dropout(Program& program, const Dropout& how) {
   Internals& in = program.internals();
   need_alike(how.source, how.result);
+  ++in.training.dropouts;
   const auto limit = static_cast<std::uint64_t>((1 - how.p) * 9007199254740992.0);  // 2^53
   in.add_own(Dropped{handle_of(in, how.source), handle_of(in, how.result), handle_of(in, how.mask),
                      count_of(how.source), mixed(in.calls.size()), limit, scale_of(how), &in.training},

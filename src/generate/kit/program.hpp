@@ -87,6 +87,9 @@ class Program {
   void run_phase(int phase);
   void set_labels(const std::int64_t* labels);
   void set_dropout(bool on);
+  // How many masks were drawn, from which the next ones follow; false: the step has no dropout.
+  bool draws(std::uint64_t& count) const;
+  void set_draws(std::uint64_t count);
   void set_optimiser(const Sgd& sgd);
   void drop_momentum();
   // A parameter, buffer or count, row-major; false: there is none. `data` is float32, of a count int64.

@@ -175,8 +175,8 @@ const device::Rates* Internals::rates_of(int weight) const {
 }
 
 void Internals::send_control(bool begins_step) {
-  if (begins_step && training.dropout) ++steps;
-  const device::DropoutState state{dropouts > 0 ? steps : 0, training.dropout ? 1U : 0U};
+  if (begins_step && training.dropout) ++training.draws;
+  const device::DropoutState state{training.dropouts > 0 ? training.draws : 0, training.dropout ? 1U : 0U};
   std::vector<std::byte> now(sizeof state + weights.size() * sizeof(device::Rates));
   std::memcpy(now.data(), &state, sizeof state);
   const Sgd& sgd = training.sgd;

@@ -103,8 +103,7 @@ struct Internals : Loading {
   std::vector<StoredWeight> stored;
   std::vector<std::byte> tables;
   int labels = 0, classes = 0;  // of a training step: how many, and how many there may be
-  std::uint64_t dropouts = 0, steps = 0;
-  std::vector<int> computed;  // weights of the load steps that are being added
+  std::vector<int> computed;    // weights of the load steps that are being added
 
   std::vector<std::size_t> input_offsets, input_bytes, output_offsets;
   std::size_t arena_bytes = 0, weight_bytes = 0, temporary_bytes_most = 0, temporary_now = 0;

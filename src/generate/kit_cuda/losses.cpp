@@ -46,7 +46,7 @@ void negative_log_likelihood_backward(Program& program, const Scores& how) {
 
 void dropout(Program& program, const Dropout& how) {
   Internals& in = program.internals();
-  in.add("dropout", [&in, how, layer = in.dropouts++](Stream on) {
+  in.add("dropout", [&in, how, layer = static_cast<std::uint64_t>(in.training.dropouts++)](Stream on) {
     device::dropout(on, {in.dropout_state(), layer, how.p}, in.source(how.source),
                     bytes_like<std::uint8_t>(in, how.mask, how.result), in.target(how.result));
   });

@@ -39,6 +39,12 @@ void model_set_optimiser(Model* model, float rate, float momentum, float dampeni
 void model_set_dropout(Model* model, int on) {
   model->program.set_dropout(on != 0);
 }
+int model_read_draws(const Model* model, uint64_t* count) {
+  return model->program.draws(*count) ? 0 : -1;
+}
+void model_write_draws(Model* model, uint64_t count) {
+  model->program.set_draws(count);
+}
 int64_t model_label_count(void) {
   return network::labels;
 }

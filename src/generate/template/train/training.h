@@ -29,6 +29,11 @@ void model_drop_momentum(Model* model);
 /* SGD as PyTorch defines it; from the next step on. */
 void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov);
 void model_set_dropout(Model* model, int on);
+/* How many masks were drawn, from which the next ones follow: with the weights and the momentum, all that a training
+   needs to go on as if nothing had happened. A step begins at 0; a number far from that draws others. -1 where the
+   network has no dropout. */
+int model_read_draws(const Model* model, uint64_t* count);
+void model_write_draws(Model* model, uint64_t count);
 /* How many labels a step reads: one class a row of the batch. */
 int64_t model_label_count(void);
 /* As many as that, each from 0 to below the number of classes; must live until the step has ended. */
