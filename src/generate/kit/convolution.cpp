@@ -86,16 +86,27 @@ void convolution(Program& program, const Convolution& how) {
   const auto dims = grouped(how.weight.shape, how.groups);
   const Posted posted(in, how.then, how.result);
   const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();
-  const dnnl::convolution_forward::primitive_desc pd(
-      in.engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, desc_of(how.source),
-      any(dims, how.source.type), bias, desc_of(how.result), dims_of(how.stride), counted_from_zero(how.dilation),
-      dims_of(how.before), dims_of(how.after), posted.attributes);
+  const auto described = [&](const memory::desc& source, const memory::desc& result) {
+    return dnnl::convolution_forward::primitive_desc(
+        in.engine, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, source,
+        any(dims, how.source.type), bias, result, dims_of(how.stride), counted_from_zero(how.dilation),
+        dims_of(how.before), dims_of(how.after), posted.attributes);
+  };
+  auto pd = described(desc_of(how.source), desc_of(how.result));
+  // what follows on it reads other tensors in the layout of the result
+  const bool alone = std::none_of(how.then.begin(), how.then.end(), [](const Post& post) { return bool{post.with}; });
+  if (alone && is_reference(pd.impl_info_str()))
+    pd = described(any(dims_of(how.source.shape), how.source.type), any(dims_of(how.result.shape), how.result.type));
+  const memory result = in.handle(how.result, desc_of(how.result));
+  const bool direct = pd.dst_desc() == result.get_desc();
+  const memory made = direct ? result : in.handle(in.temporary_bytes(pd.dst_desc().get_size()), pd.dst_desc());
   auto arguments = posted.arguments;
-  arguments.emplace_back(DNNL_ARG_SRC, in.handle(how.source, pd.src_desc()));
+  arguments.emplace_back(DNNL_ARG_SRC, read_as(in, how.source, pd.src_desc()));
   arguments.emplace_back(DNNL_ARG_WEIGHTS, in.packed(how.weight, row_major(dims), pd.weights_desc()));
   if (how.bias) arguments.emplace_back(DNNL_ARG_BIAS, in.packed(how.bias, bias, bias));
-  arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, pd.dst_desc()));
+  arguments.emplace_back(DNNL_ARG_DST, made);
   in.add(dnnl::convolution_forward(pd), pd, std::move(arguments));
+  if (!direct) in.add_reorder(made, result);
 }
 
 void linear(Program& program, const Linear& how) {

@@ -7,6 +7,15 @@
 
 namespace kit {
 
+// The tensor as a call wants it: itself, or a copy in scratch memory.
+inline memory read_as(Internals& in, const Tensor& tensor, const memory::desc& wanted) {
+  const auto own = desc_of(tensor);
+  if (own == wanted) return in.handle(tensor, own);
+  const memory copy = in.handle(in.temporary_bytes(wanted.get_size()), wanted);
+  in.add_reorder(in.handle(tensor, own), copy);
+  return copy;
+}
+
 // `how.gradient` says in which type the convolution was computed.
 template <class How>
 dnnl::convolution_forward::primitive_desc forward_of(Internals& in, const How& how, const memory::desc& source,

@@ -12,15 +12,6 @@ namespace {
 
 using dnnl::algorithm;
 
-// The tensor as a call wants it: itself, or a copy in scratch memory.
-memory read_as(Internals& in, const Tensor& tensor, const memory::desc& wanted) {
-  const auto own = desc_of(tensor);
-  if (own == wanted) return in.handle(tensor, own);
-  const memory copy = in.handle(in.temporary_bytes(wanted.get_size()), wanted);
-  in.add_reorder(in.handle(tensor, own), copy);
-  return copy;
-}
-
 // The gradient lies as the library gives it; the update needs it as the parameter's home has it.
 void add_update(Internals& in, Weight weight, memory gradient) {
   const auto& home = in.home_of(weight);
