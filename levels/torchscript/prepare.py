@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
 import json
-import re
 from pathlib import Path
 
 import torch
@@ -45,13 +44,47 @@ def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]
         script = torch.jit.script(module)
     except Exception as error:
         raise UnsupportedError(f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}", "levels that run the Python module can train it") from error
-    for node in (node for part in script.modules() for node in part.graph.findAllNodes("prim::CallFunction")):
+    places = switchable_calls(script)
+    places += [[path, "p"] for path, part in module.named_modules() if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"]
+    return script, places + [[path, "dropout"] for path, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
+
+
+def switchable_calls(script: torch.jit.ScriptModule) -> list[list[str]]:
+    """Moves the probability of every dropout that a method calls with a number, `F.dropout(x, 0.3, ...)`, from the code into an attribute of the module, where it can be changed. [module path, attribute] of each."""
+    places: list[list[str]] = []
+    done: dict[str, list[tuple[str, float]]] = {}  # by the code that instances of one class share
+    for path, part in script.named_modules():
+        if not hasattr(part, "forward"):
+            continue
+        name = part._c._type().qualified_name()
+        if name not in done:
+            done[name] = [moved(node, part, f"called_dropout_{number}") for number, node in enumerate(calls_with_numbers(part))]
+        for attribute, p in done[name]:
+            part._c._register_attribute(attribute, torch._C.FloatType.get(), p)
+        places += [[path, attribute] for attribute, _ in done[name]]
+    return places
+
+
+def calls_with_numbers(part: torch.jit.ScriptModule) -> list[torch._C.Node]:
+    """Dropouts in a module's own code whose probability is a constant other than 0."""
+    found = []
+    for node in part.graph.findAllNodes("prim::CallFunction"):
         called, *arguments = node.inputs()
         if "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue():  # None: not a constant
-            place = re.search(r'File "(.*?)", line (\d+)', node.sourceRange())
-            raise UnsupportedError(f"dropout is called with a probability that is written into the code, so that nothing can switch it off: {':'.join(place.groups()) if place else called.type()}", "use torch.nn.Dropout")
-    places = [[path, "p"] for path, part in module.named_modules() if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"]
-    return script, places + [[path, "dropout"] for path, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
+            found.append(node)
+    return found
+
+
+def moved(node: torch._C.Node, part: torch.jit.ScriptModule, attribute: str) -> tuple[str, float]:
+    """The call reads its probability from this attribute of `part` from now on; the attribute and the probability."""
+    graph, (_, _, p, *_) = part.graph, node.inputs()
+    value = float(p.toIValue())
+    read = graph.create("prim::GetAttr", [next(iter(graph.inputs()))], 1)
+    read.s_("name", attribute)
+    read.output().setType(torch._C.FloatType.get())
+    read.insertBefore(node)
+    node.replaceInput(2, read.output())
+    return attribute, value
 
 
 if __name__ == "__main__":

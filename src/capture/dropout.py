@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from strata_sdk.torch_training import Dropouts
+from strata_sdk.torch_training import Dropout
 
 WATCHED_ELEMENTS = 1 << 21  # of a parameter, at most: a level writes it in every step
 LAYERS = 16  # that are shifted one by one; of more, evenly spread ones
@@ -30,9 +30,9 @@ Gradients = list[Tensor]
 
 
 class DropoutCapture:
-    """`gradients`: takes a step on one batch, in train mode, and gives the gradients of the named parameters; `dropouts`: of the module, switched on."""
+    """`gradients`: takes a step on one batch, in train mode, and gives the gradients of the named parameters; `dropouts`: all that drop in it, as given."""
 
-    def __init__(self, module: nn.Module, dropouts: Dropouts, gradients: Callable[[list[str]], Gradients], seed: int) -> None:
+    def __init__(self, module: nn.Module, dropouts: list[Dropout], gradients: Callable[[list[str]], Gradients], seed: int) -> None:
         self.dropouts, self.gradients, self.seed = dropouts, gradients, seed
         sizes = {name: p.numel() for name, p in module.named_parameters() if p.requires_grad}
         self.names = [name for name, size in sizes.items() if size <= WATCHED_ELEMENTS] or [min(sizes, key=lambda k: sizes[k])]
@@ -47,13 +47,13 @@ class DropoutCapture:
         watched = sorted(set(best.values()))
         groups = _groups(min(strength.values(), default=0.0), len(watched), self.step_s())
         layers = []
-        for place, (path, _, _, p) in enumerate(self.dropouts.found):
+        for place, one in enumerate(self.dropouts):
             shown = {"watched": best[place], "visible": _needed(len(watched), groups) / strength[place]} if strength.get(place, 0.0) > 0 else {}
-            layers.append({"name": path, "p": p} | shown)
+            layers.append({"name": one.name, "p": one.p} | shown)
         return {"layers": layers, "group": GROUP, "groups": groups if watched else 0, "watched": self.variances(watched, MORE * groups) if watched else {}}
 
     def examined(self) -> list[int]:
-        count = len(self.dropouts.found)
+        count = len(self.dropouts)
         return sorted({round(i * (count - 1) / max(1, min(count, LAYERS) - 1)) for i in range(min(count, LAYERS))})
 
     def step_s(self) -> float:
@@ -76,13 +76,13 @@ class DropoutCapture:
 
     def slopes(self, place: int, base: Mapping[str, list[float]]) -> dict[str, float]:
         """How the logarithm of each parameter's mean variance follows the p of one layer, by the same random numbers as `base` has."""
-        _, layer, attribute, p = self.dropouts.found[place]
-        shift = min(0.05, (1 - p) / 2)
-        setattr(layer, attribute, p + shift)
+        one = self.dropouts[place]
+        shift = min(0.05, (1 - one.p) / 2)
+        one.give(one.p + shift)
         try:
             moved = self.variances(self.names, TRIAL_GROUPS)
         finally:
-            setattr(layer, attribute, p)
+            one.give(one.p)
         means = {name: (sum(moved[name]), sum(base[name])) for name in self.names}
         return {name: math.log(a / b) / shift for name, (a, b) in means.items() if a > 0 and b > 0}
 

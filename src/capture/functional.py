@@ -231,6 +231,8 @@ class _Walk:
             self._in_place(node, given, args, written)
         elif _draws(node):
             self._own(node, self._drawn(node, args["p"]))
+        elif name_of(node.target) == "feature_dropout":
+            self._own(node, self._by_channels(node, args))
         elif folded := self._folded(node, args):
             self._own(node, folded[0])
             self._share_views(node, given)
@@ -300,6 +302,8 @@ class _Walk:
                 raise NotFunctional(f"{node.target} keeps {old.dtype} where its functional form would give another type", node)
         if _draws(node):
             return self._drawn(node, others[0])
+        if name == "feature_dropout_":
+            return self._by_channels(node, args)
         functional = _functional_form(node)
         return self._append(node, functional, dict(zip((a.name for a in functional._schema.arguments), args.values())))[0]
 
@@ -309,6 +313,16 @@ class _Walk:
         ones = torch.ones(_fixed(drawn.shape, node), dtype=drawn.dtype)
         kept = self._append(node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True})[0]
         return self._append(node, torch.ops.aten.mul.Scalar, {"self": kept, "other": p})[0]
+
+    def _by_channels(self, node: Node, args: dict[str, Any]) -> Value:
+        """One draw for each channel of a sample, as PyTorch makes it: the input times the dropout of ones."""
+        value = node.meta["val"]
+        batch, channels, *places = _fixed(value.shape, node)
+        ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
+        dropout = torch.ops.aten.dropout.default
+        kept = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
+        self.found.operations.append(Operation(dropout, {"input": self._value(ones), "p": args["p"], "train": True}, [kept], node, kept.name))
+        return self._append(node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": kept})[0]
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
         """The memory of `whole` gets what its slice `part` holds now."""

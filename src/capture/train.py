@@ -14,14 +14,16 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.dropout import DropoutCapture
+from capture.dropout_calls import DropoutCalls
 from capture.faults import NotApplicable, shared_copy
 from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
 from capture.weights import state_of
 from strata_sdk.maths import UNIT
+from strata_sdk.dropout_calls import NoDropoutCalls
 from strata_sdk.models import bind, last_line, load_weights, source_files
-from strata_sdk.torch_training import LOSSES, Dropouts, first_output
+from strata_sdk.torch_training import LOSSES, Dropout, Dropouts, first_output
 
 Named = dict[str, Tensor]
 LEAST = 8 * 2.0**-24  # no envelope is smaller: one lucky step would accuse the others
@@ -55,6 +57,7 @@ class Stepper:
         self.bundle, self.device, self.threads = bundle, device, threads
         self.labels = labels.to(device)
         self.loss_of = LOSSES[bundle["case"]["loss"]]
+        self.calls: DropoutCalls | None = None
 
     def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t, loss_of: Callable[[Tensor, Tensor], Tensor] | None = None) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and must not write into it."""
@@ -77,6 +80,8 @@ class Stepper:
         return [torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, found)]
 
     def output(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Tensor:
+        if self.calls:
+            self.calls.begin()
         args, kwargs = bind({k: change(v).to(self.device) for k, v in entry.items()}, self.bundle)
         return first_output(module(*args, **kwargs))
 
@@ -211,9 +216,24 @@ class TrainCapture:
         work = copy.deepcopy(module).to(self.spec["device"])
         for name, parameter in work.named_parameters():
             parameter.requires_grad_(name in trained)
-        dropouts = Dropouts(work)
-        about = self.dropout(work, dropouts)
-        dropouts.switch(False)
+        dropouts, calls = Dropouts(work), self.calls_of(work)
+        self.info["dropout_calls"] = len(calls.found)
+        with calls if calls.found else contextlib.nullcontext():
+            about = self.dropout(work, dropouts.places() + calls.places())
+            dropouts.switch(False)
+            calls.on = False
+            return self.references(module, work, about)
+
+    def calls_of(self, work: nn.Module) -> DropoutCalls:
+        """What one forward pass calls."""
+        calls = DropoutCalls()
+        with calls, torch.no_grad(), train_mode(work):
+            self.stepper.output(work, self.ring[0])
+        self.stepper.calls = calls
+        return calls
+
+    def references(self, module: nn.Module, work: nn.Module, about: dict) -> list[str]:
+        """Without dropout. `work`: the module on the device, its trained parameters marked."""
         wide = ref.double_copy(work)
         self.say("training step in float64")
         step, notes = check_trains(self.stepper, wide, self.ring[0])
@@ -235,9 +255,9 @@ class TrainCapture:
         (self.folder / "reference" / "train.json").write_text(json.dumps(train, indent=1), encoding="utf-8")
         return notes
 
-    def dropout(self, work: nn.Module, dropouts: Dropouts) -> dict:
+    def dropout(self, work: nn.Module, dropouts: list[Dropout]) -> dict:
         """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the running statistics stay."""
-        if not dropouts.found:
+        if not dropouts:
             return {"layers": [], "losses": [], "groups": 0, "watched": {}}
         self.say("steps with dropout")
         losses = self.dropout_losses(work)
@@ -314,6 +334,7 @@ class StepsInMode:
         from safetensors.torch import load_file
 
         self.case, self.folder, self.load = info["case"], folder, load_file
+        self.calls = bool(info.get("dropout_calls"))
         self.path = folder / "reference" / f"train.{self.case['maths']}.json"
         self.stepper = Stepper(info, self.case["device"], self.case["threads"], load_file(str(folder / "labels.safetensors"))["0/labels"])
         self.sets: dict[str, dict] = {}
@@ -326,7 +347,8 @@ class StepsInMode:
             parameter.requires_grad_(f"grad:{path}" in exact.values)
         Dropouts(view).switch(False)
         unit = UNIT[self.case["maths"]]
-        errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit)
+        with NoDropoutCalls() if self.calls else contextlib.nullcontext():
+            errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit)
         lost = [key for key, found in errors.items() if not max(found) < float("inf")]
         if lost:
             raise Problem("unsupported", f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has", "use fp32")

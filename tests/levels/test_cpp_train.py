@@ -314,10 +314,20 @@ def test_a_level_that_does_not_train_says_so(level, trained):
         assert failed.value.code == "unsupported" and "train" in failed.value.what
 
 
-@pytest.mark.parametrize(("name", "says"), [("unscriptable", "train_networks.py"), ("built_in_dropout", "train_networks.py")])
-def test_torchscript_refuses_to_train_what_it_cannot_script_or_switch(name, says, tmp_path):
-    answer = prepare("torchscript", train_bundle.make(tmp_path / "bundle", name), tmp_path / "cache")
-    assert answer["code"] == "unsupported" and says in answer["what"], answer
+def test_torchscript_refuses_to_train_what_it_cannot_script(tmp_path):
+    answer = prepare("torchscript", train_bundle.make(tmp_path / "bundle", "unscriptable"), tmp_path / "cache")
+    assert answer["code"] == "unsupported" and "train_networks.py" in answer["what"], answer
+
+
+def test_torchscript_switches_dropouts_that_the_code_calls_with_a_number(trained):
+    worker = trained("torchscript", "called_dropouts")
+    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0})
+    still = losses(worker, [0, 0])
+    assert still == pytest.approx([Eager(worker.bundle).step(0)] * 2, rel=SAME)
+    worker.ask("set_mode", mode="train", dropout=True)
+    assert len(set(losses(worker, [0] * 8))) == 8
+    worker.ask("set_mode", mode="train", dropout=False)
+    assert losses(worker, [0]) == still[:1]
 
 
 def test_libtorch_trains_in_channels_last_as_eager_does(trained):

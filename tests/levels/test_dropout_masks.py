@@ -11,8 +11,8 @@ from test_cpp_levels import STATIC
 from test_graph_train import make
 from train_bundle import load_state, losses, start, whole_state
 
-LEVELS = ["eager", "compile", "torchscript", "libtorch", "onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built")), "cudnn_host"]
-SAME_MASKS = math.log(10)  # the loss of masks.py's network where both layers draw alike
+LEVELS = ["eager", "compile", "torchscript", "libtorch", "onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built")), "cudnn_host", pytest.param("static_in_host_memory", marks=pytest.mark.skipif(not STATIC, reason="static is not built"))]
+SAME_MASKS = math.log(10)  # the loss of two_masks where both layers draw alike, and of whole_channels
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,13 @@ def level(request):
 @pytest.fixture(scope="module")
 def cache(level, bundle, tmp_path_factory):
     folder = tmp_path_factory.mktemp(f"{level}-masks")
-    if level in ("torchscript", "libtorch", "static"):
-        assert prepare(level, bundle, folder) == {"ok": True}
+    prepare_for(level, bundle, folder)
     return folder
+
+
+def prepare_for(level, bundle, folder) -> None:
+    if level.startswith(("torchscript", "libtorch", "static")):
+        assert prepare(level, bundle, folder) == {"ok": True}
 
 
 def begun(level, bundle, cache) -> Worker:
@@ -68,3 +72,11 @@ def test_masks_follow_from_the_seed_and_go_on_with_the_state(level, bundle, cach
         assert losses(worker, [0, 0, 0]) == drawn, "in a process of its own"
         load_state(worker, kept, step)
         assert losses(worker, [0, 0]) == drawn[1:]
+
+
+def test_channel_wise_dropout_draws_once_for_each_channel_of_a_sample(level, tmp_path):
+    bundle = make(tmp_path / "bundle", "whole_channels")
+    (tmp_path / "cache").mkdir()
+    prepare_for(level, bundle, tmp_path / "cache")
+    with begun(level, bundle, tmp_path / "cache") as worker:
+        assert losses(worker, [0, 1]) == pytest.approx([SAME_MASKS] * 2, abs=1e-5)

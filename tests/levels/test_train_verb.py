@@ -149,8 +149,9 @@ def test_a_dataloader_is_proven_too_and_waits_for_its_own_images(place):
 
 
 def test_a_network_at_its_own_size_gets_the_images_in_it(place):
-    trained = place.train("eager", "--epochs", "1", "--images", "128", model="mnist_convnet")
+    trained = place.train("eager,onednn,static", "--epochs", "1", "--images", "128", model="mnist_classic")
     assert trained.code == 0, trained.errors
+    assert all(trained.row("proof", level)["in_the_middle"]["value"] == 4 + 1 for level in ("eager", "onednn", "static"))
     assert "8x8 resized to 28x28" in next(fact["value"] for fact in trained.document["facts"] if fact["name"] == "data")
 
 

@@ -21,7 +21,9 @@ SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
     "in_place": (f"{ROOT / 'tests' / 'levels' / 'networks.py'}:in_place_network", [("arg0", (2, 3, 8, 8), False)], 10, "cross_entropy"),
     "unscriptable": (f"{NETWORKS}:unscriptable", [("arg0", (2, 4), False)], 3, "cross_entropy"),
     "masks": (f"{NETWORKS}:two_masks", [("arg0", (16, 3, 8, 8), False)], 10, "cross_entropy"),
-    "built_in_dropout": (f"{NETWORKS}:built_in_dropout", [("arg0", (2, 4), False)], 3, "cross_entropy"),
+    "classic": ("mnist_classic", [("arg0", (4, 1, 28, 28), False)], 10, "nll"),
+    "whole_channels": (f"{NETWORKS}:whole_channels", [("arg0", (16, 3), False)], 10, "cross_entropy"),
+    "called_dropouts": (f"{NETWORKS}:called_dropouts", [("arg0", (6, 4), False)], 4, "cross_entropy"),
 }
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": False, "schedule": None}
 
@@ -80,9 +82,12 @@ class Eager:
 
     def forward(self, index: int):
         """The outputs as a tuple."""
+        from strata_sdk.dropout_calls import NoDropoutCalls
+
         positional = [self.inputs[f"{index}/{i['name']}"].clone() for i in self.about["inputs"] if not i["keyword"]]
         named = {i["name"]: self.inputs[f"{index}/{i['name']}"] for i in self.about["inputs"] if i["keyword"]}
-        result = self.module(*positional, **named)
+        with NoDropoutCalls():
+            result = self.module(*positional, **named)
         return result if isinstance(result, tuple) else (result,)
 
     def step(self, index: int) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropout nothing can switch off, one of many channels, and one of odd convolutions."""
+"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropouts are calls with numbers, one of many channels, and one of odd convolutions."""
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -47,6 +47,24 @@ def two_masks():
     return TwoMasks()
 
 
+class WholeChannels(nn.Module):
+    """(N, 3) -> (N, 10): how far the pixels of channels that dropout kept or dropped whole lie apart, zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 10)
+        self.dropout = nn.Dropout2d(0.5)
+        self.register_buffer("pixels", torch.ones(1, 1, 3, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.dropout(self.fc(x).reshape(-1, 10, 1, 1) * self.pixels)
+        return torch.flatten(F.max_pool2d(x, 3) - F.avg_pool2d(x, 3), 1)
+
+
+def whole_channels():
+    return WholeChannels()
+
+
 class Unscriptable(nn.Module):
     """Calls a lambda, which TorchScript does not know."""
 
@@ -63,19 +81,23 @@ def unscriptable():
     return Unscriptable()
 
 
-class BuiltInDropout(nn.Module):
-    """Its dropout is a call with a number, not a module."""
+class Called(nn.Module):
+    """Its dropouts are calls with numbers, not modules; one lies in a branch."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.fc = nn.Linear(4, 3)
+        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(self.fc(x), 0.3, self.training)
+        x = self.fc(x)
+        if x.size(0) > 1:
+            x = F.dropout(x, 0.3, self.training)
+        return F.dropout2d(x.reshape(-1, 4, 1, 1), 0.25, self.training).flatten(1)
 
 
-def built_in_dropout():
-    return BuiltInDropout()
+def called_dropouts():
+    """(N, 4) -> (N, 4): two instances of one class, a layer, and a call of its own."""
+    return nn.Sequential(Called(), nn.Dropout(0.1), Called())
 
 
 def wide():

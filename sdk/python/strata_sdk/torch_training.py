@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import _default_to_fused_or_foreach
 
 from . import models
+from .dropout_calls import without_calls
 from .errors import BadRequest
 from .level import Level
 
@@ -19,6 +21,15 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross_entropy": nn.fun
 # Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and timm's by name.
 _BY_CLASS = ((nn.modules.dropout._DropoutNd, "p"), (nn.MultiheadAttention, "dropout"), (nn.RNNBase, "dropout"))
 _BY_NAME = {"StochasticDepth": "p", "DropPath": "drop_prob"}
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """One dropout of a network: its name, the probability that it was given, and what gives it another."""
+
+    name: str
+    p: float
+    give: Callable[[float], None]
 
 
 class Dropouts:
@@ -31,6 +42,9 @@ class Dropouts:
             probability = getattr(layer, attribute, None) if attribute else None
             if probability:
                 self.found.append((path, layer, attribute, float(probability)))
+
+    def places(self) -> list[Dropout]:
+        return [Dropout(path, p, lambda p, layer=layer, attribute=attribute: setattr(layer, attribute, p)) for path, layer, attribute, p in self.found]
 
     def switch(self, on: bool) -> None:
         for _, layer, attribute, probability in self.found:
@@ -50,7 +64,7 @@ class TorchTraining(Level):
     def prepare_training(self) -> None:
         """After the module was built, before its weights are loaded."""
         self.loss_of = LOSSES[self.job.case.get("loss") or "cross_entropy"]
-        self.dropouts = Dropouts(self.module)
+        self.dropouts, self.whole = Dropouts(self.module), self.network
         self.objective = self.loss_of_batch
 
     def loss_of_batch(self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor) -> Tensor:
@@ -59,6 +73,7 @@ class TorchTraining(Level):
     def set_mode(self, mode: str, dropout: bool) -> None:
         self.module.train(mode == "train")
         self.dropouts.switch(dropout)
+        self.network = self.whole if dropout or not self.job.about.get("dropout_calls") else without_calls(self.whole)
 
     def set_optimiser(self, optimiser: dict[str, Any]) -> None:
         fields = {name: optimiser[name] for name in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}

@@ -11,7 +11,7 @@ from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "src"))
-from capture import faults, train_faults  # noqa: E402
+from capture import dropout_calls, faults, train_faults  # noqa: E402
 
 
 def wanted_fault() -> str:
@@ -105,6 +105,23 @@ class FaultyEager(TorchLevel):
         if on and self.fault in OTHER_PROBABILITY:
             _, layer, attribute, p = self.dropouts.found[-1]
             setattr(layer, attribute, p + OTHER_PROBABILITY[self.fault])
+        if self.fault == "dropout_by_elements":
+            self.drop_by_elements()
+        if on and self.fault == "called_dropout_less_by_5":
+            self.network = self.with_another_probability
+
+    def with_another_probability(self, *inputs, **named):
+        """Of the first dropout that the network calls as a function."""
+        calls = dropout_calls.DropoutCalls()
+        calls.shifted[0] = 0.45
+        with calls:
+            return self.whole(*inputs, **named)
+
+    def drop_by_elements(self) -> None:
+        """In place of whole channels."""
+        for layer in self.module.modules():
+            if isinstance(layer, torch.nn.Dropout2d):
+                layer.forward = lambda x, layer=layer: torch.dropout(x, layer.p, layer.training)
 
     def set_optimiser(self, optimiser: dict) -> None:
         buffers = self.state() if self.fault == "keeps_buffers" and hasattr(self, "optimiser") else {}
@@ -192,7 +209,7 @@ LATE_FAULTS = ("late_no_momentum", "late_rate_stuck", "late_statistics", "late_l
 
 # Faults of the training step and its optimiser; the methods above do them.
 TRAINING_FAULTS = (*OTHER_PROBABILITY, "stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
-                   "dropout_never", "dropout_always", "constant_loss", *LATE_FAULTS)
+                   "dropout_by_elements", "called_dropout_less_by_5", "dropout_never", "dropout_always", "constant_loss", *LATE_FAULTS)
 
 if __name__ == "__main__":
     print("\n".join(dict.fromkeys(names("train" in sys.argv) if len(sys.argv) > 1 else [*names(False), *names(True)])))
