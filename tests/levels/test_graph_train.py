@@ -288,10 +288,10 @@ def test_refuses_states_that_do_not_fit(trained):
 
 
 def test_an_operation_without_a_backward_rule_is_unsupported_with_its_place(tmp_path):
-    bundle = make(tmp_path / "bundle", "small")  # Dropout2d
+    bundle = make(tmp_path / "bundle", "alpha_dropout")
     with Worker("onednn", bundle, threads=1) as worker, pytest.raises(Failed) as failed:
         worker.load()
-    assert failed.value.code == "unsupported" and "feature_dropout" in failed.value.what and "train_networks.py:" in failed.value.what
+    assert failed.value.code == "unsupported" and "alpha_dropout" in failed.value.what and "train_networks.py:" in failed.value.what
 
 
 def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_path):

@@ -21,6 +21,7 @@ SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
     "in_place": (f"{ROOT / 'tests' / 'levels' / 'networks.py'}:in_place_network", [("arg0", (2, 3, 8, 8), False)], 10, "cross_entropy"),
     "unscriptable": (f"{NETWORKS}:unscriptable", [("arg0", (2, 4), False)], 3, "cross_entropy"),
     "masks": (f"{NETWORKS}:two_masks", [("arg0", (16, 3, 8, 8), False)], 10, "cross_entropy"),
+    "alpha_dropout": (f"{NETWORKS}:alpha_dropout", [("arg0", (6, 4), False)], 3, "cross_entropy"),
     "classic": ("mnist_classic", [("arg0", (4, 1, 28, 28), False)], 10, "nll"),
     "whole_channels": (f"{NETWORKS}:whole_channels", [("arg0", (16, 3), False)], 10, "cross_entropy"),
     "called_dropouts": (f"{NETWORKS}:called_dropouts", [("arg0", (6, 4), False)], 4, "cross_entropy"),

@@ -100,6 +100,21 @@ def called_dropouts():
     return nn.Sequential(Called(), nn.Dropout(0.1), Called())
 
 
+class Alpha(nn.Module):
+    """(N, 4) -> (N, 3). Its dropout is one that the levels on the captured graph do not know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.dropout = nn.Linear(4, 3), nn.AlphaDropout(0.2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.fc(x))
+
+
+def alpha_dropout():
+    return Alpha()
+
+
 def wide():
     """(N, 3, 8, 8) -> (N, 10). Enough channels that a thread takes several blocks of them, and 1x1 convolutions that give one pixel."""
 
