@@ -16,11 +16,13 @@ struct CompareArguments {
   plan::Options options;
   std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output;
   std::vector<std::string> environments;  // of --env
-  bool dry_run = false, retry = false;    // retry: of a sweep
-  std::vector<std::string> words;         // as typed, after the program's name
-  std::optional<store::Run> resumed;      // the run that goes on
-  nlohmann::json suite;                   // the suite run that this is a part of (docs/suites.md), or null
-  bool quiet = false;                     // nothing of the result on standard output
+  bool dry_run = false;
+  std::string point_time;             // of a sweep, as typed: measured time of every point
+  bool retry = false;                 // of a sweep
+  std::vector<std::string> words;     // as typed, after the program's name
+  std::optional<store::Run> resumed;  // the run that goes on
+  nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null
+  bool quiet = false;                 // nothing of the result on standard output
 };
 
 void add_compare_options(CLI::App& verb, CompareArguments& a);

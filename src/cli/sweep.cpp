@@ -14,6 +14,7 @@
 #include "cli/option.hpp"
 #include "cli/run_case.hpp"
 #include "cli/verbs.hpp"
+#include "common/duration.hpp"
 #include "common/interrupt.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/warnings.hpp"
@@ -113,12 +114,15 @@ Result<void> Sweep::remember() {
 // left; the first point is run all the same.
 bool Sweep::give_time(std::size_t done) {
   const auto& total = ready_.setting.options.budget_s;
+  auto& measured_s = ready_.setting.effort.budget_s;
+  if (!a_.point_time.empty()) measured_s = seconds_of(a_.point_time).value_or(measured_s);
   if (!total) return true;
   const double left = *total - seconds_since(start_);
   if (left <= 0 && done > 0) return false;
+  if (!a_.point_time.empty()) return true;
   const double points = static_cast<double>(ready_.specs.size() - done);
   const double beside = beside_s_.empty() ? 0 : stats::median(beside_s_);
-  ready_.setting.effort.budget_s = std::max(kLeastMeasured_s, left / points - beside);
+  measured_s = std::max(kLeastMeasured_s, left / points - beside);
   return true;
 }
 
@@ -183,6 +187,9 @@ void add_sweep_options(CLI::App& verb, CompareArguments& a) {
       ->description(
           "time of the whole sweep, as 40m: shared equally by the points that are left, corners first (default: the "
           "preset's measured time for each point)");
+  duration(verb.add_option("--point-time", a.point_time,
+                           "measured time of every point, as 10s (default: its share of the budget, else the "
+                           "preset's)"));
   verb.add_flag("--retry", a.retry, "also run levels at points no smaller than one at which they ran out of memory");
 }
 
