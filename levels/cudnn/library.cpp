@@ -24,33 +24,50 @@ Result<void> guarded(const Make& make) {
   }
 }
 
-class SgdUpdate final : public primitives::Update {
+kit_cuda::Rates rates_of(const core::Optimiser& how, std::int64_t step, bool has_buffers) {
+  if (const auto* sgd = how.sgd())
+    return kit_cuda::rates_of(kit_cuda::Sgd{how.lr, sgd->momentum, sgd->dampening, how.weight_decay, sgd->nesterov},
+                              has_buffers);
+  const auto& adam = *how.adam();
+  return kit_cuda::rates_of(kit_cuda::Adam{how.lr, adam.beta1, adam.beta2, adam.eps, how.weight_decay, adam.decoupled},
+                            step - 1, has_buffers);
+}
+
+class OneUpdate final : public primitives::Update {
  public:
-  SgdUpdate(const Library& library, Tensor parameter, Tensor gradient, Tensor momentum)
+  OneUpdate(Library& library, Tensor parameter, Tensor gradient, Tensor first)
       : library_(library),
         parameter_(std::move(parameter)),
         gradient_(std::move(gradient)),
-        momentum_(std::move(momentum)) {}
+        buffers_{std::move(first)} {}
 
-  void execute(const primitives::Sgd& sgd) override {
-    const auto rates =
-        kit_cuda::rates_of({sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov}, has_momentum_);
-    kit_cuda::descend(library_.stream(), rates, parameter_.data(), momentum_.data(), gradient_.data(),
-                      parameter_.view.count());
-    has_momentum_ = has_momentum_ || !rates.plain;
+  void prepare(const core::Optimiser& optimiser) override {
+    while (buffers_.size() < core::buffer_prefixes(optimiser).size())
+      buffers_.push_back(library_.allocate(parameter_.view));
+    starts_at_zero_ = optimiser.adam() != nullptr;
   }
-  bool has_momentum() const override { return has_momentum_; }
-  void drop_momentum() override { has_momentum_ = false; }
-  void read_momentum(std::byte* into) const override { library_.download(momentum_, into); }
-  void write_momentum(const std::byte* data) override {
-    library_.upload(momentum_, data);
-    has_momentum_ = true;
+  void execute(const core::Optimiser& optimiser, std::int64_t step) override {
+    const auto rates = rates_of(optimiser, step, has_buffers_);
+    float* second = rates.adam != 0 ? buffers_[1].data() : nullptr;
+    kit_cuda::descend(library_.stream(), rates, {parameter_.data(), buffers_[0].data(), second}, gradient_.data(),
+                      parameter_.view.count());
+    has_buffers_ = has_buffers_ || rates.plain == 0;
+  }
+  bool has_buffers() const override { return has_buffers_; }
+  void drop_buffers() override { has_buffers_ = false; }
+  void read_buffer(std::size_t which, std::byte* into) const override { library_.download(buffers_[which], into); }
+  void write_buffer(std::size_t which, const std::byte* data) override {
+    if (!has_buffers_ && starts_at_zero_)  // the other may not follow
+      for (const auto& buffer : buffers_) kit_cuda::clear(buffer.data(), buffer.bytes(), library_.stream());
+    library_.upload(buffers_[which], data);
+    has_buffers_ = true;
   }
 
  private:
-  const Library& library_;
-  Tensor parameter_, gradient_, momentum_;
-  bool has_momentum_ = false;
+  Library& library_;
+  Tensor parameter_, gradient_;
+  std::vector<Tensor> buffers_;  // of SGD one, of Adam two
+  bool has_buffers_ = false, starts_at_zero_ = false;
 };
 
 }  // namespace
@@ -234,7 +251,7 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
     const Tensor home = homes_.at(parameter);
     Tensor given = tensors_.at(gradient);
     if (!same_layout(given.view, home.view)) given = reordered(given, home.view, steps);
-    made = std::make_unique<SgdUpdate>(*this, home, given, allocate(home.view));
+    made = std::make_unique<OneUpdate>(*this, home, given, allocate(home.view));
   });
   if (!done) return tl::unexpected(done.error());
   return made;

@@ -3,7 +3,9 @@
 // call), the optimiser, and copies of new statistics into their buffers.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "guarded.hpp"
 #include "library.hpp"
@@ -24,62 +26,95 @@ void copy(const dnnl::engine& engine, const memory::desc& from, const std::byte*
   stream.wait();
 }
 
-// SGD in one pass over the parameter, where calls of oneDNN would take four. Padding of blocks is zero in all tensors
-// and stays so.
-class SgdUpdate final : public primitives::Update {
+// The optimiser's step in one pass over the parameter, where calls of oneDNN would take four and more. Padding of
+// blocks is zero in all tensors and stays so.
+class OneUpdate final : public primitives::Update {
  public:
-  SgdUpdate(dnnl::engine engine, Storage& parameter, memory gradient, Tensor momentum)
+  OneUpdate(dnnl::engine engine, Storage& parameter, memory gradient, Tensor first,
+            std::function<Tensor(const memory::desc&)> allocate)
       : engine_(std::move(engine)),
         parameter_(parameter),
         gradient_(std::move(gradient)),
-        momentum_(std::move(momentum)),
+        buffers_{std::move(first)},
+        allocate_(std::move(allocate)),
         count_(static_cast<std::int64_t>(parameter.home.get_size() / sizeof(float))) {}
 
-  void execute(const primitives::Sgd& sgd) override {
+  void prepare(const core::Optimiser& optimiser) override {
+    const auto wanted = core::buffer_prefixes(optimiser).size();
+    while (buffers_.size() < wanted) buffers_.push_back(allocate_(parameter_.home));
+    starts_at_zero_ = optimiser.adam() != nullptr;
+  }
+
+  void execute(const core::Optimiser& optimiser, std::int64_t step) override {
+    if (optimiser.adam() != nullptr)
+      descend(primitives::AdamStep(optimiser, step));
+    else
+      descend(optimiser, *optimiser.sgd());
+  }
+
+  bool has_buffers() const override { return has_buffers_; }
+  void drop_buffers() override { has_buffers_ = false; }
+  void read_buffer(std::size_t which, std::byte* into) const override {
+    copy(engine_, parameter_.home, buffers_[which].storage->data, row_major(parameter_.home.get_dims()), into);
+  }
+  void write_buffer(std::size_t which, const std::byte* data) override {
+    if (!has_buffers_ && starts_at_zero_) clear();  // the other may not follow
+    copy(engine_, row_major(parameter_.home.get_dims()), data, parameter_.home, buffers_[which].storage->data);
+    has_buffers_ = true;
+  }
+
+ private:
+  float* floats(std::size_t which) const { return reinterpret_cast<float*>(buffers_[which].storage->data); }
+  void clear() const {
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      std::memset(floats(i), 0, static_cast<std::size_t>(count_) * sizeof(float));
+  }
+
+  void descend(const core::Optimiser& optimiser, const core::Sgd& sgd) {
     auto* w = reinterpret_cast<float*>(parameter_.data);
-    auto* v = reinterpret_cast<float*>(momentum_.storage->data);
+    auto* v = floats(0);
     const auto* g = static_cast<const float*>(gradient_.get_data_handle());
-    const auto rate = static_cast<float>(sgd.rate), decay = static_cast<float>(sgd.weight_decay),
+    const auto rate = static_cast<float>(optimiser.lr), decay = static_cast<float>(optimiser.weight_decay),
                momentum = static_cast<float>(sgd.momentum),
-               share = has_momentum_ ? static_cast<float>(1 - sgd.dampening) : 1.0F,
-               before = has_momentum_ ? momentum : 0.0F;
+               share = has_buffers_ ? static_cast<float>(1 - sgd.dampening) : 1.0F,
+               before = has_buffers_ ? momentum : 0.0F;
     if (momentum == 0) {
 #pragma omp parallel for simd schedule(static)
       for (std::int64_t i = 0; i < count_; ++i) w[i] -= rate * (g[i] + decay * w[i]);
       return;
     }
     const float of_v = sgd.nesterov ? momentum : 1.0F, of_d = sgd.nesterov ? 1.0F : 0.0F;
-    if (!has_momentum_) std::memset(v, 0, static_cast<std::size_t>(count_) * sizeof(float));
+    if (!has_buffers_) std::memset(v, 0, static_cast<std::size_t>(count_) * sizeof(float));
 #pragma omp parallel for simd schedule(static)
     for (std::int64_t i = 0; i < count_; ++i) {
       const float d = g[i] + decay * w[i];
       v[i] = before * v[i] + share * d;
       w[i] -= rate * (of_d * d + of_v * v[i]);
     }
-    has_momentum_ = true;
+    has_buffers_ = true;
   }
 
-  bool has_momentum() const override {
-    return has_momentum_;
-  }
-  void drop_momentum() override {
-    has_momentum_ = false;
-  }
-  void read_momentum(std::byte* into) const override {
-    copy(engine_, parameter_.home, momentum_.storage->data, row_major(parameter_.home.get_dims()), into);
-  }
-  void write_momentum(const std::byte* data) override {
-    copy(engine_, row_major(parameter_.home.get_dims()), data, parameter_.home, momentum_.storage->data);
-    has_momentum_ = true;
+  void descend(const primitives::AdamStep& a) {
+    if (!has_buffers_) clear();
+    auto *w = reinterpret_cast<float*>(parameter_.data), *m = floats(0), *v = floats(1);
+    const auto* g = static_cast<const float*>(gradient_.get_data_handle());
+#pragma omp parallel for simd schedule(static)
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const float d = g[i] + a.decay * w[i];
+      m[i] = a.beta1 * m[i] + a.share1 * d;
+      v[i] = a.beta2 * v[i] + a.share2 * d * d;
+      w[i] = a.kept * w[i] - a.rate * m[i] / (std::sqrt(v[i]) / a.root + a.eps);
+    }
+    has_buffers_ = true;
   }
 
- private:
   dnnl::engine engine_;
   Storage& parameter_;
   memory gradient_;
-  Tensor momentum_;
+  std::vector<Tensor> buffers_;  // of SGD one, of Adam two
+  std::function<Tensor(const memory::desc&)> allocate_;
   std::int64_t count_;
-  bool has_momentum_ = false;
+  bool has_buffers_ = false, starts_at_zero_ = false;
 };
 
 }  // namespace
@@ -170,7 +205,8 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
       given.desc = row_major(storage.home.get_dims());
     }
     if (given.desc != storage.home) given = reordered(given, storage.home, steps);
-    made = std::make_unique<SgdUpdate>(engine_, storage, handle(given), allocate(storage.home));
+    made = std::make_unique<OneUpdate>(engine_, storage, handle(given), allocate(storage.home),
+                                       [this](const memory::desc& desc) { return allocate(desc); });
   });
   if (!done) return tl::unexpected(done.error());
   return made;

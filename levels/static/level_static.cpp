@@ -78,10 +78,10 @@ class StaticLevel final : public strata::Level {
   }
 
   void set_mode(bool training, bool dropout) override { training_->set_mode(training, dropout); }
-  void set_optimiser(const strata::Sgd& sgd) override { training_->set_optimiser(sgd); }
+  void set_optimiser(const strata::Optimiser& optimiser) override { training_->set_optimiser(optimiser); }
   void set_rate(double rate) override { training_->set_rate(rate); }
   strata::State state() const override { return training_->state(); }
-  void load_state(const strata::SafeTensors& state) override { training_->load_state(state); }
+  void load_state(const strata::SafeTensors& state, std::int64_t step) override { training_->load_state(state, step); }
   void seed_dropout(std::uint64_t seed) override { training_->seed_dropout(seed); }
   void run_marked(const strata::PhaseEnded& ended) override { training_->run_marked(ended); }
   strata::JoinedPhases joined_phases() const override { return {{"backward", {"backward", "update"}}}; }

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "strata/bundle.hpp"
 #include "strata/drawing.hpp"
@@ -53,8 +54,12 @@ GeneratedTraining::GeneratedTraining(const fs::path& file) : Generated(file) {
   find(write, "model_write");
   find(read_momentum, "model_read_momentum");
   find(write_momentum, "model_write_momentum");
+  find(read_square, "model_read_square");
+  find(write_square, "model_write_square");
   find(drop_momentum, "model_drop_momentum");
   find(set_optimiser, "model_set_optimiser");
+  find(set_adam, "model_set_adam");
+  find(set_steps, "model_set_steps");
   find(set_dropout, "model_set_dropout");
   find(read_draws, "model_read_draws");
   find(write_draws, "model_write_draws");
@@ -90,8 +95,17 @@ HostTensor Training::present(int number) const {
   return made;
 }
 
+int Training::read_buffer(std::size_t which, const char* name, float* data) const {
+  return (which == 0 ? program_.read_momentum : program_.read_square)(network_->model(), name, data);
+}
+
+int Training::write_buffer(std::size_t which, const char* name, const float* data) {
+  return (which == 0 ? program_.write_momentum : program_.write_square)(network_->model(), name, data);
+}
+
 State Training::state() const {
   State result;
+  const auto prefixes = core::buffer_prefixes(optimiser_);
   for (int i = 0; i < program_.state_count(); ++i) {
     const auto& tensor = *program_.state(i);
     if (program_.state_is_count(i) != 0) {
@@ -99,9 +113,11 @@ State Training::state() const {
       continue;
     }
     result.emplace_back(weight_prefix + std::string(tensor.name), present(i));
-    auto momentum = allocate("F32", shape_of(tensor));
-    if (program_.read_momentum(network_->model(), tensor.name, reinterpret_cast<float*>(writable(momentum))) == 0)
-      result.emplace_back(momentum_prefix + std::string(tensor.name), std::move(momentum));
+    for (std::size_t which = 0; which < prefixes.size(); ++which) {
+      auto buffer = allocate("F32", shape_of(tensor));
+      if (read_buffer(which, tensor.name, reinterpret_cast<float*>(writable(buffer))) == 0)
+        result.emplace_back(std::string(prefixes[which]) + tensor.name, std::move(buffer));
+    }
   }
   unread_.add_to(result);
   std::uint64_t draws = 0;
@@ -110,13 +126,16 @@ State Training::state() const {
 }
 
 // All of it fits, or nothing is changed.
-void Training::load_state(const SafeTensors& state) {
+void Training::load_state(const SafeTensors& state, std::int64_t step) {
   struct Fitting {
     const ModelTensor* tensor;
-    const TensorView *weight, *momentum;
+    const TensorView* weight;
+    std::vector<const TensorView*> buffers;
   };
   std::vector<Fitting> all;
   std::vector<std::pair<const char*, const TensorView*>> counts;
+  std::set<std::string> known;
+  const auto prefixes = core::buffer_prefixes(optimiser_);
   for (int i = 0; i < program_.state_count(); ++i) {
     const auto* tensor = program_.state(i);
     if (program_.state_is_count(i) != 0) {
@@ -129,22 +148,30 @@ void Training::load_state(const SafeTensors& state) {
     const auto name = weight_prefix + std::string(tensor->name);
     const auto* weight = fitting(state, name, shape_of(*tensor));
     if (weight == nullptr) throw Failure("failed", fmt::format("{} lacks '{}'", state.where(), name));
-    all.push_back({tensor, weight, fitting(state, momentum_prefix + std::string(tensor->name), shape_of(*tensor))});
+    all.push_back({tensor, weight, {}});
+    for (const auto prefix : prefixes) {
+      known.insert(std::string(prefix) + tensor->name);
+      all.back().buffers.push_back(fitting(state, std::string(prefix) + tensor->name, shape_of(*tensor)));
+    }
   }
   unread_.check(state);
   for (const auto& name : state.names())
-    if (name.starts_with(momentum_prefix) && !changes(name.substr(std::strlen(momentum_prefix))))
-      throw Failure("failed", fmt::format("{}: '{}' is of nothing that the step changes", state.where(), name));
+    for (const auto prefix : core::all_buffer_prefixes)
+      if (name.starts_with(prefix) && !known.contains(name))
+        throw Failure("failed", fmt::format("{}: '{}' is of nothing that the step changes by {}", state.where(), name,
+                                            name_of(optimiser_)));
   const auto draws = count_in(state);
   program_.drop_momentum(network_->model());
   if (draws) program_.write_draws(network_->model(), *draws);
   for (const auto& [name, count] : counts)
     if (program_.write(network_->model(), name, count->data) != 0) throw network_->failure();
-  for (const auto& [tensor, weight, momentum] : all) {
+  for (const auto& [tensor, weight, buffers] : all) {
     if (program_.write(network_->model(), tensor->name, weight->data) != 0) throw network_->failure();
-    if (momentum != nullptr)
-      program_.write_momentum(network_->model(), tensor->name, reinterpret_cast<const float*>(momentum->data));
+    for (std::size_t which = 0; which < buffers.size(); ++which)
+      if (buffers[which] != nullptr)
+        write_buffer(which, tensor->name, reinterpret_cast<const float*>(buffers[which]->data));
   }
+  program_.set_steps(network_->model(), step);
   unread_.replace(state);
   if (!training_) evaluate_with_present_weights();
 }
@@ -174,21 +201,26 @@ void Training::evaluate_with_present_weights() {
   evaluation_->load(file.path, constants_);
 }
 
-void Training::set_optimiser(const Sgd& sgd) {
-  sgd_ = sgd;
+void Training::set_optimiser(const Optimiser& optimiser) {
+  optimiser_ = optimiser;
   send_optimiser();
   program_.drop_momentum(network_->model());
 }
 
 void Training::set_rate(double rate) {
-  sgd_.rate = rate;
+  optimiser_.lr = rate;
   send_optimiser();
 }
 
 void Training::send_optimiser() {
-  program_.set_optimiser(network_->model(), static_cast<float>(sgd_.rate), static_cast<float>(sgd_.momentum),
-                         static_cast<float>(sgd_.dampening), static_cast<float>(sgd_.weight_decay),
-                         sgd_.nesterov ? 1 : 0);
+  const auto narrow = [](double value) { return static_cast<float>(value); };
+  if (const auto* sgd = optimiser_.sgd())
+    return program_.set_optimiser(network_->model(), narrow(optimiser_.lr), narrow(sgd->momentum),
+                                  narrow(sgd->dampening), narrow(optimiser_.weight_decay), sgd->nesterov ? 1 : 0);
+  const auto& adam = *optimiser_.adam();
+  if (program_.set_adam(network_->model(), optimiser_.lr, adam.beta1, adam.beta2, adam.eps, optimiser_.weight_decay,
+                        adam.decoupled ? 1 : 0) != 0)
+    throw network_->failure();
 }
 
 void Training::set_input(std::span<const HostTensor> inputs) {

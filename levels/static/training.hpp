@@ -26,8 +26,12 @@ struct GeneratedTraining : Generated {
   decltype(model_write)* write;
   decltype(model_read_momentum)* read_momentum;
   decltype(model_write_momentum)* write_momentum;
+  decltype(model_read_square)* read_square;
+  decltype(model_write_square)* write_square;
   decltype(model_drop_momentum)* drop_momentum;
   decltype(model_set_optimiser)* set_optimiser;
+  decltype(model_set_adam)* set_adam;
+  decltype(model_set_steps)* set_steps;
   decltype(model_set_dropout)* set_dropout;
   decltype(model_read_draws)* read_draws;
   decltype(model_write_draws)* write_draws;
@@ -43,10 +47,10 @@ class Training {
 
   void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
   State state() const;
-  void load_state(const SafeTensors& state);
+  void load_state(const SafeTensors& state, std::int64_t step);
   void seed_dropout(std::uint64_t seed);
   void set_mode(bool training, bool dropout);
-  void set_optimiser(const Sgd& sgd);
+  void set_optimiser(const Optimiser& optimiser);
   void set_rate(double rate);
 
   // Inputs of the network, and in training mode the labels.
@@ -63,13 +67,16 @@ class Training {
   void evaluate_with_present_weights();
   bool changes(const std::string& name) const;  // a step changes it
   HostTensor present(int number) const;         // of the state
+  // A buffer of the optimiser, by its place among core::buffer_prefixes; -1: there is none.
+  int read_buffer(std::size_t which, const char* name, float* data) const;
+  int write_buffer(std::size_t which, const char* name, const float* data);
 
   GeneratedTraining program_;
   std::optional<Network> network_;
   std::filesystem::path folder_, constants_;
   std::vector<Declared> outputs_;
   int threads_;
-  Sgd sgd_;
+  Optimiser optimiser_;
   bool training_ = true;
   std::unique_ptr<Generated> evaluation_program_;  // once the mode was eval
   std::optional<Network> evaluation_;

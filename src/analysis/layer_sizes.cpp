@@ -59,6 +59,7 @@ SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vec
 
 std::optional<std::string> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
   const double rate = core::learning_rate(recipe.optimiser, step);
+  const auto* adam = recipe.optimiser.adam();  // whose first step is the rate, whatever the gradient, down to eps
   for (const auto& one : sizes) {
     if (!one.activation) continue;  // of a layer that is not called as one
     if (*one.activation < 0x1p-24)
@@ -70,7 +71,8 @@ std::optional<std::string> trouble(const std::vector<LayerSize>& sizes, const co
   for (auto one = sizes.rbegin(); one != sizes.rend(); ++one) {
     if (!one->weight || *one->weight == 0) continue;
     if (!one->gradient) return fmt::format("gradients explode at {} (not finite)", one->layer);
-    const double share = rate * *one->gradient / *one->weight;
+    const double moved = adam != nullptr ? *one->gradient / (*one->gradient + adam->eps) : *one->gradient;
+    const double share = rate * moved / *one->weight;
     if (share < 0x1p-25)
       return fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
                          one->layer, share);

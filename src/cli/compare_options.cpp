@@ -73,10 +73,11 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
   verb.add_option("--mode", o.mode, "infer, train (an iteration is one optimiser step), or infer,train for both")
       ->type_name("{infer,train}[,...]")
       ->capture_default_str();
-  verb.add_option("--optimiser", o.optimiser,
-                  "of training, as sgd:lr=0.01,momentum=0.9; it also takes weight_decay=0.0001, nesterov=true, "
-                  "schedule=step/30/0.1 (default: sgd)")
-      ->type_name("SGD");
+  verb.add_option(
+          "--optimiser", o.optimiser,
+          "of training, as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 "
+          "or adamw:...; each also takes weight_decay=0.01, schedule=step/30/0.1 (default: sgd)")
+      ->type_name("OPTIMISER");
   choice(verb.add_option("--loss", o.loss,
                          "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "
                          "own, else cross_entropy)"),

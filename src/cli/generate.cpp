@@ -228,7 +228,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   verb->add_flag("--tune", a->tune,
                  "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
-  auto* train = verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD");
+  auto* train = verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD, Adam or AdamW");
   verb->add_option("--memory-budget", a->budget,
                    "the most that activations and gradients may take, as 200MB or 70%; what does not fit is computed "
                    "again (default: none)")

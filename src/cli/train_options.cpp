@@ -41,9 +41,10 @@ void add_question(CLI::App& verb, TrainArguments& a) {
                   "network takes them, else the network's own)")
       ->type_name("SIZE");
   verb.add_option("--optimiser", o.optimiser,
-                  "as sgd:lr=0.01,momentum=0.9; it also takes weight_decay=0.0001, nesterov=true, "
-                  "schedule=step/STEPS/FACTOR, schedule=cosine/STEPS (default: sgd)")
-      ->type_name("SGD");
+                  "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or "
+                  "adamw:...; each also takes weight_decay=0.01, schedule=step/STEPS/FACTOR, schedule=cosine/STEPS "
+                  "(default: sgd)")
+      ->type_name("OPTIMISER");
   choice(verb.add_option("--loss", o.loss,
                          "cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own)"),
          {"cross_entropy", "nll"});

@@ -79,13 +79,11 @@ constexpr Rule of_tensor[] = {{"name", Kind::text},
 
 constexpr Rule of_model[] = {{"name", Kind::text}, {"kind", Kind::text}, {"source", Kind::text}};
 constexpr Rule of_export[] = {{"ok", Kind::flag}, {"what", Kind::text}, {"where", Kind::text}};
-constexpr Rule of_optimiser[] = {{"name", Kind::text},
-                                 {"lr", Kind::number},
-                                 {"momentum", Kind::number},
-                                 {"dampening", Kind::number},
-                                 {"nesterov", Kind::flag},
-                                 {"weight_decay", Kind::number},
-                                 {"schedule", Kind::object, true}};
+constexpr Rule of_optimiser[] = {{"name", Kind::text},       {"lr", Kind::number},
+                                 {"momentum", Kind::number}, {"dampening", Kind::number},
+                                 {"nesterov", Kind::flag},   {"weight_decay", Kind::number},
+                                 {"beta1", Kind::number},    {"beta2", Kind::number},
+                                 {"eps", Kind::number},      {"schedule", Kind::object, true}};
 constexpr Rule of_schedule[] = {{"name", Kind::text},
                                 {"every", Kind::integer, false, 1, kMost},
                                 {"steps", Kind::integer, false, 1, kMost},

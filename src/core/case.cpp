@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-#include <numbers>
-
 namespace strata::core {
 namespace {
 
@@ -31,10 +28,14 @@ std::string schedule_words(const Schedule& schedule) {
 }
 
 // Every setting, so that a default that changes one day makes another case.
-std::string all_words(const Sgd& optimiser) {
-  return fmt::format("sgd lr={} momentum={} dampening={} weight_decay={} nesterov={} schedule={}", optimiser.lr,
-                     optimiser.momentum, optimiser.dampening, optimiser.weight_decay, optimiser.nesterov,
-                     optimiser.schedule ? schedule_words(*optimiser.schedule) : "none");
+std::string all_words(const Optimiser& optimiser) {
+  const auto schedule = optimiser.schedule ? schedule_words(*optimiser.schedule) : "none";
+  if (const auto* sgd = optimiser.sgd())
+    return fmt::format("sgd lr={} momentum={} dampening={} weight_decay={} nesterov={} schedule={}", optimiser.lr,
+                       sgd->momentum, sgd->dampening, optimiser.weight_decay, sgd->nesterov, schedule);
+  const auto& adam = *optimiser.adam();
+  return fmt::format("{} lr={} beta1={} beta2={} eps={} weight_decay={} schedule={}", name_of(optimiser), optimiser.lr,
+                     adam.beta1, adam.beta2, adam.eps, optimiser.weight_decay, schedule);
 }
 
 }  // namespace
@@ -60,28 +61,27 @@ std::string_view name_of(Device device) {
   return device == Device::cuda ? "cuda" : "cpu";
 }
 
-std::string words(const Sgd& optimiser) {
-  const Sgd usual;
+std::string words(const Optimiser& optimiser) {
+  const auto name = name_of(optimiser);
+  const auto usual = *usual_optimiser(name);
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, double value, double otherwise) {
-    if (value != otherwise) parts.push_back(fmt::format("{}={}", name, value));
+  const auto add = [&](const char* setting, double value, double otherwise) {
+    if (value != otherwise) parts.push_back(fmt::format("{}={}", setting, value));
   };
-  add("dampening", optimiser.dampening, usual.dampening);
+  const auto *sgd = optimiser.sgd(), *usual_sgd = usual.sgd();
+  if (const auto* adam = optimiser.adam(), *usual_adam = usual.adam(); adam != nullptr) {
+    add("beta1", adam->beta1, usual_adam->beta1);
+    add("beta2", adam->beta2, usual_adam->beta2);
+    add("eps", adam->eps, usual_adam->eps);
+  }
+  if (sgd != nullptr) add("dampening", sgd->dampening, usual_sgd->dampening);
   add("lr", optimiser.lr, usual.lr);
-  add("momentum", optimiser.momentum, usual.momentum);
-  if (optimiser.nesterov) parts.emplace_back("nesterov=true");
+  if (sgd != nullptr) add("momentum", sgd->momentum, usual_sgd->momentum);
+  if (sgd != nullptr && sgd->nesterov) parts.emplace_back("nesterov=true");
   if (optimiser.schedule) parts.push_back("schedule=" + schedule_words(*optimiser.schedule));
   add("weight_decay", optimiser.weight_decay, usual.weight_decay);
-  return parts.empty() ? "" : fmt::format("sgd:{}", fmt::join(parts, ","));
-}
-
-double learning_rate(const Sgd& optimiser, std::int64_t step) {
-  if (!optimiser.schedule) return optimiser.lr;
-  const auto& schedule = *optimiser.schedule;
-  if (schedule.kind == Schedule::Kind::step)
-    return optimiser.lr * std::pow(schedule.gamma, static_cast<double>(step / schedule.steps));
-  const auto done = static_cast<double>(step) / static_cast<double>(schedule.steps);
-  return optimiser.lr * (1 + std::cos(std::numbers::pi * done)) / 2;
+  if (parts.empty()) return sgd != nullptr ? "" : std::string(name);
+  return fmt::format("{}:{}", name, fmt::join(parts, ","));
 }
 
 std::vector<std::pair<std::string, std::string>> Case::axes() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "core/optimiser.hpp"
 
 namespace strata::core {
 
@@ -33,27 +34,6 @@ struct Input {
   bool operator==(const Input&) const = default;
 };
 
-// The learning rate over optimiser steps, as torch.optim.lr_scheduler has it.
-struct Schedule {
-  enum class Kind { step, cosine } kind = Kind::step;
-  std::int64_t steps = 1;  // step: after so many the rate is multiplied by gamma; cosine: after so many it is 0
-  double gamma = 1;
-
-  bool operator==(const Schedule&) const = default;
-};
-
-// torch.optim.SGD's settings, with the defaults of docs/bundle.md.
-struct Sgd {
-  double lr = 0.01, momentum = 0.9, dampening = 0, weight_decay = 0.0001;
-  bool nesterov = false;
-  std::optional<Schedule> schedule;
-
-  bool operator==(const Sgd&) const = default;
-};
-
-// The learning rate of the step after `step` others: lr; lr gamma^floor(step/steps); lr (1 + cos(pi step/steps))/2.
-double learning_rate(const Sgd& optimiser, std::int64_t step);
-
 // A whole training on a data set, which Case::data names.
 struct Training {
   int epochs = 1;
@@ -66,7 +46,7 @@ struct Training {
 
 // How a network is trained.
 struct Recipe {
-  Sgd optimiser;
+  Optimiser optimiser;
   std::string loss = "cross_entropy";
   std::optional<Training> training;  // nullopt: a case is about single steps
 
@@ -113,8 +93,8 @@ struct Case {
 // A hash of canonical(): 16 hexadecimal digits, equal on every machine and in every year.
 std::string key_of(const Case& question);
 
-// "sgd:lr=0.1,schedule=step/30/0.1": what differs from the defaults; empty: nothing does.
-std::string words(const Sgd& optimiser);
+// "sgd:lr=0.1,schedule=step/30/0.1", "adamw": its name and what differs from the defaults; empty: SGD with all of them.
+std::string words(const Optimiser& optimiser);
 
 // The case of a captured network, out of bundle.json (docs/bundle.md). Absent fields have their defaults. Error: the
 // first field that is not as that page says; `where` names the text.
@@ -127,7 +107,7 @@ Result<Case> read_case(const nlohmann::json& fields, const std::string& where);
 nlohmann::json to_json(const Training& training);
 
 // The optimiser as bundle.json has it, and back.
-nlohmann::json to_json(const Sgd& optimiser);
-Result<Sgd> read_sgd(const nlohmann::json& fields, const std::string& where);
+nlohmann::json to_json(const Optimiser& optimiser);
+Result<Optimiser> read_optimiser(const nlohmann::json& fields, const std::string& where);
 
 }  // namespace strata::core

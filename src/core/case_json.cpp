@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
@@ -68,9 +69,9 @@ Result<Schedule> read_schedule(const Json& value, const std::string& where) {
 Result<Recipe> read_recipe(const Json& fields, const std::string& where) {
   Recipe recipe;
   if (const Json& optimiser = outside::field(fields, "optimiser"); !optimiser.is_null()) {
-    auto sgd = read_sgd(optimiser, where + ": optimiser");
-    if (!sgd) return tl::unexpected(sgd.error());
-    recipe.optimiser = *sgd;
+    auto read = read_optimiser(optimiser, where + ": optimiser");
+    if (!read) return tl::unexpected(read.error());
+    recipe.optimiser = *read;
   }
   recipe.loss = outside::text_or(fields, "loss", recipe.loss);
   if (const Json& about = outside::field(fields, "training"); !about.is_null()) {
@@ -122,37 +123,51 @@ Result<Case> read_axes(const Json& value, const char* precision, const std::stri
 
 }  // namespace
 
-Result<Sgd> read_sgd(const Json& value, const std::string& where) {
+Result<Optimiser> read_optimiser(const Json& value, const std::string& where) {
   Fields fields(value, where);
-  Sgd sgd;
-  if (const auto name = fields.text("name", "sgd"); name != "sgd") fields.complain("name", name, "sgd");
-  sgd.lr = fields.number("lr", 0, HUGE_VAL, sgd.lr);
-  sgd.momentum = fields.number("momentum", 0, HUGE_VAL, sgd.momentum);
-  sgd.dampening = fields.number("dampening", -HUGE_VAL, HUGE_VAL, sgd.dampening);
-  sgd.weight_decay = fields.number("weight_decay", 0, HUGE_VAL, sgd.weight_decay);
-  sgd.nesterov = fields.flag("nesterov", sgd.nesterov);
+  const auto name = fields.text("name", "sgd");
+  const auto usual = usual_optimiser(name);
+  if (!usual) fields.complain("name", name, fmt::format("{}", fmt::join(optimiser_names, ", ")));
+  Optimiser optimiser = usual.value_or(Optimiser());
+  optimiser.lr = fields.number("lr", 0, HUGE_VAL, optimiser.lr);
+  optimiser.weight_decay = fields.number("weight_decay", 0, HUGE_VAL, optimiser.weight_decay);
+  if (auto* sgd = std::get_if<Sgd>(&optimiser.rule)) {
+    sgd->momentum = fields.number("momentum", 0, HUGE_VAL, sgd->momentum);
+    sgd->dampening = fields.number("dampening", -HUGE_VAL, HUGE_VAL, sgd->dampening);
+    sgd->nesterov = fields.flag("nesterov", sgd->nesterov);
+  } else {
+    auto& adam = std::get<Adam>(optimiser.rule);
+    adam.beta1 = fields.number("beta1", 0, 1, adam.beta1);
+    adam.beta2 = fields.number("beta2", 0, 1, adam.beta2);
+    adam.eps = fields.number("eps", 0, HUGE_VAL, adam.eps);
+    for (const char* setting : {"amsgrad", "maximize"})
+      if (fields.flag(setting, false)) fields.complain(setting, true, "false: strata's Adam has no such setting");
+  }
   if (fields.error()) return tl::unexpected(*fields.error());
   if (const Json& schedule = outside::field(value, "schedule"); !schedule.is_null()) {
     auto read = read_schedule(schedule, where + ".schedule");
     if (!read) return tl::unexpected(read.error());
-    sgd.schedule = *read;
+    optimiser.schedule = *read;
   }
-  return sgd;
+  return optimiser;
 }
 
-Json to_json(const Sgd& sgd) {
+Json to_json(const Optimiser& optimiser) {
   Json schedule;
-  if (sgd.schedule && sgd.schedule->kind == Schedule::Kind::step)
-    schedule = {{"name", "step"}, {"every", sgd.schedule->steps}, {"gamma", sgd.schedule->gamma}};
-  else if (sgd.schedule)
-    schedule = {{"name", "cosine"}, {"steps", sgd.schedule->steps}};
-  return {{"name", "sgd"},
-          {"lr", sgd.lr},
-          {"momentum", sgd.momentum},
-          {"dampening", sgd.dampening},
-          {"weight_decay", sgd.weight_decay},
-          {"nesterov", sgd.nesterov},
-          {"schedule", std::move(schedule)}};
+  if (optimiser.schedule && optimiser.schedule->kind == Schedule::Kind::step)
+    schedule = {{"name", "step"}, {"every", optimiser.schedule->steps}, {"gamma", optimiser.schedule->gamma}};
+  else if (optimiser.schedule)
+    schedule = {{"name", "cosine"}, {"steps", optimiser.schedule->steps}};
+  Json fields{{"name", name_of(optimiser)},
+              {"lr", optimiser.lr},
+              {"weight_decay", optimiser.weight_decay},
+              {"schedule", std::move(schedule)}};
+  if (const auto* sgd = optimiser.sgd())
+    fields.update({{"momentum", sgd->momentum}, {"dampening", sgd->dampening}, {"nesterov", sgd->nesterov}});
+  else
+    fields.update(
+        {{"beta1", optimiser.adam()->beta1}, {"beta2", optimiser.adam()->beta2}, {"eps", optimiser.adam()->eps}});
+  return fields;
 }
 
 Json to_json(const Training& training) {

@@ -265,7 +265,7 @@ Try<void> Session::set_mode(const std::string& mode, bool dropout) {
   return {};
 }
 
-Try<void> Session::set_optimiser(const core::Sgd& optimiser) {
+Try<void> Session::set_optimiser(const core::Optimiser& optimiser) {
   auto done = call("set_optimiser", {{"optimiser", to_json(optimiser)}});
   if (!done) return tl::unexpected(done.error());
   steps_ = 0;

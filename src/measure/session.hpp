@@ -124,7 +124,7 @@ class Session {
 
   // Training. Every iteration of prove, warm_up, measure and profile is then one optimiser step.
   Try<void> set_mode(const std::string& mode, bool dropout);
-  Try<void> set_optimiser(const core::Sgd& optimiser);
+  Try<void> set_optimiser(const core::Optimiser& optimiser);
   Try<TrainState> state(const std::vector<std::string>& names = {});  // of these tensors alone; none: of all
   // With a seed masks of dropout follow from it; without, from what the state holds.
   Try<void> load_state(const std::filesystem::path& path, std::int64_t step, std::optional<std::int64_t> seed = {});

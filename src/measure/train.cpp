@@ -5,209 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <numeric>
 
 #include "common/interrupt.hpp"
+#include "measure/train_rules.hpp"
+#include "measure/train_steps.hpp"
 #include "stats/sample.hpp"
-#include "stats/schedule.hpp"
 
 namespace strata::measure {
-namespace fs = std::filesystem;
 using proof::OutputVerdict;
 using proof::TrainReference;
 namespace {
 
-constexpr int kRepeats = 8;            // of a level that is not deterministic (docs/method.md)
-constexpr double kInflatedRate = 0.1;  // of the optimiser by differences: small rates vanish in the weights' rounding
+constexpr int kRepeats = 8;  // of a level that is not deterministic (docs/method.md)
 constexpr int kDropoutSteps = 64;
 constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is the last gradient
-
-// A file of the driver's own that a worker loads as a state; removed at the end.
-class OwnState {
- public:
-  OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
-      : path_(session.new_file()) {
-    if (auto written = write_safetensors(path_, tensors); !written)
-      error_ = Failure{State::failed, written.error().what, written.error().hint, ""};
-  }
-  ~OwnState() {
-    std::error_code ec;
-    fs::remove(path_, ec);
-  }
-  OwnState(const OwnState&) = delete;
-  OwnState& operator=(const OwnState&) = delete;
-  const std::optional<Failure>& error() const { return error_; }
-  const fs::path& path() const { return path_; }
-  Result<SafeTensors> open() const { return SafeTensors::open(path_); }
-
- private:
-  fs::path path_;
-  std::optional<Failure> error_;
-};
-
-// With counts, which a BatchNorm may average over; without generators, so that masks are drawn anew.
-std::vector<std::pair<std::string, TensorView>> weights_in(const SafeTensors& state) {
-  std::vector<std::pair<std::string, TensorView>> out;
-  for (const auto& name : state.names())
-    if (name.starts_with("weight:") || name.starts_with("count:")) out.emplace_back(name, *state.find(name));
-  return out;
-}
-
-// The same optimiser with one setting changed.
-template <class Value>
-core::Sgd with(core::Sgd optimiser, Value core::Sgd::*setting, Value value) {
-  optimiser.*setting = value;
-  return optimiser;
-}
-
-struct ProbeStep {
-  SafeTensors loss;
-  TrainState after;
-};
-
-// Train mode on a weight set, with a fresh optimiser.
-Try<void> begin(Session& session, const std::string& set, bool dropout, const core::Sgd& optimiser) {
-  if (auto done = session.weights(set); !done) return done;
-  if (auto done = session.set_mode("train", dropout); !done) return done;
-  return session.set_optimiser(optimiser);
-}
-
-// `weights`, dropout off, the probe's optimiser, one step on input 0.
-Try<ProbeStep> probe_step(Session& session, const std::string& set) {
-  if (auto done = begin(session, set, false, proof::probe_optimiser()); !done) return tl::unexpected(done.error());
-  auto loss = session.prove({0});
-  if (!loss) return tl::unexpected(loss.error());
-  auto after = session.state();
-  if (!after) return tl::unexpected(after.error());
-  return ProbeStep{std::move(*loss), std::move(*after)};
-}
-
-// Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
-void check_counts(Player& player, const Session& session, const TrainState& state, const core::Sgd& optimiser) {
-  const double due = core::learning_rate(optimiser, session.steps());
-  ++player.training.counts_checked;
-  if (!player.training.counts_wrong.empty()) return;
-  if (state.step != session.steps())
-    player.training.counts_wrong =
-        fmt::format("the level counts {} optimiser steps where {} were asked for", state.step, session.steps());
-  else if (std::abs(state.lr - due) > 1e-6 * std::abs(due) + 1e-12 * optimiser.lr)
-    player.training.counts_wrong = fmt::format("after {} steps the level's learning rate is {:.8g} where {:.8g} is due",
-                                               state.step, state.lr, due);
-}
-
-// One step on input 0 from a state of the driver's own.
-Try<TrainState> step_from(Session& session, const OwnState& base, const core::Sgd& optimiser) {
-  if (auto done = session.set_optimiser(optimiser); !done) return tl::unexpected(done.error());
-  if (auto done = session.load_state(base.path(), 0); !done) return tl::unexpected(done.error());
-  if (auto done = session.prove({0}); !done) return tl::unexpected(done.error());
-  return session.state();
-}
-
-// Buffers of the driver's choice: as large as the weights, so that what the optimiser makes of them is far above
-// rounding.
-class Buffers {
- public:
-  Buffers(const TrainReference& reference, const SafeTensors& state, bool zero) : list_(weights_in(state)) {
-    stats::Random random(1);
-    for (const auto& parameter : reference.parameters()) {
-      const TensorView* weight = state.find("weight:" + parameter);
-      if (!weight) continue;
-      const auto values = to_doubles(*weight);
-      double squares = 0;
-      for (const double w : values) squares += w * w;
-      const double size = squares > 0 ? std::sqrt(3 * squares / static_cast<double>(values.size())) : 0.1;
-      auto& buffer = held_.emplace_back(values.size());
-      for (float& v : buffer)
-        v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
-      list_.emplace_back("momentum:" + parameter,
-                         TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()),
-                                    buffer.size() * sizeof(float)});
-    }
-  }
-  const std::vector<std::pair<std::string, TensorView>>& list() const { return list_; }
-
- private:
-  std::deque<std::vector<float>> held_;
-  std::vector<std::pair<std::string, TensorView>> list_;
-};
-
-// The optimiser by differences, each rule from the same weights (probe1), so that the gradient cancels.
-class Rules {
- public:
-  Rules(Player& player, Session& session, const TrainReference& reference)
-      : player_(player), session_(session), reference_(reference) {}
-
-  Try<void> run() {
-    if (auto done = session_.weights("probe1"); !done) return done;
-    if (auto done = session_.set_mode("train", false); !done) return done;
-    auto start = session_.state();
-    if (!start) return tl::unexpected(start.error());
-    const OwnState base(session_, weights_in(start->tensors)),
-        buffered(session_, Buffers(reference_, start->tensors, false).list()),
-        zeroed(session_, Buffers(reference_, start->tensors, true).list());
-    for (const auto* file : {&base, &buffered, &zeroed})
-      if (file->error()) return tl::unexpected(*file->error());
-    const auto loaded = buffered.open();
-    if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
-    const auto plain = with(proof::probe_optimiser(), &core::Sgd::lr, kInflatedRate),
-               decay = with(plain, &core::Sgd::weight_decay, 0.1);
-    auto first = step(base, plain), again = step(base, plain);
-    if (!first) return tl::unexpected(first.error());
-    if (!again) return tl::unexpected(again.error());
-    check_counts(player_, session_, *again, plain);
-    spread_ = std::max(player_.evidence.own_spread,
-                       proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
-    auto decayed = step(base, decay);
-    if (!decayed) return tl::unexpected(decayed.error());
-    judge("weight decay",
-          {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors, "weight:", kInflatedRate * 0.1},
-          "weight decay is not that of SGD");
-    auto pushed = step(buffered, plain);
-    if (!pushed) return tl::unexpected(pushed.error());
-    judge("momentum",
-          {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
-          "momentum is not that of SGD");
-    auto slow = step(buffered, decay), fast = step(buffered, with(decay, &core::Sgd::lr, 2 * kInflatedRate));
-    if (!slow) return tl::unexpected(slow.error());
-    if (!fast) return tl::unexpected(fast.error());
-    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0},
-          "updates are not proportional to the learning rate");
-    if (auto done = optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), *start, *decayed, 0.5,
-                             "dampening is not that of SGD");
-        !done)
-      return done;
-    return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), *start, *decayed, 1.9,
-                    "Nesterov's momentum is not that of SGD");
-  }
-
- private:
-  Try<TrainState> step(const OwnState& from, const core::Sgd& optimiser) {
-    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
-    return step_from(session_, from, optimiser);
-  }
-  void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
-    player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
-  }
-  // A rule that the case may not use: a level that refuses it is not accused.
-  Try<void> optional(const std::string& name, const OwnState& from, const core::Sgd& optimiser, const TrainState& start,
-                     const TrainState& plain, double factor, const std::string& fault) {
-    auto after = step(from, optimiser);
-    if (after) {
-      judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
-    } else if (after.error().state == State::unsupported) {
-      player_.training.rules.push_back({name, std::nullopt, after.error().what});
-    } else {
-      return tl::unexpected(after.error());
-    }
-    return {};
-  }
-
-  Player& player_;
-  Session& session_;
-  const TrainReference& reference_;
-  double spread_ = 0;
-};
 
 // The loss of an input in what a level gave; NaN: it is not there.
 double loss_in(const SafeTensors& given, int index) {
@@ -364,7 +176,7 @@ Try<void> prove_training(Player& player, Session& session, const Judge& judge) {
   if (auto done = prove_losses(player, session, reference); !done) return done;
   if (!player.training.losses->equal_work()) return {};
   if (!judge.strict_training)
-    if (auto done = Rules(player, session, reference).run(); !done) return done;
+    if (auto done = prove_rules(player, session, reference); !done) return done;
   if (reference.has_dropout() && !interrupted()) return prove_dropout(player, session, reference);
   return {};
 }
@@ -395,7 +207,8 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
   auto before = session.state();
   if (!before) return tl::unexpected(before.error());
   check_counts(player, session, *before, reference.optimiser());
-  const double lr = core::learning_rate(reference.optimiser(), session.steps());
+  const auto steps = session.steps();
+  const double lr = core::learning_rate(reference.optimiser(), steps);
   if (auto timed = session.measure({1, 0, 0, {index}}); !timed) return tl::unexpected(timed.error());
   const auto timed_loss = session.checked_output();
   if (!timed_loss) return tl::unexpected(timed_loss.error());
@@ -419,7 +232,7 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
     gradients.push_back(state->tensors);
     const double spread = std::max(player.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
     update = proof::check_update(reference.parameters(), before->tensors, gradients.front(), after->tensors,
-                                 reference.optimiser(), lr, spread);
+                                 reference.optimiser(), lr, spread, steps);
     if (update.verdict.equal_work()) break;
   }
   const double timed = loss_in(*timed_loss, index), again = loss_in(*loss, index),

@@ -85,7 +85,7 @@ std::string case_words(const nlohmann::json& spec) {
   std::string words = network_words(spec);
   if (text("mode") == "train") {
     words += " --mode train";
-    const auto optimiser = core::read_sgd(outside::field(spec, "optimiser"), "optimiser");
+    const auto optimiser = core::read_optimiser(outside::field(spec, "optimiser"), "optimiser");
     if (optimiser && !core::words(*optimiser).empty()) words += " --optimiser " + core::words(*optimiser);
     if (!text("loss").empty()) words += " --loss " + text("loss");
   }

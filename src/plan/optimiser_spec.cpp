@@ -18,8 +18,9 @@ using nlohmann::json;
 
 tl::unexpected<Error> bad_optimiser(const std::string& text, const std::string& why) {
   return fail(fmt::format("--optimiser {}: {}", text, why),
-              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true, "
-              "schedule=step/30/0.1 or schedule=cosine/100",
+              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true; or "
+              "adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:..., whose weight decay (0.01) is "
+              "apart from the gradient; each with schedule=step/30/0.1 or schedule=cosine/100, if wanted",
               Exit::usage);
 }
 
@@ -60,14 +61,15 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
     out[field] = value == "true";
     return {};
   }
-  const bool below_one = field == "momentum" || field == "dampening";
+  const bool below_one = field == "momentum" || field == "dampening" || field == "beta1" || field == "beta2",
+             above_zero = field == "lr" || field == "eps";
   const auto got = number<double>(value);
-  const bool fits = got && (field == "lr" ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
+  const bool fits = got && (above_zero ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
   if (!fits)
     return bad_optimiser(whole, fmt::format("{}={}: allowed: {}", field, value,
-                                            field == "lr" ? "numbers above 0"
-                                            : below_one   ? "numbers from 0 to below 1"
-                                                          : "numbers from 0"));
+                                            above_zero  ? "numbers above 0"
+                                            : below_one ? "numbers from 0 to below 1"
+                                                        : "numbers from 0"));
   out[field] = *got;
   return {};
 }
@@ -77,8 +79,14 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
 Result<json> parse_optimiser(const std::string& text) {
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
-  if (name != "sgd") return bad_optimiser(text, fmt::format("unknown optimiser '{}'; allowed: sgd", name));
-  json out = to_json(core::Sgd());
+  const auto usual = core::usual_optimiser(name);
+  if (!usual) {
+    const auto near = nearest(name, {core::optimiser_names.begin(), core::optimiser_names.end()});
+    return bad_optimiser(text, fmt::format("unknown optimiser '{}'{}; allowed: {}", name,
+                                           near ? fmt::format(" (did you mean '{}'?)", *near) : "",
+                                           fmt::join(core::optimiser_names, ", ")));
+  }
+  json out = to_json(*usual);
   std::vector<std::string> known;
   for (const auto& [field, value] : out.items())
     if (field != "name") known.push_back(field);
@@ -87,6 +95,8 @@ Result<json> parse_optimiser(const std::string& text) {
        colon == std::string::npos ? std::vector<std::string>() : split(text.substr(colon + 1), ',')) {
     const auto equals = part.find('=');
     const auto field = part.substr(0, equals);
+    if (usual->adam() != nullptr && (field == "amsgrad" || field == "maximize"))
+      return bad_optimiser(text, fmt::format("{} is not offered: no level runs it", field));
     if (std::find(known.begin(), known.end(), field) == known.end()) {
       const auto near = nearest(field, known);
       return bad_optimiser(
@@ -97,7 +107,7 @@ Result<json> parse_optimiser(const std::string& text) {
     if (!seen.insert(field).second) return bad_optimiser(text, fmt::format("{} is given twice", field));
     if (auto set = set_field(out, text, field, part.substr(equals + 1)); !set) return tl::unexpected(set.error());
   }
-  if (out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
+  if (usual->sgd() != nullptr && out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
     return bad_optimiser(text, "nesterov needs a momentum above 0 and dampening 0");
   return out;
 }

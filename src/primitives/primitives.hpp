@@ -16,6 +16,7 @@
 
 #include "common/result.hpp"
 #include "common/safetensors.hpp"
+#include "core/optimiser.hpp"
 #include "graph/graph.hpp"
 
 namespace strata::primitives {
@@ -60,21 +61,27 @@ struct Held {
   std::int64_t weight_bytes = 0, buffer_bytes = 0;
 };
 
-// SGD as PyTorch defines it (docs/protocol.md, "Operations for training"), for one step.
-struct Sgd {
-  double rate = 0, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false;
+// One element of Adam's step number `step` (from 1): m = beta1 m + share1 d, v = beta2 v + share2 d d with d = g +
+// decay w; w = kept w - rate m / (sqrt(v) / root + eps). Decay of the gradient or of the weight is 0 or 1 where the
+// other is the case's.
+struct AdamStep {
+  float beta1, share1, beta2, share2, decay, kept, rate, root, eps;
+
+  AdamStep(const core::Optimiser& optimiser, std::int64_t step);
 };
 
-// The update of one parameter by its gradient, with its momentum buffer. Bytes are handed over row-major.
+// The update of one parameter by its gradient, with its buffers: as many as core::buffer_prefixes, in that order. Bytes
+// are handed over row-major.
 class Update {
  public:
   virtual ~Update() = default;
-  virtual void execute(const Sgd& sgd) = 0;
-  virtual bool has_momentum() const = 0;
-  virtual void drop_momentum() = 0;
-  virtual void read_momentum(std::byte* into) const = 0;
-  virtual void write_momentum(const std::byte* data) = 0;
+  // What execute() is to do, from the next step on; new buffers that it takes are allocated here.
+  virtual void prepare(const core::Optimiser& optimiser) = 0;
+  virtual void execute(const core::Optimiser& optimiser, std::int64_t step) = 0;  // from 1; the optimiser prepared for
+  virtual bool has_buffers() const = 0;
+  virtual void drop_buffers() = 0;  // they are 0, or what a first step makes them
+  virtual void read_buffer(std::size_t which, std::byte* into) const = 0;
+  virtual void write_buffer(std::size_t which, const std::byte* data) = 0;
 };
 
 // A library of primitives at work on one graph, whose values it knows by their index.

@@ -81,29 +81,37 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
   return {};
 }
 
-Result<void> Trainer::load_momentum(const SafeTensors& state, const std::string& prefix) {
+void Trainer::set_optimiser(const core::Optimiser& optimiser) {
+  optimiser_ = optimiser;
+  for (const auto& one : trained_) one.update->prepare(optimiser);
+  drop_buffers();
+}
+
+Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) {
   std::vector<graph::Named> found;
+  std::vector<std::string> known;
+  const auto prefixes = core::buffer_prefixes(optimiser_);
+  for (const auto prefix : prefixes)
+    for (const auto& one : trained_) known.push_back(std::string(prefix) + one.parameter.name);
   for (const auto& name : state.names()) {
-    if (!name.starts_with(prefix)) continue;
-    const auto own = std::find_if(trained_.begin(), trained_.end(),
-                                  [&](const Trained& one) { return prefix + one.parameter.name == name; });
-    if (own == trained_.end()) {
-      std::vector<std::string> known;
-      for (const auto& one : trained_) known.push_back(prefix + one.parameter.name);
+    if (name.starts_with("weight:")) continue;
+    const auto own = std::find(known.begin(), known.end(), name);
+    if (own == known.end()) {
       const auto near = nearest(name, known);
-      return fail(fmt::format("{}: '{}' is of no parameter that is trained", state.where(), name),
+      return fail(fmt::format("{}: '{}' is no buffer of a parameter that is trained by {}", state.where(), name,
+                              name_of(optimiser_)),
                   near ? fmt::format("the nearest name is '{}'", *near) : "");
     }
-    found.push_back({name, own->parameter.value});
+    found.push_back({name, trained_[static_cast<std::size_t>(own - known.begin()) % trained_.size()].parameter.value});
   }
   if (auto fits = graph::check_tensors(graph(), found, state); !fits) return fits;
   for (const auto& one : trained_) {
-    const auto* tensor = state.find(prefix + one.parameter.name);
-    if (tensor == nullptr)
-      one.update->drop_momentum();
-    else
-      one.update->write_momentum(tensor->data);
+    one.update->drop_buffers();
+    for (std::size_t i = 0; i < prefixes.size(); ++i)
+      if (const auto* tensor = state.find(std::string(prefixes[i]) + one.parameter.name))
+        one.update->write_buffer(i, tensor->data);
   }
+  steps_done_ = step;
   return {};
 }
 
@@ -124,25 +132,27 @@ Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& p
   return {};
 }
 
-void Trainer::drop_momentum() {
-  for (const auto& one : trained_) one.update->drop_momentum();
+void Trainer::drop_buffers() {
+  for (const auto& one : trained_) one.update->drop_buffers();
+  steps_done_ = 0;
 }
 
-void Trainer::update(const Sgd& sgd) {
+void Trainer::update() {
   execute(backward_end_, steps_.in_run.size());
-  for (const auto& one : trained_) one.update->execute(sgd);
+  ++steps_done_;
+  for (const auto& one : trained_) one.update->execute(optimiser_, steps_done_);
 }
 
-std::vector<graph::Named> Trainer::with_momentum() const {
+std::vector<graph::Named> Trainer::with_buffers() const {
   std::vector<graph::Named> all;
   for (const auto& one : trained_)
-    if (one.update->has_momentum()) all.push_back(one.parameter);
+    if (one.update->has_buffers()) all.push_back(one.parameter);
   return all;
 }
 
-void Trainer::read_momentum(const std::string& parameter, std::byte* into) const {
+void Trainer::read_buffer(const std::string& parameter, std::size_t which, std::byte* into) const {
   for (const auto& one : trained_)
-    if (one.parameter.name == parameter) one.update->read_momentum(into);
+    if (one.parameter.name == parameter) one.update->read_buffer(which, into);
 }
 
 nlohmann::json Trainer::report() const {

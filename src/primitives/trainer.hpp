@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs training steps of a captured graph on a library of primitives: forward, loss, backward and update, every call
-// made once, every buffer allocated once. Parameters, buffers and momentum live in the library, in its layouts.
+// made once, every buffer allocated once. Parameters, buffers and the optimiser's buffers live in the library, in its
+// layouts.
 #pragma once
 
 #include <functional>
@@ -19,11 +20,16 @@ class Trainer {
   // Makes all calls. Errors: an operation that the library lacks, or a case of it, with its place in the model.
   static Result<Trainer> make(graph::TrainingGraph training, std::unique_ptr<Primitives> library);
 
-  // Parameters and buffers under `prefix` + their names; names, types and shapes must fit. Momentum stays as it is.
+  // Parameters and buffers under `prefix` + their names; names, types and shapes must fit. The optimiser's buffers stay
+  // as they are.
   Result<void> load(const SafeTensors& weights, const SafeTensors* constants, const std::string& prefix = {});
-  // Replaces all momentum buffers by those named `prefix` + parameter; one that the file lacks is dropped.
-  Result<void> load_momentum(const SafeTensors& state, const std::string& prefix);
-  void drop_momentum();
+  // No buffers, step 0.
+  void set_optimiser(const core::Optimiser& optimiser);
+  void set_rate(double rate) { optimiser_.lr = rate; }
+  // Replaces all of the optimiser's buffers by those of the file, after `step` steps. One of SGD's that it lacks is
+  // dropped, one of Adam's is 0.
+  Result<void> load_buffers(const SafeTensors& state, std::int64_t step);
+  void drop_buffers();  // step 0
   // Buffers that count (one int64), by `prefix` + name; those that the file lacks stay.
   Result<void> load_counts(const SafeTensors& state, const std::string& prefix);
   std::vector<graph::Named> counts() const;
@@ -39,14 +45,15 @@ class Trainer {
   void forward() { execute(0, forward_end_); }
   void loss() { execute(forward_end_, loss_end_); }
   void backward() { execute(loss_end_, backward_end_); }
-  void update(const Sgd& sgd);
+  void update();
   void wait() { library_->wait(); }
 
   void read_loss(std::byte* into) const { library_->read(training_.loss, into); }
-  // A parameter or buffer of the graph, or the momentum of a parameter that has one, row-major.
+  // A parameter or buffer of the graph, or the optimiser's of a parameter that has them, row-major.
   void read(const graph::Named& one, std::byte* into) const { library_->read_kept(one.value, into); }
-  std::vector<graph::Named> with_momentum() const;
-  void read_momentum(const std::string& parameter, std::byte* into) const;
+  std::vector<graph::Named> with_buffers() const;
+  void read_buffer(const std::string& parameter, std::size_t which, std::byte* into) const;
+  const core::Optimiser& optimiser() const { return optimiser_; }
 
   const graph::Graph& graph() const { return training_.graph; }
   nlohmann::json report() const;  // as Runner's, of a whole step; `updates`: parameters
@@ -70,6 +77,8 @@ class Trainer {
   Steps steps_;
   std::size_t forward_end_ = 0, loss_end_ = 0, backward_end_ = 0;  // of steps_.in_run; the rest belongs to the update
   std::vector<Trained> trained_;
+  core::Optimiser optimiser_;
+  std::int64_t steps_done_ = 0;
 };
 
 }  // namespace strata::primitives

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "proof/adam_update.hpp"
 #include "proof/difference.hpp"
 
 namespace strata::proof {
@@ -40,7 +42,12 @@ double envelope_of(const TrainReference& reference, const std::string& name) {
   return gradient > 0 ? gradient : reference.envelope("timed", "stat:" + own);
 }
 
-// Root mean square of all of eager's changes of weights, and of momentum buffers.
+// "weight:", "momentum:", ...
+std::string kind_of(const std::string& name) {
+  return name.substr(0, name.find(':') + 1);
+}
+
+// Root mean square of all of eager's changes of weights, or of one kind of buffers.
 double root_mean_square(const LateStep& eager, std::string_view kind) {
   double squares = 0, count = 0;
   for (const auto& name : eager.after->names())
@@ -61,23 +68,31 @@ std::vector<std::string> moved_names(const SafeTensors& state) {
 
 std::string described(const std::string& name) {
   const auto own = name.substr(name.find(':') + 1);
-  return name.starts_with("momentum:") ? "the momentum of " + own : own;
+  if (name.starts_with("momentum:")) return "the momentum of " + own;
+  return name.starts_with("weight:") ? own : name.substr(0, name.find(':')) + " of " + own;
 }
 
 }  // namespace
 
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
-                              const LateStep& moved, double spread) {
+                              const LateStep& moved, double spread, std::int64_t done) {
   OutputVerdict out;
   std::string worst;
   std::size_t wrong = 0;
-  const double of_weights = root_mean_square(eager, "weight:"), of_momentum = root_mean_square(eager, "momentum:");
+  const auto& optimiser = reference.optimiser();
+  std::map<std::string, double> kinds;  // root mean square of eager's changes, by prefix
+  std::set<std::string> by_buffers;     // parameters that are judged by what their buffers say
+  for (const auto& name : moved_names(*eager.after)) kinds.try_emplace(kind_of(name), 0);
+  for (auto& [kind, size] : kinds) size = root_mean_square(eager, kind);
+  if (optimiser.adam() != nullptr)
+    for (const auto& parameter : reference.parameters()) by_buffers.insert("weight:" + parameter);
   for (const auto& name : moved_names(*level.after))
     if (eager.after->find(name) == nullptr)
       return not_equal(fmt::format("the level's state holds {}, which eager's has not", name), "the state is another",
                        name);
   const auto names = moved_names(*eager.after);
   for (const auto& name : names) {
+    if (by_buffers.contains(name)) continue;
     const auto de = change(eager, name, nullptr), dl = change(level, name, eager.after->find(name)),
                dm = change(moved, name, eager.after->find(name));
     if (!dl || !dm)
@@ -88,9 +103,10 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
       off[i] = (*dl)[i] - (*de)[i];
       noise[i] = (*dm)[i] - (*de)[i];
     }
-    const double size = norm(*de), floor = 0.01 * (name.starts_with("weight:") ? of_weights : of_momentum) *
-                                           std::sqrt(static_cast<double>(off.size()));
-    const double allowed = kTimesNoise * std::max(norm(noise), envelope_of(reference, name) * (size + floor)) +
+    const double size = norm(*de), floor = 0.01 * kinds[kind_of(name)] * std::sqrt(static_cast<double>(off.size()));
+    // a square's relative error is twice that of the gradient, and more where a few elements are most of it
+    const double times = kind_of(name) == "exp_avg_sq:" ? 4 * kTimesNoise : kTimesNoise;
+    const double allowed = times * std::max(norm(noise), envelope_of(reference, name) * (size + floor)) +
                            4 * spread * size + kRounding * norm(to_doubles(*eager.after->find(name))) + 1e-30;
     const double ratio = norm(off) / allowed;
     if (!(ratio <= out.worst_ratio)) {
@@ -110,7 +126,13 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     verdict.worst_ratio = std::max(out.worst_ratio, loss_off / allowed_loss);
     return verdict;
   }
-  if (wrong == 0) return out;
+  if (wrong == 0 && by_buffers.empty()) return out;
+  if (wrong == 0) {
+    auto weights = check_adam_weights(reference.parameters(), *level.before, *level.after, optimiser,
+                                      core::learning_rate(optimiser, done), done);
+    weights.worst_ratio = std::max(weights.worst_ratio, out.worst_ratio);
+    return weights;
+  }
   auto verdict = not_equal(
       fmt::format("{} of {} tensors move otherwise than eager's from the same state on the same batch, most of all {} "
                   "({:.3g} times what rounding allows)",

@@ -20,9 +20,11 @@ struct LateStep {
 // which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the step is
 // compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8 2^-24 || w
 // ||, with E0 the envelope of its gradient or statistic on the timed weights and R the root mean square of all changes
-// of its kind; the loss likewise, with 1e-6 of it for rounding.
+// of its kind; the loss likewise, with 1e-6 of it for rounding. Adam divides by the root of its mean of squares, which
+// blows up the rounding of gradients that are nearly zero: of it the two buffers are compared with eager's so (that of
+// squares within 4 times as much), and parameters must have moved by these as the step after `done` others moves them.
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
-                              const LateStep& moved, double spread);
+                              const LateStep& moved, double spread, std::int64_t done);
 
 // What scoring a split gave, of the same weights.
 struct SplitScore {

@@ -12,9 +12,9 @@ namespace strata::proof {
 
 // The optimiser of the gradient probe: the first step of a parameter without a buffer leaves its gradient in
 // `momentum:`.
-core::Sgd probe_optimiser();
+core::Optimiser probe_optimiser();
 // One that moves no weight.
-core::Sgd still_optimiser();
+core::Optimiser still_optimiser();
 
 // What of a probe step differs by more than its bound. `what`: "loss", "grad:<p>", "stat:<b>", "step:<p>" (w' is not w
 // - v').
@@ -47,7 +47,8 @@ double gradient_spread(const TrainReference& reference, std::string_view set, co
 // `before`. v' = mu v + (1 - dampening)(g + wd w), w' = w - lr (nesterov ? g + wd w + mu v' : v'). Each v' within 8
 // 2^-24 (mu ||v|| + ||g|| + wd ||w||) + (1e-5 + 4 spread) ||g||; each element of w' to 4 units in the last place, given
 // v' as read. The learning rate in use is <w - w', u> / <u, u> over the elements that move by more than 8 units in the
-// last place, where rounding is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5.
+// last place, where rounding is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5. Adam's
+// step, whose number `done` says: adam_update.hpp.
 struct UpdateVerdict {
   OutputVerdict verdict;
   double rate = 0,
@@ -55,8 +56,8 @@ struct UpdateVerdict {
              0;  // learning rate seen and its relative standard error; 0 and infinite: nothing moved far enough
 };
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
-                           const SafeTensors& gradient, const SafeTensors& after, const core::Sgd& optimiser, double lr,
-                           double spread);
+                           const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
+                           double lr, double spread, std::int64_t done);
 
 // Two steps from the same weights, so that the gradient cancels: with U = w - w', U_b - factor U_a must be `scale`
 // times the tensor `prefix`<p> of `term` (nullptr: zero). Allowed per tensor: 8 2^-24 ((1 + factor) ||w|| + ||U_b|| +

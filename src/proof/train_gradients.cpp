@@ -63,12 +63,12 @@ std::string first_of(const TrainReference& reference, const std::vector<Deviatio
 
 }  // namespace
 
-core::Sgd probe_optimiser() {
-  return {.lr = 1, .momentum = 0.9, .weight_decay = 0};
+core::Optimiser probe_optimiser() {
+  return {.lr = 1, .weight_decay = 0, .rule = core::Sgd{.momentum = 0.9}};
 }
 
-core::Sgd still_optimiser() {
-  return {.lr = 0, .momentum = 0, .weight_decay = 0};
+core::Optimiser still_optimiser() {
+  return {.lr = 0, .weight_decay = 0, .rule = core::Sgd{.momentum = 0}};
 }
 
 OutputVerdict not_equal(std::string reason, std::string brief, std::string where) {

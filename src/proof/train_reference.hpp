@@ -28,7 +28,7 @@ class TrainReference {
   const std::filesystem::path& folder() const { return path_; }
   const core::Case& question() const { return question_; }
   std::string maths() const { return std::string(name_of(question_.precision)); }
-  const core::Sgd& optimiser() const { return question_.recipe->optimiser; }
+  const core::Optimiser& optimiser() const { return question_.recipe->optimiser; }
   bool has_set(std::string_view set) const { return sets_.contains(set); }
 
   // The reference tensor for input 0: "loss", "grad:<parameter>", "stat:<buffer>"; nullptr: the set has none.

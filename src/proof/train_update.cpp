@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "proof/adam_update.hpp"
 #include "proof/difference.hpp"
 #include "proof/train_checks.hpp"
 
@@ -13,7 +14,11 @@ namespace strata::proof {
 
 namespace {
 
-using core::Sgd;
+// SGD with what all optimisers have.
+struct Sgd {
+  double lr, momentum, dampening, weight_decay;
+  bool nesterov;
+};
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
 
@@ -125,10 +130,12 @@ std::pair<std::string, std::string> other_optimiser(const std::vector<Parameter>
 }  // namespace
 
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
-                           const SafeTensors& gradient, const SafeTensors& after, const core::Sgd& optimiser, double lr,
-                           double spread) {
-  Sgd sgd = optimiser;
-  sgd.lr = lr;
+                           const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
+                           double lr, double spread, std::int64_t done) {
+  if (optimiser.adam() != nullptr)
+    return check_adam_update(parameters, before, gradient, after, optimiser, lr, spread, done);
+  const auto& own = *optimiser.sgd();
+  const Sgd sgd{lr, own.momentum, own.dampening, optimiser.weight_decay, own.nesterov};
   UpdateVerdict out;
   std::vector<Parameter> all;
   std::vector<std::string> failing;

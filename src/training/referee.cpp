@@ -92,7 +92,7 @@ Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs
   return proof::check_late_step(reference_, {&before->tensors, &after->tensors, answer->losses.front()},
                                 {&before->tensors, &eager->after.tensors, eager->loss},
                                 {&*moved_start, &moved->after.tensors, moved->loss},
-                                learner.player().evidence.own_spread);
+                                learner.player().evidence.own_spread, before->step);
 }
 
 Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& split, const measure::SplitScore& said) {

@@ -64,7 +64,7 @@ TEST(KitCudaDescent, a_recorded_step_reads_its_rates_from_the_device) {
   float weight = 1, velocity = 0, gradient = 1;
   Rates rates = rates_of({.rate = 0.5}, false);
   Graph graph;
-  graph.record(nullptr, [&] { descend(nullptr, &rates, &weight, &velocity, &gradient, 1); });
+  graph.record(nullptr, [&] { descend(nullptr, &rates, {&weight, &velocity}, &gradient, 1); });
   graph.launch(nullptr);
   EXPECT_EQ(weight, 0.5F);
   rates = rates_of({.rate = 0.25}, false);

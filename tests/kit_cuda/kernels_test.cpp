@@ -415,15 +415,36 @@ TEST(KernelsForCuda, many_parameters_at_once_get_the_update_that_each_gets_alone
       w[i] = static_cast<float>(w[i] - 0.1 * (d + 0.9 * now));
     }
     std::vector<Piece> pieces;
-    add_pieces(pieces, together.data(), velocity.data(), g.data(), 10000);
+    add_pieces(pieces, {together.data(), velocity.data()}, g.data(), 10000);
     EXPECT_EQ(pieces.size(), 2U);
     Floats alone = together, own = velocity;
     descend_all(nullptr, &rates, pieces.data(), 2);
-    descend(nullptr, rates, alone.data(), own.data(), g.data(), 10000);
+    descend(nullptr, rates, {alone.data(), own.data()}, g.data(), 10000);
     EXPECT_EQ(alone, together);
     EXPECT_EQ(own, velocity);
     expect_near(alone, w);
   }
+}
+
+TEST(KernelsForCuda, adam_divides_by_the_root_of_corrected_squares_from_no_buffers_and_from_given_ones) {
+  for (const bool decoupled : {false, true})
+    for (const bool first : {true, false}) {
+      const Adam adam{0.1, 0.8, 0.99, 1e-3, 0.05, decoupled};
+      const std::int64_t done = first ? 0 : 6;
+      const Rates rates = rates_of(adam, done, !first);
+      const Floats start = random_floats(9000, 15), g = random_floats(9000, 16);
+      Floats w = start, m(9000, first ? std::nanf("") : 0.5F), v(9000, first ? std::nanf("") : 0.25F), wanted = w;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        const double t = static_cast<double>(done) + 1, d = g[i] + (decoupled ? 0 : 0.05 * w[i]);
+        const double mean = (first ? 0 : 0.8 * 0.5) + 0.2 * d, square = (first ? 0 : 0.99 * 0.25) + 0.01 * d * d;
+        const double u = mean / (1 - std::pow(0.8, t)) / (std::sqrt(square / (1 - std::pow(0.99, t))) + 1e-3);
+        wanted[i] = static_cast<float>(w[i] - (decoupled ? 0.1 * 0.05 * w[i] : 0) - 0.1 * u);
+      }
+      std::vector<Piece> pieces;
+      add_pieces(pieces, {w.data(), m.data(), v.data()}, g.data(), 9000);
+      descend_all(nullptr, &rates, pieces.data(), static_cast<Index>(pieces.size()));
+      expect_near(w, wanted);
+    }
 }
 
 TEST(KernelsForCuda, layer_norm_scales_each_row_to_its_own_mean_and_deviation) {

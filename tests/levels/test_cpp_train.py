@@ -14,7 +14,7 @@ import torch
 import train_bundle
 from client import Failed, Worker, prepare
 from safetensors.numpy import load_file, save_file
-from train_bundle import SGD, Eager, load_state, losses, start, state, whole_state, worst
+from train_bundle import ADAM, ADAMW, SGD, Eager, load_state, losses, moments, start, state, whole_state, worst
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
@@ -59,20 +59,41 @@ def test_says_that_it_trains_and_how_it_is_set(level, trained):
     assert loaded["parameters"] == 1199882
 
 
-@pytest.mark.parametrize("changed", [{}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3},
-                                     {"schedule": {"name": "step", "every": 2, "gamma": 0.5}}, {"schedule": {"name": "cosine", "steps": 3}}], ids=str)
+@pytest.mark.parametrize("optimiser", [*(SGD | changed for changed in ({}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3},
+                                                                       {"schedule": {"name": "step", "every": 2, "gamma": 0.5}}, {"schedule": {"name": "cosine", "steps": 3}})),
+                                       ADAM, ADAM | {"schedule": {"name": "step", "every": 2, "gamma": 0.5}}, ADAMW], ids=str)
 @pytest.mark.parametrize("level", LEVELS)
-def test_four_steps_are_those_of_eager(level, changed, trained):
+def test_four_steps_are_those_of_eager(level, optimiser, trained):
     worker = trained(level, "mnist")
-    optimiser = SGD | changed
     worker.ask("set_optimiser", optimiser=optimiser)
     eager = Eager(worker.bundle, optimiser)
     indices = [0, 1, 2, 3]
     assert losses(worker, indices) == pytest.approx([eager.step(i) for i in indices], rel=SAME)
     tensors, step, rate = state(worker)
     assert worst(tensors, eager.state()) < SAME and step == len(indices)
-    assert any(name.startswith("momentum:") for name in tensors) == (optimiser["momentum"] != 0)
-    assert rate == pytest.approx(eager.sgd.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+    assert any(not name.startswith("weight:") for name in tensors) == (optimiser.get("momentum") != 0)
+    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+
+
+@pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
+@pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(level, done, given, optimiser, trained):
+    worker = trained(level, "mnist")
+    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
+    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
+    weights, _, _ = state(worker)
+    chosen = moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+    load_state(worker, weights | chosen, done)
+    eager.load_moments(chosen, done)
+    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=SAME)
+    tensors, step, _ = state(worker)
+    assert step == done + 1 and worst(tensors, eager.state()) < SAME
+    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
+    load_state(worker, weights, 0)
+    other = Eager(worker.bundle)
+    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=SAME)
+    assert worst(state(worker)[0], other.state()) < SAME
 
 
 @pytest.mark.parametrize(("level", "name"), [("libtorch", "resnet18"), ("torchscript", "resnet18"), ("torchscript", "small")])
@@ -115,10 +136,11 @@ def test_the_first_momentum_of_a_step_without_decay_is_the_gradient(level, train
     assert all(np.array_equal(value, after[name]) for name, value in before.items())
 
 
+@pytest.mark.parametrize(("base", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_state_that_is_put_back_gives_the_same_steps(level, trained):
+def test_a_state_that_is_put_back_gives_the_same_steps(level, base, lacking, trained):
     worker = trained(level, "mnist")
-    worker.ask("set_optimiser", optimiser=SGD | {"schedule": {"name": "step", "every": 2, "gamma": 0.5}})
+    worker.ask("set_optimiser", optimiser=base | {"lr": 0.05, "schedule": {"name": "step", "every": 2, "gamma": 0.5}})
     losses(worker, [0, 1, 2])
     kept, step, rate = state(worker)
     first, after = losses(worker, [3, 0]), state(worker)
@@ -126,7 +148,7 @@ def test_a_state_that_is_put_back_gives_the_same_steps(level, trained):
     again, step_again, rate_again = state(worker)
     assert (step_again, rate_again) == (step, rate) == (3, 0.025) and worst(again, kept) == 0
     assert losses(worker, [3, 0]) == first and worst(state(worker)[0], after[0]) == 0
-    without = {n: v for n, v in kept.items() if n != "momentum:fc1.bias"}
+    without = {n: v for n, v in kept.items() if n not in lacking}
     load_state(worker, without, 0)
     assert set(state(worker)[0]) == set(without)
 
@@ -249,8 +271,13 @@ def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_pat
             worker.ask("set_optimiser", optimiser={"name": "sgd"} | wrong)
         assert failed.value.code == "bad_request" and says in failed.value.what, wrong
     with pytest.raises(Failed) as failed:
-        worker.ask("set_optimiser", optimiser={"name": "adam"})
-    assert failed.value.code == "unsupported" and "adam" in failed.value.what
+        worker.ask("set_optimiser", optimiser={"name": "adan"})
+    assert failed.value.code == "unsupported" and '"adan" is not one of: "sgd", "adam", "adamw"' in failed.value.what
+    for wrong, code, says in (({"beta1": 1}, "bad_request", "'beta1'"), ({"eps": -1}, "bad_request", "'eps'"), ({"momentum": 0.9}, "bad_request", "'momentum'"), ({"amsgrad": True}, "unsupported", "'amsgrad'"),
+                              ({"maximize": True}, "unsupported", "'maximize'")):
+        with pytest.raises(Failed) as failed:
+            worker.ask("set_optimiser", optimiser={"name": "adam"} | wrong)
+        assert failed.value.code == code and says in failed.value.what, wrong
     for wrong in ({"mode": "test"}, {"mode": 1}, {}, {"mode": "train", "dropout": "no"}):
         with pytest.raises(Failed) as failed:
             worker.ask("set_mode", **wrong)

@@ -18,7 +18,7 @@ from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder, prepare
 from safetensors.numpy import load_file
 from test_cpp_levels import BUILD, ON_A_GPU, PRIMITIVES, STATIC
-from train_bundle import SGD, Eager, load_state, losses, start, state, whole_state
+from train_bundle import ADAM, ADAMW, SGD, Eager, load_state, losses, moments, start, state, whole_state
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
@@ -32,8 +32,9 @@ if not PRIMITIVES:
 NEAR = 2e-5  # of float32 against float32: other kernels, other orders of summing
 NEAR_OF = {"norms": 1e-3}  # batch norms behind each other, before which whole gradients cancel, so that rounding grows
 BATCH = 3
-CHANGES = [{}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3}, {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
-           {"schedule": {"name": "cosine", "steps": 3}}]
+OPTIMISERS = [*(SGD | changed for changed in ({}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3}, {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+                                              {"schedule": {"name": "cosine", "steps": 3}})),
+              ADAM, ADAM | {"weight_decay": 0.0, "schedule": {"name": "step", "every": 2, "gamma": 0.5}}, ADAMW]
 
 
 def classes_of(name: str) -> int:
@@ -111,12 +112,12 @@ def trained(level, made, tmp_path_factory):
 def worst(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
     """The greatest error of a tensor; of momentum relative to its norm and to that of all, since a gradient may be nothing but rounding."""
     assert set(got) == set(wanted), set(got) ^ set(wanted)
-    momenta = [v.astype(np.float64).ravel() for k, v in wanted.items() if k.startswith("momentum:")]
-    level = 0.1 * np.sqrt(np.mean(np.concatenate(momenta) ** 2)) if momenta else 0.0
+    kind = lambda name: name.partition(":")[0]  # noqa: E731
+    all_of = {one: np.concatenate([v.astype(np.float64).ravel() for k, v in wanted.items() if kind(k) == one]) for one in {kind(k) for k in wanted}}
     errors = {}
     for name, truth in wanted.items():
         assert got[name].shape == truth.shape and got[name].dtype == truth.dtype, name
-        size = np.linalg.norm(truth) + (level * truth.size**0.5 if name.startswith("momentum:") else 1e-3)
+        size = np.linalg.norm(truth) + (1e-3 if kind(name) == "weight" else 0.1 * np.sqrt(np.mean(all_of[kind(name)] ** 2)) * truth.size**0.5)
         errors[name] = float(np.linalg.norm(got[name].astype(np.float64) - truth) / size)
     return max(v if v == v else float("inf") for v in errors.values())
 
@@ -130,17 +131,36 @@ def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, traine
     assert step == 2 and worst(tensors, eager.state()) < NEAR_OF.get(name, 2 * NEAR)
 
 
-@pytest.mark.parametrize("changed", CHANGES, ids=str)
-def test_four_steps_of_the_optimiser_are_those_of_eager(changed, trained):
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
+def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, trained):
     worker = trained("mnist")
-    optimiser = SGD | changed
     worker.ask("set_optimiser", optimiser=optimiser)
     eager = Eager(worker.bundle, optimiser)
     assert losses(worker, [0, 1, 2, 3]) == pytest.approx([eager.step(i) for i in range(4)], rel=NEAR)
     tensors, step, rate = state(worker)
     assert worst(tensors, eager.state()) < NEAR and step == 4
-    assert any(name.startswith("momentum:") for name in tensors) == (optimiser["momentum"] != 0)
-    assert rate == pytest.approx(eager.sgd.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+    assert any(not name.startswith("weight:") for name in tensors) == (optimiser.get("momentum") != 0)
+    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+
+
+@pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
+@pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
+def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(done, given, optimiser, trained):
+    worker = trained("mnist")
+    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
+    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
+    weights, _, _ = state(worker)
+    chosen = moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+    load_state(worker, weights | chosen, done)
+    eager.load_moments(chosen, done)
+    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=NEAR)
+    tensors, step, _ = state(worker)
+    assert step == done + 1 and worst(tensors, eager.state()) < NEAR
+    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
+    load_state(worker, weights, 0)
+    other = Eager(worker.bundle)
+    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=NEAR)
+    assert worst(state(worker)[0], other.state()) < NEAR
 
 
 def test_trains_a_residual_network_with_its_statistics(trained):
@@ -187,8 +207,10 @@ def test_a_frozen_parameter_stays_and_has_no_momentum(trained):
     assert not np.array_equal(before["weight:stem.1.running_mean"], after["weight:stem.1.running_mean"])
 
 
-def test_a_state_that_is_put_back_gives_the_same_steps(trained):
+@pytest.mark.parametrize(("optimiser", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"])
+def test_a_state_that_is_put_back_gives_the_same_steps(optimiser, lacking, trained):
     worker = trained("mnist")
+    worker.ask("set_optimiser", optimiser=optimiser)
     losses(worker, [0, 1, 2])
     kept, step, _ = state(worker)
     first, after = losses(worker, [3, 0]), state(worker)
@@ -196,7 +218,7 @@ def test_a_state_that_is_put_back_gives_the_same_steps(trained):
     again, step_again, _ = state(worker)
     assert step_again == 3 and all(np.array_equal(again[n], kept[n]) for n in kept)
     assert losses(worker, [3, 0]) == first and all(np.array_equal(v, after[0][n]) for n, v in state(worker)[0].items())
-    without = {n: v for n, v in kept.items() if n != "momentum:fc1.bias"}
+    without = {n: v for n, v in kept.items() if n not in lacking}
     load_state(worker, without, 0)
     assert set(state(worker)[0]) == set(without)
 

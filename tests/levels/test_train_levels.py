@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from client import ROOT, Failed, Worker
 from safetensors.numpy import load_file
+from train_bundle import moments
 from training import PROBE, about, gradients, load_state, probe, sgd, state, step_error, times_bound
 
 LEVELS = ("eager", "compile", "eager@channels_last", "eager@fused")
 SETS = ("timed", "probe1", "probe2")
 INFLATED = {"name": "sgd", "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.1, "nesterov": False, "schedule": None}
+INFLATED_ADAM = {"name": "adam", "lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.1, "schedule": None}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,19 @@ def test_the_optimiser_follows_its_formula_with_and_without_buffers(changed, tin
     for before in [fresh] + ([held] if optimiser["momentum"] else []):
         rate = optimiser["lr"] * (0.5 if optimiser["schedule"] else 1)
         assert step_error(tiny, before, optimiser, 4, rate) < 1e-5
+
+
+@pytest.mark.parametrize("changed", [{}, {"weight_decay": 0.0}, {"beta1": 0.5, "beta2": 0.9}, {"eps": 0.1}, {"schedule": {"name": "step", "every": 3, "gamma": 0.5}}], ids=str)
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_adam_follows_its_formula_from_its_first_step_and_from_later_ones(name, changed, tiny):
+    optimiser = INFLATED_ADAM | {"name": name} | changed
+    fresh = {k: v for k, v in state(tiny)[0].items() if k.startswith("weight:")}
+    chosen = fresh | moments(fresh, list(gradients(state_after_probe(tiny, fresh))))
+    for before, done in ((chosen, 0), (chosen, 4), (chosen, 999), (fresh, 4)):
+        rate = optimiser["lr"] * (0.5 ** (done // 3) if optimiser["schedule"] else 1)
+        if before is fresh and optimiser["eps"] < 0.01:
+            continue  # in which gradients that are rounding would make whole steps
+        assert step_error(tiny, before, optimiser, done, rate) < 1e-5, done
 
 
 def state_after_probe(worker: Worker, weights: dict) -> dict:

@@ -41,7 +41,7 @@ class Sample(Level):
     joined_phases = {"forward": ["forward", "loss", "backward", "update"]}
     def state(self):
         return {"weight:w": np.array([self.w], np.float32)} | ({} if self.v is None else {"momentum:w": np.array([self.v], np.float32)})
-    def load_state(self, tensors):
+    def load_state(self, tensors, step):
         if "weight:w" not in tensors:
             raise LevelError("no weight:w")
         self.w, self.v = float(tensors["weight:w"][0]), tensors.get("momentum:w")
@@ -212,7 +212,8 @@ def test_a_wrong_optimiser_of_the_case_is_a_bad_request(sample):
 # ---------------------------------------------------------------------------------------------------- optimisers
 
 @pytest.mark.parametrize(("given", "named"), [
-    (3, "not an object"), ({"name": "adam"}, "'adam'"), ({"lr": "x"}, "lr"), ({"lr": float("nan")}, "lr"), ({"momentum": True}, "momentum"), ({"nesterov": 1}, "nesterov"), ({"nesterov": True, "momentum": 0}, "nesterov"),
+    (3, "not an object"), ({"name": "adan"}, "'adan'"), ({"name": "adam", "amsgrad": True}, "amsgrad"), ({"name": "adamw", "maximize": True}, "maximize"), ({"name": "adam", "momentum": 0.9}, "momentum"),
+    ({"name": "adam", "beta2": 1.0}, "beta2"), ({"name": "adam", "eps": -1}, "eps"), ({"lr": "x"}, "lr"), ({"lr": float("nan")}, "lr"), ({"momentum": True}, "momentum"), ({"nesterov": 1}, "nesterov"), ({"nesterov": True, "momentum": 0}, "nesterov"),
     ({"nesterov": True, "dampening": 0.1}, "dampening"), ({"schedule": "step"}, "schedule"), ({"schedule": {"name": "step", "every": 0, "gamma": 1}}, "every"),
     ({"schedule": {"name": "step", "every": 2}}, "gamma"), ({"schedule": {"name": "cosine", "steps": 2.5}}, "steps"), ({"schedule": {"name": "cosine", "steps": 2, "every": 3}}, "every")])
 def test_an_optimiser_that_cannot_be_is_refused_by_name(given, named):
@@ -224,6 +225,17 @@ def test_an_optimiser_that_cannot_be_is_refused_by_name(given, named):
 def test_an_optimiser_is_filled_with_the_defaults():
     assert check_optimiser(None) == check_optimiser({}) == DEFAULT
     assert check_optimiser({"lr": 1})["momentum"] == 0.9
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_adam_is_filled_with_pytorchs_defaults(name):
+    import inspect
+
+    import torch
+
+    usual = {key: one.default for key, one in inspect.signature({"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]).parameters.items()}
+    wanted = {"name": name, "lr": usual["lr"], "beta1": usual["betas"][0], "beta2": usual["betas"][1], "eps": usual["eps"], "weight_decay": usual["weight_decay"], "schedule": None}
+    assert check_optimiser({"name": name}) == wanted
 
 
 def test_schedules_are_those_of_pytorch():

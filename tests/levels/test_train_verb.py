@@ -104,6 +104,15 @@ def test_every_level_learns_the_digits_alike_and_each_epoch_is_told(place):
     assert shown.document == trained.document
 
 
+def test_every_level_learns_by_adamw_and_is_proven_in_the_middle(place):
+    trained = place.train(LEVELS, "--epochs", "2", "--optimiser", "adamw:lr=0.005")
+    assert trained.code == 0, trained.errors
+    assert next(fact["value"] for fact in trained.document["facts"] if fact["name"] == "optimiser") == "adamw:lr=0.005"
+    for level in LEVELS.split(","):
+        assert trained.row("proof", level)["state"] == "measured" and trained.row("proof", level)["in_the_middle"]["value"] == 5
+        assert trained.row("result", level)["test_accuracy"]["value"] > 0.85
+
+
 def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
     assert place.train("eager,static", "--epochs", "1").code == 0
     import torch
@@ -157,6 +166,7 @@ def test_a_network_at_its_own_size_gets_the_images_in_it(place):
 
 @pytest.mark.parametrize(("fault", "optimiser", "words"), [
     ("late_no_momentum", "sgd:lr=0.02", "momentum"), ("late_rate_stuck", "sgd:lr=0.02,schedule=step/12/0.1", "move otherwise"), ("late_statistics", "sgd:lr=0.02", "bn.running"),
+    ("late_no_momentum", "adamw:lr=0.005", "exp_avg of"), ("late_rate_stuck", "adam:lr=0.005,schedule=step/12/0.1", "learning rate in use"),
     ("late_last_batch_skipped", "sgd:lr=0.02", "its loss is 0"), ("late_stale_evaluation", "sgd:lr=0.05", "with the same weights")])
 def test_a_fault_that_begins_in_the_middle_is_found_and_takes_the_numbers(fault, optimiser, words, place):
     trained = place.train("eager,faulty_eager", "--epochs", "2", "--images", "320", "--optimiser", optimiser, STRATA_FAULT=fault)
@@ -178,7 +188,7 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
     whole, killed, model = Place(tmp_path / "whole"), Place(tmp_path / "killed"), "net.py:with_dropout"
-    levels, options = "eager,onednn,static", ("--epochs", "4", "--images", "640")
+    levels, options = "eager,onednn,static", ("--epochs", "4", "--images", "640", "--optimiser", "adamw")  # whose steps count on
     assert whole.train(levels, *options, model=model).code == 0
     for _ in range(2):
         arguments = ("resume", "last") if list((killed.folder / "strata").glob("trainings/*/*.json")) else (

@@ -27,6 +27,9 @@ SPECS = {  # model, inputs (name, shape, is a keyword), classes, loss
     "called_dropouts": (f"{NETWORKS}:called_dropouts", [("arg0", (6, 4), False)], 4, "cross_entropy"),
 }
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": False, "schedule": None}
+# With an eps beside which a gradient that is nothing but rounding moves nothing: Adam's usual one makes whole steps of it.
+ADAM = {"name": "adam", "lr": 0.01, "beta1": 0.8, "beta2": 0.99, "eps": 0.1, "weight_decay": 0.1, "schedule": None}
+ADAMW = ADAM | {"name": "adamw"}
 
 
 def make(folder: Path, name: str) -> Path:
@@ -55,6 +58,16 @@ def make(folder: Path, name: str) -> Path:
     return folder
 
 
+MOMENTS = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
+
+
+def moments(tensors: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+    """Adam's buffers of these parameters as a proof chooses them: means of any sign, squares of 0.01 and more."""
+    draw = np.random.default_rng(2)
+    means = {f"exp_avg:{name}": draw.uniform(-0.1, 0.1, tensors[f"weight:{name}"].shape).astype(np.float32) for name in names}
+    return means | {f"exp_avg_sq:{name}": draw.uniform(0.01, 0.04, tensors[f"weight:{name}"].shape).astype(np.float32) for name in names}
+
+
 class Eager:
     """The bundle's network, trained by PyTorch in this process, one thread, dropout off."""
 
@@ -71,15 +84,18 @@ class Eager:
         Dropouts(self.module).switch(False)
         self.inputs = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "inputs.safetensors").items()}
         self.labels = {k: torch.from_numpy(v.copy()) for k, v in load_file(bundle / "labels.safetensors").items()}
-        given = {k: v for k, v in optimiser.items() if k not in ("name", "schedule")}
-        self.sgd = torch.optim.SGD([p for p in self.module.parameters() if p.requires_grad], **given)
+        given = {k: v for k, v in optimiser.items() if k not in ("name", "schedule", "beta1", "beta2")}
+        if "beta1" in optimiser:
+            given["betas"] = (optimiser["beta1"], optimiser["beta2"])
+        kind, self.held = {"sgd": (torch.optim.SGD, {"momentum": "momentum_buffer"}), "adam": (torch.optim.Adam, MOMENTS), "adamw": (torch.optim.AdamW, MOMENTS)}[optimiser["name"]]
+        self.optimiser = kind([p for p in self.module.parameters() if p.requires_grad], **given)
         schedule = optimiser["schedule"] or {"name": ""}
         kinds = torch.optim.lr_scheduler
         self.schedule = None
         if schedule["name"] == "step":
-            self.schedule = kinds.StepLR(self.sgd, schedule["every"], schedule["gamma"])
+            self.schedule = kinds.StepLR(self.optimiser, schedule["every"], schedule["gamma"])
         if schedule["name"] == "cosine":
-            self.schedule = kinds.CosineAnnealingLR(self.sgd, schedule["steps"])
+            self.schedule = kinds.CosineAnnealingLR(self.optimiser, schedule["steps"])
 
     def forward(self, index: int):
         """The outputs as a tuple."""
@@ -97,9 +113,9 @@ class Eager:
 
         scores = self.forward(index)[0]
         loss = (F.nll_loss if self.about["case"]["loss"] == "nll" else F.cross_entropy)(scores, self.labels[f"{index}/labels"])
-        self.sgd.zero_grad()
+        self.optimiser.zero_grad()
         loss.backward()
-        self.sgd.step()
+        self.optimiser.step()
         if self.schedule:
             self.schedule.step()
         return loss.item()
@@ -108,10 +124,17 @@ class Eager:
         """Named as the protocol's `state`."""
         found = {f"weight:{k}": v.detach().numpy().copy() for k, v in self.module.state_dict().items() if v.is_floating_point()}
         for name, parameter in self.module.named_parameters():
-            buffer = self.sgd.state[parameter].get("momentum_buffer") if parameter in self.sgd.state else None
-            if buffer is not None:
-                found[f"momentum:{name}"] = buffer.numpy().copy()
+            held = self.optimiser.state[parameter] if parameter in self.optimiser.state else {}
+            found |= {f"{prefix}:{name}": held[key].numpy().copy() for prefix, key in self.held.items() if held.get(key) is not None}
         return found
+
+    def load_moments(self, tensors: dict[str, np.ndarray], step: int) -> None:
+        """Adam's buffers, zero where `tensors` lacks them, after `step` steps."""
+        import torch
+
+        for name, parameter in self.module.named_parameters():
+            given = {prefix: tensors.get(f"{prefix}:{name}") for prefix in MOMENTS}
+            self.optimiser.state[parameter] = {key: torch.zeros_like(parameter) if value is None else torch.from_numpy(value.copy()) for key, value in given.items()} | {"step": torch.tensor(float(step))}
 
 
 def start(worker: Worker, optimiser: dict | None = None, dropout: bool = False, **changed) -> dict:

@@ -44,8 +44,14 @@ const std::vector<std::pair<const char*, std::function<void(Case&)>>> changes{
     {"threads", [](Case& c) { c.threads = 24; }},
     {"learning rate", [](Case& c) { c.recipe->optimiser.lr = 0.1; }},
     {"another learning rate", [](Case& c) { c.recipe->optimiser.lr = 0.2; }},
-    {"momentum", [](Case& c) { c.recipe->optimiser.momentum = 0; }},
-    {"nesterov", [](Case& c) { c.recipe->optimiser.nesterov = true; }},
+    {"momentum", [](Case& c) { std::get<Sgd>(c.recipe->optimiser.rule).momentum = 0; }},
+    {"nesterov", [](Case& c) { std::get<Sgd>(c.recipe->optimiser.rule).nesterov = true; }},
+    {"Adam", [](Case& c) { c.recipe->optimiser = *usual_optimiser("adam"); }},
+    {"AdamW", [](Case& c) { c.recipe->optimiser = *usual_optimiser("adamw"); }},
+    {"Adam with AdamW's decay", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).weight_decay = 0.01; }},
+    {"another beta1", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).rule = Adam{.beta1 = 0.8}; }},
+    {"another beta2", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).rule = Adam{.beta2 = 0.99}; }},
+    {"another eps", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).rule = Adam{.eps = 1e-6}; }},
     {"schedule", [](Case& c) { c.recipe->optimiser.schedule = Schedule{.steps = 30, .gamma = 0.1}; }},
     {"another schedule",
      [](Case& c) {
@@ -91,6 +97,34 @@ TEST(Case, is_read_by_people_with_what_is_not_the_default_at_the_end) {
   step.recipe->optimiser.lr = 0.1;
   step.recipe->loss = "nll";
   EXPECT_EQ(step.id(), "resnet50/train/b8/3x224x224/fp32/cpu/t2/sgd:lr=0.1/nll");
+}
+
+TEST(Case, of_a_training_by_sgd_is_written_as_it_was_before_there_were_other_optimisers) {
+  EXPECT_THAT(trained().canonical(),
+              HasSubstr("\noptimiser sgd lr=0.01 momentum=0.9 dampening=0 weight_decay=0.0001 nesterov=false "
+                        "schedule=none\nloss cross_entropy\n"));
+  EXPECT_EQ(key_of(trained()), "62b7de20383a980a") << "keys of stored runs would be lost: " << trained().canonical();
+  EXPECT_EQ(trained().id(), "resnet50/train/b8/3x224x224/fp32/cpu/t2");
+  EXPECT_EQ(to_json(trained())["optimiser"], (json{{"name", "sgd"},
+                                                   {"lr", 0.01},
+                                                   {"momentum", 0.9},
+                                                   {"dampening", 0.0},
+                                                   {"weight_decay", 0.0001},
+                                                   {"nesterov", false},
+                                                   {"schedule", nullptr}}));
+}
+
+TEST(Case, of_a_training_by_adam_says_its_name_and_every_setting_in_the_key) {
+  auto question = trained();
+  question.recipe->optimiser = *usual_optimiser("adamw");
+  EXPECT_EQ(question.id(), "resnet50/train/b8/3x224x224/fp32/cpu/t2/adamw");
+  EXPECT_THAT(question.canonical(), HasSubstr("\noptimiser adamw lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 "
+                                              "weight_decay=0.01 schedule=none\n"));
+  question.recipe->optimiser.lr = 0.01;
+  std::get<Adam>(question.recipe->optimiser.rule).beta2 = 0.99;
+  EXPECT_EQ(words(question.recipe->optimiser), "adamw:beta2=0.99,lr=0.01");
+  EXPECT_EQ(*read_optimiser(to_json(question.recipe->optimiser), "optimiser"), question.recipe->optimiser);
+  EXPECT_EQ(*read_optimiser({{"name", "adam"}}, "optimiser"), *usual_optimiser("adam"));
 }
 
 TEST(Case, names_its_axes_height_and_width_too) {
@@ -162,7 +196,9 @@ TEST(Case, that_is_not_as_documented_is_refused_with_the_field) {
            {{{"threads", 0}}, "\"threads\""},
            {{{"batch", "8"}}, "\"batch\""},
            {{{"inputs", {{{"shape", {1.5}}}}}}, "inputs[0]"},
-           {{{"optimiser", {{"name", "adam"}}}}, "sgd"},
+           {{{"optimiser", {{"name", "adan"}}}}, "sgd, adam, adamw"},
+           {{{"optimiser", {{"name", "adam"}, {"amsgrad", true}}}}, "no such setting"},
+           {{{"optimiser", {{"name", "adam"}, {"beta2", 2}}}}, "\"beta2\""},
            {{{"optimiser", {{"schedule", {{"name", "step"}, {"gamma", 0.1}}}}}}, "\"every\""}}) {
     auto info = captured();
     info["case"].update(change);
@@ -173,7 +209,7 @@ TEST(Case, that_is_not_as_documented_is_refused_with_the_field) {
 }
 
 TEST(Schedule, steps_and_cosine_are_as_documented) {
-  const Sgd step{.lr = 0.1, .schedule = Schedule{.steps = 30, .gamma = 0.1}},
+  const Optimiser step{.lr = 0.1, .schedule = Schedule{.steps = 30, .gamma = 0.1}},
       cosine{.lr = 0.1, .schedule = Schedule{Schedule::Kind::cosine, 100}};
   EXPECT_DOUBLE_EQ(learning_rate({.lr = 0.1}, 1000), 0.1);
   EXPECT_DOUBLE_EQ(learning_rate(step, 29), 0.1);

@@ -29,7 +29,8 @@ TEST(CommandTest, says_a_case_in_the_words_that_make_it) {
 
 TEST(CommandTest, says_a_training_case_with_all_that_is_not_the_default) {
   for (const std::string optimiser :
-       {"", "sgd:lr=0.1,nesterov=true,schedule=step/30/0.1", "sgd:momentum=0,schedule=cosine/100"}) {
+       {"", "sgd:lr=0.1,nesterov=true,schedule=step/30/0.1", "sgd:momentum=0,schedule=cosine/100", "adam",
+        "adamw:beta1=0.8,eps=1e-06,lr=0.01,schedule=step/3/0.5,weight_decay=0"}) {
     Options options;
     options.model = "mnist_convnet";
     options.mode = "train";

@@ -30,8 +30,24 @@ TEST(OptimiserSpec, reads_every_field) {
   EXPECT_EQ((*parse_optimiser("sgd:schedule=cosine/100"))["schedule"], (json{{"name", "cosine"}, {"steps", 100}}));
 }
 
+TEST(OptimiserSpec, has_pytorchs_defaults_for_adam_and_adamw) {
+  json adam{{"name", "adam"}, {"lr", 0.001},         {"beta1", 0.9},       {"beta2", 0.999},
+            {"eps", 1e-8},    {"weight_decay", 0.0}, {"schedule", nullptr}};
+  EXPECT_EQ(*parse_optimiser("adam"), adam);
+  adam.update({{"name", "adamw"}, {"weight_decay", 0.01}, {"beta2", 0.98}});
+  EXPECT_EQ(*parse_optimiser("adamw:beta2=0.98"), adam);
+  EXPECT_EQ((*parse_optimiser("adam:schedule=cosine/10,eps=1e-6"))["eps"], 1e-6);
+}
+
 TEST(OptimiserSpec, says_what_is_wrong_and_what_is_allowed) {
-  for (const auto& [text, words] : {std::pair{"adam", "allowed: sgd"},
+  for (const auto& [text, words] : {std::pair{"adan", "did you mean 'adam'?); allowed: sgd, adam, adamw"},
+                                    {"rmsprop", "allowed: sgd, adam, adamw"},
+                                    {"adam:momentum=0.9", "unknown field 'momentum'"},
+                                    {"adam:amsgrad=true", "amsgrad is not offered"},
+                                    {"adamw:maximize=true", "maximize is not offered"},
+                                    {"adam:beta1=1", "below 1"},
+                                    {"adam:eps=0", "numbers above 0"},
+                                    {"adam:beta=0.9", "did you mean 'beta"},
                                     {"sgd:lr", "lr has no value"},
                                     {"sgd:lr=", "numbers above 0"},
                                     {"sgd:lr=-1", "numbers above 0"},

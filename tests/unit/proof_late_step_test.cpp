@@ -58,7 +58,7 @@ class LateStepTest : public ::testing::Test {
     const auto before = bundle_.file(before_), own = bundle_.file(level), eager = bundle_.file(after(before_, {})),
                moved = bundle_.file(moved_), moved_after = bundle_.file(after(moved_, {}));
     return check_late_step(*reference_, {&before, &own, loss}, {&before, &eager, 1.25},
-                           {&moved, &moved_after, 1.2500001}, 0);
+                           {&moved, &moved_after, 1.2500001}, 0, 0);
   }
 
   TrainBundle bundle_;

@@ -184,15 +184,16 @@ struct Update : Probe {
       gradient["weight:" + name] = before["weight:" + name];
     }
   }
-  UpdateVerdict check_step(const core::Sgd& due, const core::Sgd& done, double factor = 1, double spread = 0) {
+  UpdateVerdict check_step(const core::Optimiser& due, const core::Optimiser& done, double factor = 1,
+                           double spread = 0) {
     const auto after = TrainBundle::step(before, gradient, bundle.order, done, factor * 0.01);
-    return check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01,
-                        spread);
+    return check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01, spread,
+                        0);
   }
-  static core::Sgd changed(const core::Sgd& optimiser, const json& by) {
+  static core::Optimiser changed(const core::Optimiser& optimiser, const json& by) {
     auto fields = to_json(optimiser);
     fields.update(by);
-    return *core::read_sgd(fields, "optimiser");
+    return *core::read_optimiser(fields, "optimiser");
   }
 };
 
@@ -200,7 +201,7 @@ TEST_F(Update, a_step_of_the_optimiser_passes_whatever_its_hyperparameters) {
   for (const json& change : {json::object(), json{{"nesterov", true}}, json{{"dampening", 0.3}},
                              json{{"momentum", 0.0}}, json{{"weight_decay", 0.0}}}) {
     const auto rule = changed(bundle.optimiser, change);
-    if (rule.momentum == 0)
+    if (rule.sgd()->momentum == 0)
       std::erase_if(before, [](const auto& entry) { return entry.first.starts_with("momentum:"); });
     const auto update = check_step(rule, rule);
     EXPECT_TRUE(update.verdict.equal_work()) << change << ": " << update.verdict.reason;
@@ -238,7 +239,7 @@ TEST_F(Update, names_what_the_optimiser_left_out) {
       TrainBundle::step(before, gradient, bundle.order, changed(bundle.optimiser, {{"momentum", 0.0}}), 0.01);
   for (const auto& name : bundle.order) without["momentum:" + name] = gradient["momentum:" + name];
   const auto verdict = check_update(bundle.order, bundle.file(before), bundle.file(gradient), bundle.file(without),
-                                    changed(bundle.optimiser, {{"weight_decay", 0.0}}), 0.01, 0)
+                                    changed(bundle.optimiser, {{"weight_decay", 0.0}}), 0.01, 0, 0)
                            .verdict;
   EXPECT_EQ(verdict.kind, Kind::unequal);
 }
@@ -264,9 +265,10 @@ TEST_F(Update, a_state_without_a_parameter_is_not_complete) {
   auto lacking = before;
   lacking.erase("weight:fc.bias");
   const auto after = bundle.file(TrainBundle::step(before, gradient, bundle.order, bundle.optimiser, 0.01));
-  EXPECT_THAT(check_update(bundle.order, bundle.file(lacking), bundle.file(gradient), after, bundle.optimiser, 0.01, 0)
-                  .verdict.reason,
-              HasSubstr("fc.bias"));
+  EXPECT_THAT(
+      check_update(bundle.order, bundle.file(lacking), bundle.file(gradient), after, bundle.optimiser, 0.01, 0, 0)
+          .verdict.reason,
+      HasSubstr("fc.bias"));
 }
 
 TEST_F(Update, pairs_of_steps_show_each_hyperparameter_without_knowing_the_gradient) {
@@ -274,7 +276,7 @@ TEST_F(Update, pairs_of_steps_show_each_hyperparameter_without_knowing_the_gradi
   for (const auto& name : bundle.order) base["weight:" + name] = before["weight:" + name];
   const auto plain = changed(bundle.optimiser, {{"weight_decay", 0.0}}),
              decay = changed(plain, {{"weight_decay", 0.1}});
-  const auto at = [&](const State& from, const core::Sgd& rule, double lr = 0.1) {
+  const auto at = [&](const State& from, const core::Optimiser& rule, double lr = 0.1) {
     return bundle.file(TrainBundle::step(from, gradient, bundle.order, rule, lr));
   };
   const auto start = bundle.file(base), buffers = bundle.file(before);

@@ -25,7 +25,7 @@ struct TrainBundle {
   std::map<std::string, State> weights, gradients,
       moved;  // by set: parameters and buffers; gradients; statistics after a step
   std::vector<std::vector<double>> labels{{0, 1, 2, 3, 4, 0, 1, 1}, {4, 4, 4, 2, 2, 1, 3, 0}};
-  core::Sgd optimiser{.weight_decay = 0.01};
+  core::Optimiser optimiser{.weight_decay = 0.01};
   nlohmann::json faults{{"loss_summed", {{"times_bound", 1e5}, {"sentence", "the loss summed"}}}};
   std::string weak;
   double envelope = 1e-5;
@@ -144,9 +144,10 @@ struct TrainBundle {
   // One step of `rule` (the case's optimiser, or a faulty one) on weights with buffers, rounded to float32 as PyTorch
   // does.
   static State step(const State& before, const State& gradient, const std::vector<std::string>& names,
-                    const core::Sgd& rule, double lr) {
+                    const core::Optimiser& how, double lr) {
     State out = before;
-    const double mu = rule.momentum, damp = rule.dampening, decay = rule.weight_decay;
+    const auto& rule = *how.sgd();
+    const double mu = rule.momentum, damp = rule.dampening, decay = how.weight_decay;
     for (const auto& name : names) {
       const Values &w = before.at("weight:" + name), &g = gradient.at("momentum:" + name);
       Values d(w.size()), next(w.size());

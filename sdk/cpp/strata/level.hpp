@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/safetensors.hpp"
+#include "core/optimiser.hpp"
 
 namespace strata {
 
@@ -89,11 +90,8 @@ struct Facts {
 // Value of STRATA_VARIANT, "default" if it is not set. The SDK has checked it against About::variants before load().
 std::string variant();
 
-// SGD as PyTorch defines it (docs/protocol.md). `rate` is the learning rate of step 0; the SDK does schedules.
-struct Sgd {
-  double rate = 0.01, momentum = 0.9, dampening = 0, weight_decay = 1e-4;
-  bool nesterov = false;
-};
+// SGD, Adam and AdamW as PyTorch defines them (docs/protocol.md).
+using core::Optimiser;
 
 // Takes the time at boundaries of phases: of the host, or of a device, whose work ends later than the call.
 class Stopwatch {
@@ -154,11 +152,14 @@ struct Level : Iterated {
   // Training: a level overrides these six, or none, and seed_dropout() where its networks may draw. After load_weights
   // the SDK calls set_mode(true, true) and set_optimiser. One without dropout to switch ignores `dropout`.
   virtual void set_mode(bool training, bool dropout);
-  // Replaces the optimiser: no buffers.
-  virtual void set_optimiser(const Sgd& sgd);
+  // Replaces the optimiser: no buffers, step 0. `lr` is the rate of the next step, there is no schedule: the SDK does
+  // it.
+  virtual void set_optimiser(const Optimiser& optimiser);
   virtual void set_rate(double rate);  // from the next step on
   virtual State state() const;
-  virtual void load_state(const SafeTensors& state);
+  // `step`: steps done before, from which Adam's bias correction counts on. What of Adam's buffers the state lacks is
+  // 0.
+  virtual void load_state(const SafeTensors& state, std::int64_t step);
   // Masks drawn from now on follow from the seed, by the same numbers in every process; state() holds how far they are.
   virtual void seed_dropout(std::uint64_t) {}
   // run() in training mode, saying where phases end.

@@ -75,9 +75,9 @@ void PrimitivesLevel::load_weights(const std::string& set, const SafeTensors& we
                           bytes_of(folder_ / "weights" / (set + ".safetensors"));
 }
 
-void PrimitivesLevel::load_state(const SafeTensors& state) {
+void PrimitivesLevel::load_state(const SafeTensors& state, std::int64_t step) {
   check(state);
-  training_->load_state(state);
+  training_->load_state(state, step);
 }
 
 std::vector<std::unique_ptr<Client>> PrimitivesLevel::clients(int count, int threads) {

@@ -31,10 +31,10 @@ class PrimitivesLevel : public Level {
   nlohmann::json report() final { return training_ ? training_->report() : network_->runner().report(); }
 
   void set_mode(bool training, bool dropout) final { training_->set_mode(training, dropout); }
-  void set_optimiser(const Sgd& sgd) final { training_->set_optimiser(sgd); }
+  void set_optimiser(const Optimiser& optimiser) final { training_->set_optimiser(optimiser); }
   void set_rate(double rate) final { training_->set_rate(rate); }
   State state() const final { return training_->state(); }
-  void load_state(const SafeTensors& state) final;
+  void load_state(const SafeTensors& state, std::int64_t step) final;
   void seed_dropout(std::uint64_t seed) final { training_->seed_dropout(seed); }
   void run_marked(const PhaseEnded& ended) final { training_->run_marked(ended); }
 

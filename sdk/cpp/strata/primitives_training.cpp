@@ -39,7 +39,7 @@ std::vector<std::string> Training::weights() const {
 void Training::load(const SafeTensors& weights, const SafeTensors& constants) {
   constants_ = &constants;
   if (auto loaded = trainer_.load(weights, constants_); !loaded) throw failure_of(loaded.error());
-  trainer_.drop_momentum();
+  trainer_.drop_buffers();
   const auto known = this->weights();
   const std::set<std::string> read(known.begin(), known.end());
   unread_.load(weights, [&](const std::string& name) { return read.contains(name); });
@@ -59,18 +59,21 @@ State Training::state() const {
     trainer_.read(one, writable(tensor));
   }
   unread_.add_to(result);
-  for (const auto& one : trainer_.with_momentum()) {
-    auto& [name, tensor] = result.emplace_back(momentum_prefix + one.name, host_tensor(graph().value(one.value)));
-    trainer_.read_momentum(one.name, writable(tensor));
-  }
+  const auto prefixes = core::buffer_prefixes(trainer_.optimiser());
+  for (const auto& one : trainer_.with_buffers())
+    for (std::size_t i = 0; i < prefixes.size(); ++i) {
+      auto& [name, tensor] =
+          result.emplace_back(std::string(prefixes[i]) + one.name, host_tensor(graph().value(one.value)));
+      trainer_.read_buffer(one.name, i, writable(tensor));
+    }
   add_count(result, trainer_.draws());
   return result;
 }
 
-void Training::load_state(const SafeTensors& state) {
+void Training::load_state(const SafeTensors& state, std::int64_t step) {
   unread_.check(state);
   if (auto loaded = trainer_.load(state, constants_, weight_prefix); !loaded) throw failure_of(loaded.error());
-  if (auto loaded = trainer_.load_momentum(state, momentum_prefix); !loaded) throw failure_of(loaded.error());
+  if (auto loaded = trainer_.load_buffers(state, step); !loaded) throw failure_of(loaded.error());
   if (auto loaded = trainer_.load_counts(state, count_prefix); !loaded) throw failure_of(loaded.error());
   if (const auto count = count_in(state)) trainer_.set_draws(*count);
   unread_.replace(state);
@@ -98,11 +101,6 @@ void Training::evaluate_with_present_weights() {
   evaluation_->load([&](const std::string& name) { return present.at(name).view.data; }, *constants_);
 }
 
-void Training::set_optimiser(const strata::Sgd& sgd) {
-  sgd_ = {sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov};
-  trainer_.drop_momentum();
-}
-
 void Training::set_input(std::span<const HostTensor> inputs) {
   const auto own = network_.inputs.size();
   if (!training_) return evaluation_->set_input(inputs.first(own));
@@ -122,7 +120,7 @@ void Training::run_marked(const PhaseEnded& ended) {
   ended("loss");
   trainer_.backward();
   ended("backward");
-  trainer_.update(sgd_);
+  trainer_.update();
   ended("update");
 }
 

@@ -23,11 +23,11 @@ class Training {
 
   void load(const SafeTensors& weights, const SafeTensors& constants);  // `constants` must stay
   State state() const;
-  void load_state(const SafeTensors& state);
+  void load_state(const SafeTensors& state, std::int64_t step);
   void seed_dropout(std::uint64_t seed);
   void set_mode(bool training, bool dropout);
-  void set_optimiser(const strata::Sgd& sgd);
-  void set_rate(double rate) { sgd_.rate = rate; }
+  void set_optimiser(const Optimiser& optimiser) { trainer_.set_optimiser(optimiser); }
+  void set_rate(double rate) { trainer_.set_rate(rate); }
 
   // Inputs of the network, and in training mode the labels.
   void set_input(std::span<const HostTensor> inputs);
@@ -48,7 +48,6 @@ class Training {
   MakeLibrary library_;
   std::vector<Declared> outputs_;
   Trainer trainer_;
-  Sgd sgd_;
   bool training_ = true;
   std::optional<Network> evaluation_;  // once the mode was eval
   const SafeTensors* constants_ = nullptr;

@@ -52,10 +52,10 @@ class TorchLevel : public Level {
   Failure explain(const std::exception& error) const final;
 
   void set_mode(bool training, bool dropout) final;
-  void set_optimiser(const Sgd& sgd) final;
+  void set_optimiser(const Optimiser& optimiser) final;
   void set_rate(double rate) final;
   State state() const final;
-  void load_state(const SafeTensors& state) final;
+  void load_state(const SafeTensors& state, std::int64_t step) final;
   void seed_dropout(std::uint64_t seed) final;
   void run_marked(const PhaseEnded& ended) final;
   std::unique_ptr<Stopwatch> stopwatch() const final;
@@ -99,7 +99,8 @@ class TorchLevel : public Level {
   bool bfloat16_ = false, autocast_ = false;  // convert_around
   bool log_probabilities_ = false;            // the loss is nll, else cross_entropy
   at::Tensor labels_;
-  std::unique_ptr<torch::optim::SGD> sgd_;
+  std::unique_ptr<torch::optim::Optimizer> optimiser_;  // of this rule
+  Optimiser rule_;
 };
 
 }  // namespace strata

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training step that C++ levels on PyTorch share: torch::optim::SGD, the loss outside the network, the state.
+// The training step that C++ levels on PyTorch share: torch::optim's SGD, Adam and AdamW, the loss outside the network,
+// the state.
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
@@ -15,6 +16,8 @@ namespace strata {
 
 namespace {
 
+using torch::optim::AdamParamState;
+using torch::optim::AdamWParamState;
 using torch::optim::SGDParamState;
 
 // Device events: a phase's time is the device's, and nothing waits between phases.
@@ -41,10 +44,46 @@ class EventStopwatch final : public Stopwatch {
   std::vector<c10::Event> events_;
 };
 
-// The buffer of a parameter; undefined: it has none.
-at::Tensor momentum_of(const torch::optim::SGD& sgd, const at::Tensor& parameter) {
-  const auto found = sgd.state().find(parameter.unsafeGetTensorImpl());
-  return found == sgd.state().end() ? at::Tensor() : static_cast<SGDParamState&>(*found->second).momentum_buffer();
+std::unique_ptr<torch::optim::Optimizer> made(const Optimiser& how, std::vector<at::Tensor> trained) {
+  if (const auto* sgd = how.sgd())
+    return std::make_unique<torch::optim::SGD>(std::move(trained), torch::optim::SGDOptions(how.lr)
+                                                                       .momentum(sgd->momentum)
+                                                                       .dampening(sgd->dampening)
+                                                                       .weight_decay(how.weight_decay)
+                                                                       .nesterov(sgd->nesterov));
+  const auto& adam = *how.adam();
+  const auto with = [&](auto options) {
+    return options.betas(std::make_tuple(adam.beta1, adam.beta2)).eps(adam.eps).weight_decay(how.weight_decay);
+  };
+  if (adam.decoupled)
+    return std::make_unique<torch::optim::AdamW>(std::move(trained), with(torch::optim::AdamWOptions(how.lr)));
+  return std::make_unique<torch::optim::Adam>(std::move(trained), with(torch::optim::AdamOptions(how.lr)));
+}
+
+// The buffers of a parameter in the order of core::buffer_prefixes; undefined: it has none.
+std::vector<at::Tensor> buffers_of(const Optimiser& how, torch::optim::Optimizer& optimiser,
+                                   const at::Tensor& parameter) {
+  const auto found = optimiser.state().find(parameter.unsafeGetTensorImpl());
+  if (found == optimiser.state().end()) return std::vector<at::Tensor>(core::buffer_prefixes(how).size());
+  auto& kept = *found->second;
+  if (how.sgd() != nullptr) return {static_cast<SGDParamState&>(kept).momentum_buffer()};
+  const auto both = [](const auto& state) -> std::vector<at::Tensor> { return {state.exp_avg(), state.exp_avg_sq()}; };
+  return how.adam()->decoupled ? both(static_cast<AdamWParamState&>(kept)) : both(static_cast<AdamParamState&>(kept));
+}
+
+std::unique_ptr<torch::optim::OptimizerParamState> state_of(const Optimiser& how, std::vector<at::Tensor> buffers,
+                                                            std::int64_t step) {
+  const auto with_both = [&](auto kept) {
+    kept->step(step);
+    kept->exp_avg(std::move(buffers[0]));
+    kept->exp_avg_sq(std::move(buffers[1]));
+    return kept;
+  };
+  if (how.adam() != nullptr && how.adam()->decoupled) return with_both(std::make_unique<AdamWParamState>());
+  if (how.adam() != nullptr) return with_both(std::make_unique<AdamParamState>());
+  auto kept = std::make_unique<SGDParamState>();
+  kept->momentum_buffer(std::move(buffers[0]));
+  return kept;
 }
 
 bool is_count(const at::Tensor& buffer) {
@@ -71,20 +110,17 @@ void TorchLevel::set_mode(bool training, bool dropout) {
   training_ = training;
 }
 
-void TorchLevel::set_optimiser(const Sgd& sgd) {
+void TorchLevel::set_optimiser(const Optimiser& optimiser) {
   std::vector<at::Tensor> trained;
   std::set<const at::TensorImpl*> known;  // a parameter may have several names, and is updated once
   for (const auto& [name, parameter] : parameters())
     if (parameter.requires_grad() && known.insert(parameter.unsafeGetTensorImpl()).second) trained.push_back(parameter);
-  sgd_ = std::make_unique<torch::optim::SGD>(std::move(trained), torch::optim::SGDOptions(sgd.rate)
-                                                                     .momentum(sgd.momentum)
-                                                                     .dampening(sgd.dampening)
-                                                                     .weight_decay(sgd.weight_decay)
-                                                                     .nesterov(sgd.nesterov));
+  optimiser_ = made(optimiser, std::move(trained));
+  rule_ = optimiser;
 }
 
 void TorchLevel::set_rate(double rate) {
-  for (auto& group : sgd_->param_groups()) group.options().set_lr(rate);
+  for (auto& group : optimiser_->param_groups()) group.options().set_lr(rate);
 }
 
 at::Tensor TorchLevel::loss(const at::Tensor& scores) const {
@@ -97,10 +133,10 @@ void TorchLevel::run_marked(const PhaseEnded& ended) {
   ended("forward");
   const at::Tensor value = loss(scores);
   ended("loss");
-  sgd_->zero_grad();
+  optimiser_->zero_grad();
   value.backward();
   ended("backward");
-  sgd_->step();
+  optimiser_->step();
   ended("update");
   results_.assign(1, value.detach());
 }
@@ -114,21 +150,31 @@ State TorchLevel::state() const {
       result.emplace_back(weight_prefix + name, to_host(buffer));
     else if (is_count(buffer))
       result.emplace_back(count_prefix + name, to_host(buffer));
-  for (const auto& [name, parameter] : own)
-    if (const auto momentum = momentum_of(*sgd_, parameter); momentum.defined())
-      result.emplace_back("momentum:" + name, to_host(momentum));
+  const auto prefixes = core::buffer_prefixes(rule_);
+  for (const auto& [name, parameter] : own) {
+    const auto buffers = buffers_of(rule_, *optimiser_, parameter);
+    for (std::size_t i = 0; i < prefixes.size(); ++i)
+      if (buffers[i].defined()) result.emplace_back(std::string(prefixes[i]) + name, to_host(buffers[i]));
+  }
   for (const auto& [name, generator] : generators(device_)) result.emplace_back(name, to_host(generator.get_state()));
   return result;
 }
 
-void TorchLevel::load_state(const SafeTensors& state) {
+void TorchLevel::load_state(const SafeTensors& state, std::int64_t step) {
   NamedTensors into;
-  std::vector<std::pair<at::Tensor, at::Tensor>> momenta;
+  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> kept;
+  const auto prefixes = core::buffer_prefixes(rule_);
   for (const auto& [name, parameter] : parameters()) {
     into.emplace("weight:" + name, parameter);
-    if (state.find("momentum:" + name) == nullptr) continue;
-    momenta.emplace_back(parameter, at::empty_like(parameter.detach()));
-    into.emplace("momentum:" + name, momenta.back().second);
+    std::vector<at::Tensor> buffers;
+    bool any = step > 0 && rule_.adam() != nullptr && parameter.requires_grad();  // which then has taken steps
+    for (const auto& prefix : prefixes) {
+      buffers.push_back(at::zeros_like(parameter.detach()));
+      if (state.find(std::string(prefix) + name) == nullptr) continue;
+      into.emplace(std::string(prefix) + name, buffers.back());
+      any = true;
+    }
+    if (any) kept.emplace_back(parameter, std::move(buffers));
   }
   for (const auto& [name, buffer] : buffers())
     if (buffer.is_floating_point() || (is_count(buffer) && state.find(count_prefix + name) != nullptr))
@@ -136,12 +182,9 @@ void TorchLevel::load_state(const SafeTensors& state) {
   copy_weights(into, state, [](const std::string& name) { return !name.starts_with(generator_prefix); });
   for (auto& [name, generator] : generators(device_))
     if (const auto* found = state.find(name)) generator.set_state(borrow(*found).clone());
-  sgd_->state().clear();
-  for (auto& [parameter, momentum] : momenta) {
-    auto kept = std::make_unique<SGDParamState>();
-    kept->momentum_buffer(std::move(momentum));
-    sgd_->state()[parameter.unsafeGetTensorImpl()] = std::move(kept);
-  }
+  optimiser_->state().clear();
+  for (auto& [parameter, buffers] : kept)
+    optimiser_->state()[parameter.unsafeGetTensorImpl()] = state_of(rule_, std::move(buffers), step);
 }
 
 void TorchLevel::seed_dropout(std::uint64_t seed) {

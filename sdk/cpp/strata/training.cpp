@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <optional>
+#include <utility>
 
 #include "strata/timed_loop.hpp"
 
@@ -42,21 +43,46 @@ void only(const json& object, const std::vector<std::string>& allowed) {
                     fmt::format("allowed: {}", fmt::join(allowed, ", ")));
 }
 
-void read_schedule(const json& schedule, Optimiser& into) {
-  if (schedule.is_null()) return;
+std::optional<core::Schedule> read_schedule(const json& schedule) {
+  using core::Schedule;
+  if (schedule.is_null()) return std::nullopt;
   const json name = schedule.is_object() ? schedule.value("name", json()) : json();
   if (name == "step") {
-    into.schedule = Optimiser::Schedule::step;
-    into.period = period(schedule, "every");
-    into.gamma = number(schedule, "gamma");
     only(schedule, {"name", "every", "gamma"});
-  } else if (name == "cosine") {
-    into.schedule = Optimiser::Schedule::cosine;
-    into.period = period(schedule, "steps");
-    only(schedule, {"name", "steps"});
-  } else {
-    refuse("schedule", R"(null, {"name":"step",...} or {"name":"cosine",...})", schedule);
+    return Schedule{Schedule::Kind::step, period(schedule, "every"), number(schedule, "gamma")};
   }
+  if (name == "cosine") {
+    only(schedule, {"name", "steps"});
+    return Schedule{Schedule::Kind::cosine, period(schedule, "steps")};
+  }
+  refuse("schedule", R"(null, {"name":"step",...} or {"name":"cosine",...})", schedule);
+}
+
+core::Sgd read_sgd(const json& fields) {
+  only(fields, {"name", "lr", "momentum", "dampening", "weight_decay", "nesterov", "schedule"});
+  core::Sgd sgd;
+  sgd.momentum = number(fields, "momentum", sgd.momentum);
+  sgd.dampening = number(fields, "dampening", sgd.dampening);
+  const json nesterov = fields.value("nesterov", json(false));
+  if (!nesterov.is_boolean()) refuse("nesterov", "true or false", nesterov);
+  sgd.nesterov = nesterov.get<bool>();
+  if (sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0))
+    throw Failure("bad_request", fmt::format("nesterov needs a momentum above 0 and dampening 0, got {} and {}",
+                                             sgd.momentum, sgd.dampening));
+  return sgd;
+}
+
+core::Adam read_adam(const json& fields, core::Adam adam) {
+  for (const char* setting : {"amsgrad", "maximize"})
+    if (const json value = fields.value(setting, json(false)); value != json(false))
+      throw Failure("unsupported", fmt::format("the optimiser's '{}' is {}, no level runs it", setting, value.dump()));
+  only(fields, {"name", "lr", "beta1", "beta2", "eps", "weight_decay", "schedule", "amsgrad", "maximize"});
+  adam.eps = number(fields, "eps", adam.eps);
+  for (const auto& [name, beta] : {std::pair{"beta1", &adam.beta1}, {"beta2", &adam.beta2}}) {
+    *beta = number(fields, name, *beta);
+    if (*beta >= 1) refuse(name, "a number of at least 0 and below 1", *beta);
+  }
+  return adam;
 }
 
 class HostStopwatch final : public Stopwatch {
@@ -78,43 +104,33 @@ Failure cannot_train() {
 
 }  // namespace
 
-double Optimiser::rate(std::int64_t step) const {
-  if (schedule == Schedule::step) return sgd.rate * std::pow(gamma, static_cast<double>(step / period));
-  if (schedule == Schedule::cosine) {
-    const auto part = static_cast<double>(step) / static_cast<double>(period);
-    return sgd.rate * (1 + std::cos(std::numbers::pi * part)) / 2;
-  }
-  return sgd.rate;
-}
-
 Optimiser read_optimiser(const json& object) {
   if (!object.is_object() && !object.is_null())
     throw Failure("bad_request", fmt::format("the optimiser must be an object, got {}", object.dump()));
   const json fields = object.is_null() ? json::object() : object;
-  if (const json name = fields.value("name", json("sgd")); name != "sgd")
-    throw Failure("unsupported", fmt::format("optimiser {} is not one of: \"sgd\"", name.dump()));
-  only(fields, {"name", "lr", "momentum", "dampening", "weight_decay", "nesterov", "schedule"});
-  Optimiser result;
-  result.sgd.rate = number(fields, "lr", result.sgd.rate);
-  result.sgd.momentum = number(fields, "momentum", result.sgd.momentum);
-  result.sgd.dampening = number(fields, "dampening", result.sgd.dampening);
-  result.sgd.weight_decay = number(fields, "weight_decay", result.sgd.weight_decay);
-  const json nesterov = fields.value("nesterov", json(false));
-  if (!nesterov.is_boolean()) refuse("nesterov", "true or false", nesterov);
-  result.sgd.nesterov = nesterov.get<bool>();
-  if (result.sgd.nesterov && (result.sgd.momentum == 0 || result.sgd.dampening != 0))
-    throw Failure("bad_request", fmt::format("nesterov needs a momentum above 0 and dampening 0, got {} and {}",
-                                             result.sgd.momentum, result.sgd.dampening));
-  read_schedule(fields.value("schedule", json()), result);
+  const json name = fields.value("name", json("sgd"));
+  const auto usual = core::usual_optimiser(name.is_string() ? name.get<std::string>() : std::string());
+  if (!usual)
+    throw Failure("unsupported", fmt::format("optimiser {} is not one of: \"{}\"", name.dump(),
+                                             fmt::join(core::optimiser_names, "\", \"")));
+  Optimiser result = *usual;
+  if (usual->adam() != nullptr)
+    result.rule = read_adam(fields, *usual->adam());
+  else
+    result.rule = read_sgd(fields);
+  result.lr = number(fields, "lr", result.lr);
+  result.weight_decay = number(fields, "weight_decay", result.weight_decay);
+  result.schedule = read_schedule(fields.value("schedule", json()));
   return result;
 }
 
 void Stepper::start(const Optimiser& optimiser) {
-  Sgd first = optimiser.sgd;
-  first.rate = optimiser.rate(0);
+  Optimiser first = optimiser;
+  first.lr = core::learning_rate(optimiser, 0);
+  first.schedule.reset();
   level_.set_optimiser(first);
   optimiser_ = optimiser;
-  rate_ = first.rate;
+  rate_ = first.lr;
   steps_ = 0;
 }
 
@@ -129,7 +145,7 @@ void Stepper::go_to(std::int64_t step) {
 
 // A rate that stays is not set again: without a schedule a step costs no more than the level's own.
 void Stepper::prepare_step() {
-  const double rate = optimiser_.rate(steps_);
+  const double rate = core::learning_rate(optimiser_, steps_);
   if (rate == rate_) return;
   level_.set_rate(rate);
   rate_ = rate;
@@ -152,7 +168,7 @@ void Level::set_mode(bool, bool) {
   throw cannot_train();
 }
 
-void Level::set_optimiser(const Sgd&) {
+void Level::set_optimiser(const Optimiser&) {
   throw cannot_train();
 }
 
@@ -164,7 +180,7 @@ State Level::state() const {
   throw cannot_train();
 }
 
-void Level::load_state(const SafeTensors&) {
+void Level::load_state(const SafeTensors&, std::int64_t) {
   throw cannot_train();
 }
 

@@ -9,20 +9,8 @@
 
 namespace strata {
 
-// The optimiser of a case or a request (docs/bundle.md, "Mode train").
-struct Optimiser {
-  enum class Schedule { none, step, cosine };
-  Sgd sgd;
-  Schedule schedule = Schedule::none;
-  std::int64_t period = 1;  // steps between two drops; of cosine: from the full rate to 0
-  double gamma = 1;
-
-  // Learning rate of step `step`, counted from 0, as PyTorch's StepLR and CosineAnnealingLR have it in closed form: the
-  // cosine rises again after `period` steps.
-  double rate(std::int64_t step) const;
-};
-
-// Null and fields left out take their defaults. Throws bad_request, or unsupported for another name than sgd.
+// The optimiser of a case or a request (docs/bundle.md, "Mode train"). Null and fields left out take their defaults.
+// Throws bad_request, or unsupported for a name that is none of core::optimiser_names.
 Optimiser read_optimiser(const nlohmann::json& object);
 
 // Passes iterations on to a level, gives each step its learning rate and counts it.
@@ -37,7 +25,7 @@ class Stepper final : public Iterated {
   void go_to(std::int64_t step);
   bool training() const { return training_; }
   std::int64_t steps() const { return steps_; }
-  double next_rate() const { return optimiser_.rate(steps_); }
+  double next_rate() const { return core::learning_rate(optimiser_, steps_); }
 
   void set_input(std::span<const HostTensor> inputs) override { level_.set_input(inputs); }
   void run() override;

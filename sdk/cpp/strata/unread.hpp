@@ -12,9 +12,8 @@
 
 namespace strata {
 
-// How `state` names parameters and buffers, and momentum (docs/protocol.md).
+// How `state` names parameters and buffers (docs/protocol.md); the optimiser's are core::buffer_prefixes.
 inline constexpr const char* weight_prefix = "weight:";
-inline constexpr const char* momentum_prefix = "momentum:";
 inline constexpr const char* count_prefix = "count:";  // of a buffer that is one int64
 bool is_count(const TensorView& tensor);
 

@@ -93,7 +93,7 @@ json Worker::load_state(const json& request) {
   const auto step = count_field(request, "step", 0);
   auto file = SafeTensors::map(field<std::string>(request, "path"));
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
-  level().load_state(*file);
+  level().load_state(*file, step);
   if (request.contains("seed")) level().seed_dropout(static_cast<std::uint64_t>(count_field(request, "seed", 0)));
   training.go_to(step);
   return json::object();

@@ -211,7 +211,7 @@ class Level:
         raise NotImplementedError
 
     def set_optimiser(self, optimiser: dict[str, Any]) -> None:
-        """A new optimiser without buffers, by the fields of docs/bundle.md; `lr` is the rate of the next step, `schedule` is None: the SDK keeps it."""
+        """A new optimiser without buffers, by the fields of docs/bundle.md (`name` is sgd, adam or adamw); `lr` is the rate of the next step, `schedule` is None: the SDK keeps it."""
         raise NotImplementedError
 
     def set_learning_rate(self, rate: float) -> None:
@@ -239,13 +239,13 @@ class Level:
         raise NotImplementedError
 
     def state(self) -> dict[str, np.ndarray]:
-        """`weight:<name>` of every parameter and floating-point buffer, `momentum:<parameter>` of every buffer that the optimiser has, `count:<name>` of every buffer that is one int64, by
-        PyTorch's names; `generator:<kind>`: what the next dropout masks follow from."""
+        """`weight:<name>` of every parameter and floating-point buffer, of every buffer that the optimiser has `momentum:<parameter>`, or `exp_avg:` and `exp_avg_sq:`, `count:<name>` of every
+        buffer that is one int64, by PyTorch's names; `generator:<kind>`: what the next dropout masks follow from."""
         raise NotImplementedError
 
-    def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
-        """What state() gave, of this level or another. A parameter without `momentum:` has no buffer afterwards; counts and generators that are not there, or of another kind, stay. Raises
-        BadRequest when names or shapes do not fit."""
+    def load_state(self, tensors: Mapping[str, np.ndarray], step: int) -> None:
+        """What state() gave, of this level or another, after `step` steps, which Adam's bias correction counts on from. A parameter without `momentum:` has no buffer afterwards; without
+        `exp_avg:` and `exp_avg_sq:` these are zero; counts and generators that are not there, or of another kind, stay. Raises BadRequest when names or shapes do not fit."""
         raise NotImplementedError
 
     def seed_dropout(self, seed: int) -> None:

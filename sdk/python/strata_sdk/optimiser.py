@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-DEFAULT: dict[str, Any] = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}
+# By name, with the defaults of docs/bundle.md: PyTorch's, but for SGD.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "sgd": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None},
+    "adam": {"name": "adam", "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "schedule": None},
+    "adamw": {"name": "adamw", "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01, "schedule": None},
+}
+DEFAULT = DEFAULTS["sgd"]
+# What precedes a parameter's name in a state, of each buffer that the rule has beside it.
+BUFFERS = {"sgd": ("momentum:",), "adam": ("exp_avg:", "exp_avg_sq:"), "adamw": ("exp_avg:", "exp_avg_sq:")}
+BELOW_ONE = ("beta1", "beta2")
 LOSSES = ("cross_entropy", "nll")
 SCHEDULES = {"step": ("every", "gamma"), "cosine": ("steps",)}
 
@@ -24,15 +33,23 @@ def check_optimiser(given: Any) -> dict[str, Any]:
         return dict(DEFAULT)
     if not isinstance(given, dict):
         raise OptimiserError(f"the optimiser is {given!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}")
-    _only(given, DEFAULT, "the optimiser")
-    full = DEFAULT | given
-    if full["name"] != "sgd":
-        raise OptimiserError(f"the optimiser is called {full['name']!r}", "allowed: sgd")
-    for field in ("lr", "momentum", "dampening", "weight_decay"):
-        full[field] = _number(full[field], f"the optimiser's {field}")
-    if not isinstance(full["nesterov"], bool):
+    name = given.get("name", "sgd")
+    if not isinstance(name, str) or name not in DEFAULTS:
+        raise OptimiserError(f"the optimiser is called {name!r}", f"allowed: {', '.join(DEFAULTS)}")
+    usual = DEFAULTS[name]
+    for field in ("amsgrad", "maximize"):
+        if name != "sgd" and given.get(field):
+            raise OptimiserError(f"the optimiser has {field}", "no level runs it: leave it out")
+    _only(given, usual, "the optimiser" if name == "sgd" else f"the optimiser {name}")
+    full = usual | given
+    for field, otherwise in usual.items():
+        if isinstance(otherwise, float):
+            full[field] = _number(full[field], f"the optimiser's {field}")
+        if field in BELOW_ONE and full[field] >= 1:
+            raise OptimiserError(f"the optimiser's {field} is {full[field]:g}", "allowed: numbers from 0 to below 1")
+    if name == "sgd" and not isinstance(full["nesterov"], bool):
         raise OptimiserError(f"the optimiser's nesterov is {full['nesterov']!r}", "allowed: true, false")
-    if full["nesterov"] and (full["momentum"] == 0 or full["dampening"] != 0):
+    if name == "sgd" and full["nesterov"] and (full["momentum"] == 0 or full["dampening"] != 0):
         raise OptimiserError(f"nesterov with momentum {full['momentum']:g} and dampening {full['dampening']:g}", "Nesterov's step needs a momentum above 0 and dampening 0")
     full["schedule"] = _schedule(full["schedule"])
     return full

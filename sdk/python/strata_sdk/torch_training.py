@@ -15,6 +15,7 @@ from . import models
 from .dropout_calls import without_calls
 from .errors import BadRequest
 from .level import Level
+from .optimiser import BUFFERS
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross_entropy": nn.functional.cross_entropy, "nll": nn.functional.nll_loss}
 
@@ -51,15 +52,27 @@ class Dropouts:
             setattr(layer, attribute, probability if on else 0.0)
 
 
+# By the name of a case's optimiser: PyTorch's, and the arguments that are the case's by another name.
+OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+# What PyTorch calls a buffer of a state (docs/protocol.md).
+_HELD = {"momentum:": "momentum_buffer", "exp_avg:": "exp_avg", "exp_avg_sq:": "exp_avg_sq"}
+
+
+def arguments_of(optimiser: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a case's optimiser as PyTorch's takes them."""
+    fields = {name: value for name, value in optimiser.items() if name not in ("name", "schedule", "beta1", "beta2")}
+    return fields | ({"betas": (optimiser["beta1"], optimiser["beta2"])} if "beta1" in optimiser else {})
+
+
 def first_output(result: Any) -> Tensor:
     """The network's first output, which the loss is made of."""
     return result if isinstance(result, Tensor) else next(iter(models.flatten_outputs(result).values()))
 
 
 class TorchTraining(Level):
-    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by PyTorch's autograd and SGD. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
+    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
 
-    optimiser_options: Mapping[str, Any] = {}  # of torch.optim.SGD, beside the case's
+    optimiser_options: Mapping[str, Any] = {}  # of PyTorch's optimiser, beside the case's
 
     def prepare_training(self) -> None:
         """After the module was built, before its weights are loaded."""
@@ -76,11 +89,12 @@ class TorchTraining(Level):
         self.network = self.whole if dropout or not self.job.about.get("dropout_calls") else without_calls(self.whole)
 
     def set_optimiser(self, optimiser: dict[str, Any]) -> None:
-        fields = {name: optimiser[name] for name in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
-        self.optimiser = torch.optim.SGD([p for p in self.module.parameters() if p.requires_grad], **fields, **self.optimiser_options)
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        self.optimiser = OPTIMISERS[optimiser["name"]](trained, **arguments_of(optimiser), **self.optimiser_options)
+        self.buffers = BUFFERS[optimiser["name"]]
 
     def optimiser_kind(self) -> str:
-        """How torch.optim.SGD walks the parameters: its own choice, unless the level made one."""
+        """How PyTorch's optimiser walks the parameters: its own choice, unless the level made one. SGD, Adam and AdamW choose alike."""
         if self.optimiser_options.get("fused"):
             return "fused"
         _, foreach = _default_to_fused_or_foreach(list(self.module.parameters()), differentiable=False)
@@ -142,17 +156,17 @@ class TorchTraining(Level):
         torch.manual_seed(seed)
 
     def state(self) -> dict[str, np.ndarray]:
-        buffers = {f"momentum:{name}": self.optimiser.state.get(p, {}).get("momentum_buffer") for name, p in self.module.named_parameters()}
+        buffers = {prefix + name: self.optimiser.state.get(p, {}).get(_HELD[prefix]) for prefix in self.buffers for name, p in self.module.named_parameters()}
         generators = {name: generator.get_state() for name, generator in self._generators().items()}
         return {name: value.detach().cpu().contiguous().numpy() for name, value in (self._weights() | self._counts() | buffers | generators).items() if value is not None}
 
-    def load_state(self, tensors: Mapping[str, np.ndarray]) -> None:
+    def load_state(self, tensors: Mapping[str, np.ndarray], step: int) -> None:
         weights, counts, generators = self._weights(), self._counts(), self._generators()
-        trained = {f"momentum:{name}": p for name, p in self.module.named_parameters() if p.requires_grad}
+        trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        known = weights | counts | {prefix + name: p for prefix in self.buffers for name, p in trained.items()}
         missing = [name for name in weights if name not in tensors]
         if missing:
             raise BadRequest(f"the state lacks {missing[0]}", "load a file as `state` writes it")
-        known = weights | counts | trained
         for name, array in tensors.items():
             if name.startswith("generator:"):
                 continue
@@ -166,11 +180,23 @@ class TorchTraining(Level):
                 if name in tensors:
                     own.copy_(torch.from_numpy(tensors[name]))
             for name, parameter in trained.items():
-                held = self.optimiser.state[parameter]
-                held.pop("momentum_buffer", None)
-                if name in tensors:  # in the parameter's own layout
-                    held["momentum_buffer"] = torch.empty_like(parameter, requires_grad=False).copy_(torch.from_numpy(tensors[name]))
+                self.load_buffers(parameter, {prefix: tensors[prefix + name] for prefix in self.buffers if prefix + name in tensors}, step)
         for name, generator in generators.items():
             if name in tensors:
                 generator.set_state(torch.from_numpy(tensors[name]))
         self.wait()
+
+    def load_buffers(self, parameter: nn.Parameter, given: Mapping[str, np.ndarray], step: int) -> None:
+        """The optimiser's buffers of one parameter, in its own layout. Where Adam has taken a step, what is not given is zero."""
+        held = self.optimiser.state[parameter]
+        held.clear()
+        counts = len(self.buffers) > 1
+        if counts and not given and step == 0:
+            return
+        for prefix in self.buffers:
+            if prefix in given:
+                held[_HELD[prefix]] = torch.empty_like(parameter, requires_grad=False).copy_(torch.from_numpy(given[prefix]))
+            elif counts:
+                held[_HELD[prefix]] = torch.zeros_like(parameter, requires_grad=False)
+        if counts:  # PyTorch keeps it on the host, but for the fused kernel
+            held["step"] = torch.tensor(float(step), dtype=torch.float32, device=parameter.device if self.optimiser_options.get("fused") else "cpu")

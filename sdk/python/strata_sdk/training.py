@@ -142,7 +142,7 @@ def load_state(worker: Worker, request: Request) -> dict:
 
     training, path, step = of(worker), _path(request["path"], "path"), _natural(request["step"], "step")
     seed = _natural(request["seed"], "seed") if "seed" in request else None
-    training.level.load_state(tensors.read(path))
+    training.level.load_state(tensors.read(path), step)
     if seed is not None:
         training.level.seed_dropout(seed)
     training.step = step

@@ -34,12 +34,11 @@ struct DescentByProduct {
 
   void operator()() const {
     auto& one = in->weights[static_cast<std::size_t>(weight)];
-    const Rates rates = rates_of(in->training.sgd, one.has_momentum);
-    const Run run{rates,
+    const auto step = descending(in->training, one.has_momentum);
+    const Run run{step,
                   static_cast<const float*>(left.get_data_handle()),
                   static_cast<const float*>(right.get_data_handle()),
-                  in->home(weight),
-                  in->momentum(weight),
+                  place_of(*in, weight),
                   shared,
                   columns};
     const Extent turn = std::max<Extent>(kCached / std::max<Extent>(shared, 1) / kWidth, 1) * kWidth;
@@ -50,14 +49,14 @@ struct DescentByProduct {
       for (Extent row = 0; row < rows; row += kHeight)
         run.rows_from(row, std::min<Extent>(kHeight, rows - row), begin, end);
     }
-    one.has_momentum = one.has_momentum || !rates.plain;
+    one.has_momentum = one.has_momentum || step.keeps_buffers();
   }
 
  private:
   struct Run {
-    Rates rates;
+    Descending step;
     const float *left, *right;
-    float *weight, *velocity;
+    Place place;
     Extent shared, columns;
 
     void rows_from(Extent row, Extent count, Extent begin, Extent end) const {
@@ -75,10 +74,9 @@ struct DescentByProduct {
       const float *first = right + begin, *second = first + columns;
       const float a = left[row * shared], b = left[row * shared + shared - 1];
       if (shared == 1)
-        descend_by(rates, weight + at, velocity + at, end - begin, [=](Extent i) { return a * first[i]; });
+        step.by(place.at(at), end - begin, [=](Extent i) { return a * first[i]; });
       else
-        descend_by(rates, weight + at, velocity + at, end - begin,
-                   [=](Extent i) { return a * first[i] + b * second[i]; });
+        step.by(place.at(at), end - begin, [=](Extent i) { return a * first[i] + b * second[i]; });
     }
 
     template <int Height>
@@ -115,8 +113,7 @@ struct DescentByProduct {
     }
 
     void apply(Extent row, Extent column, const float* gradient, Extent count) const {
-      const Extent at = row * columns + column;
-      descend(rates, weight + at, velocity + at, gradient, count);
+      step.with(place.at(row * columns + column), gradient, count);
     }
   };
 };
@@ -133,7 +130,7 @@ void descend_product(Program& program, const DescendProduct& how) {
   if (home.desc != home.as_given) throw std::logic_error("a matrix that is not kept row-major");
   in.add_own(DescentByProduct{&in, number, in.handle(how.left, desc_of(how.left)),
                               in.handle(how.right, desc_of(how.right)), rows, shared, columns},
-             false, "kit:sgd of a product");
+             false, "kit:update by a product");
 }
 
 }  // namespace kit

@@ -25,7 +25,7 @@ void add_update(Internals& in, Weight weight, memory gradient) {
     in.add_reorder(gradient, same);
     gradient = same;
   }
-  in.add_own(Descent{&in, weight.number, gradient}, false, "kit:sgd");
+  in.add_own(Descent{&in, weight.number, gradient}, false, "kit:update");
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ void convolution_backward_weights(Program& program, const ConvolutionBackwardWei
                              .right = rows_of_pixels(program, how.source),
                              .result = gradient,
                              .left_transposed = true});
-    in.add_own(Descent{&in, how.weight.number, in.handle(gradient, home)}, false, "kit:sgd");
+    in.add_own(Descent{&in, how.weight.number, in.handle(gradient, home)}, false, "kit:update");
     if (!how.bias) return;
     const Tensor of_bias = in.temporary({1, how.shape[0]});
     sum(program, {as_rows(how.gradient), of_bias});

@@ -54,9 +54,10 @@ struct Internals : Loading {
   Tensor row_major_form(Weight weight);
   memory at_home(Weight weight, const memory::desc& as_given, const memory::desc& to);
   const memory::desc& home_of(Weight weight) const;
-  // Bytes of the home, or of the momentum beside it, while the program runs.
+  // Bytes of the home, or of the buffers beside it (null: there is no such), while the program runs.
   float* home(int weight) const;
   float* momentum(int weight);
+  float* square(int weight);
   // Memory that all calls share, one after the other.
   memory scratchpad(const memory::desc& desc);
   // Memory of the current step alone.

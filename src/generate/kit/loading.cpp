@@ -222,10 +222,16 @@ void Program::set_draws(std::uint64_t count) {
   loading().training.draws = count;
 }
 void Program::set_optimiser(const Sgd& sgd) {
+  if (loading().training.is_adam) drop_momentum();
   loading().training.sgd = sgd;
+  loading().training.is_adam = false;
 }
 void Program::drop_momentum() {
   for (auto& one : loading().weights) one.has_momentum = false;
+  loading().training.steps = 0;
+}
+void Program::set_steps(std::int64_t done) {
+  loading().training.steps = done;
 }
 
 }  // namespace kit

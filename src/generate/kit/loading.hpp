@@ -39,7 +39,8 @@ struct LoadedWeight {
   int uses = 0, left = 0;                 // steps of loading that read it
   bool trained = false, changed = false;  // by training: a parameter, a buffer
   int home = -1, momentum = -1;           // of what training changes: its one place among these
-  bool has_momentum = false;
+  bool has_momentum = false;              // and, of Adam, its second buffer
+  Bytes second;                           // that, where it is in host memory
 };
 
 // A list of integers, which stays.
@@ -59,6 +60,9 @@ struct LoadStep {
 // What a training step reads beside tensors.
 struct TrainingState {
   Sgd sgd;
+  Adam adam;
+  bool is_adam = false;
+  std::int64_t steps = 0;  // done, by which Adam corrects its bias
   bool dropout = true;
   int dropouts = 0;         // of the program
   std::uint64_t draws = 0;  // masks drawn; the next ones follow from it

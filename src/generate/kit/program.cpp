@@ -57,10 +57,11 @@ void Program::end_phase() {
   internals_->phase_ends.push_back(internals_->calls.size());
 }
 void Program::run_phase(int phase) {
-  const Internals& in = *internals_;
+  Internals& in = *internals_;
   const auto which = static_cast<std::size_t>(phase);
   for (std::size_t i = which == 0 ? 0 : in.phase_ends.at(which - 1); i < in.phase_ends.at(which); ++i)
     execute(in.calls[i], in.stream.get());
+  if (which + 1 == in.phase_ends.size()) ++in.training.steps;
 }
 
 void Program::load_steps() {
@@ -97,6 +98,7 @@ void Program::set_input(int number, const float* data) {
 void Program::start() {
   const dnnl_stream_t stream = internals_->stream.get();
   for (const Call& call : internals_->calls) execute(call, stream);
+  ++internals_->training.steps;
 }
 
 void Program::wait() {}
@@ -124,12 +126,14 @@ Facts Program::facts() const {
 std::string Program::profile(int rounds) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> least(internals_->calls.size(), 1e30);
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < least.size(); ++i) {
       const auto begin = Clock::now();
       execute(internals_->calls[i], internals_->stream.get());
       least[i] = std::min(least[i], std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
     }
+    ++internals_->training.steps;
+  }
   std::string text;
   for (std::size_t i = 0; i < least.size(); ++i) {
     char time[32];

@@ -30,6 +30,12 @@ struct Sgd {
   bool nesterov = false;
 };
 
+// Adam as PyTorch defines it; with decoupled decay AdamW. In double, since the bias correction takes 1 - beta.
+struct Adam {
+  double rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool decoupled = false;
+};
+
 // The library that programs call, its version and what it runs on: "oneDNN 3.2.0 with AVX-512".
 std::string library();
 // Threads for the calling thread's programs; 0: as many as the system says. Gives how many there are.
@@ -90,14 +96,22 @@ class Program {
   // How many masks were drawn, from which the next ones follow; false: the step has no dropout.
   bool draws(std::uint64_t& count) const;
   void set_draws(std::uint64_t count);
+  // From the next step on. The other one begins without buffers. Adam's second buffers are allocated when it first is
+  // set.
   void set_optimiser(const Sgd& sgd);
+  void set_optimiser(const Adam& adam);
+  // All buffers of the optimiser, and the count of steps that Adam's bias correction goes by.
   void drop_momentum();
+  void set_steps(std::int64_t done);
   // A parameter, buffer or count, row-major; false: there is none. `data` is float32, of a count int64.
   bool read(const char* name, void* data) const;
   bool write(const char* name, const void* data);
-  // The momentum of a parameter; false: it has none (yet).
+  // The momentum of a parameter, of Adam the mean of gradients; false: it has none (yet).
   bool read_momentum(const char* name, float* data) const;
   bool write_momentum(const char* name, const float* data);
+  // Adam's mean of squares likewise.
+  bool read_square(const char* name, float* data) const;
+  bool write_square(const char* name, const float* data);
   // Result `number` of the last run, contiguous.
   const float* output(int number) const;
   Facts facts() const;

@@ -28,6 +28,17 @@ float* bytes_of(const Internals& in, int place) {
   return reinterpret_cast<float*>(in.weight_memory.get() + in.stored[static_cast<std::size_t>(place)].offset);
 }
 
+std::size_t bytes_of_home(const Internals& in, const LoadedWeight& one) {
+  return in.stored[static_cast<std::size_t>(one.home)].desc.get_size();
+}
+
+// Adam's buffers, where one is written and the other may not be.
+void clear_if_new(Internals& in, LoadedWeight& one) {
+  if (one.has_momentum || !in.training.is_adam) return;
+  std::memset(bytes_of(in, one.momentum), 0, bytes_of_home(in, one));
+  std::memset(one.second.get(), 0, bytes_of_home(in, one));
+}
+
 struct Count {
   std::int64_t* count;
   void operator()() const { ++*count; }
@@ -71,6 +82,19 @@ float* Internals::home(int weight) const {
 
 float* Internals::momentum(int weight) {
   return bytes_of(*this, weights[static_cast<std::size_t>(weight)].momentum);
+}
+
+float* Internals::square(int weight) {
+  return reinterpret_cast<float*>(weights[static_cast<std::size_t>(weight)].second.get());
+}
+
+void Program::set_optimiser(const Adam& adam) {
+  Internals& in = *internals_;
+  if (!in.training.is_adam) drop_momentum();
+  in.training.adam = adam;
+  in.training.is_adam = true;
+  for (auto& one : in.weights)
+    if (one.momentum >= 0 && !one.second) one.second = allocate(bytes_of_home(in, one));
 }
 
 void Program::count(const char* name) {
@@ -118,7 +142,27 @@ bool Program::write_momentum(const char* name, const float* data) {
   Internals& in = *internals_;
   auto* one = changing(in, name);
   if (one == nullptr || one->momentum < 0) return false;
+  clear_if_new(in, *one);
   copy(in, in.stored[static_cast<std::size_t>(one->momentum)], data, bytes_of(in, one->momentum), true);
+  one->has_momentum = true;
+  return true;
+}
+
+bool Program::read_square(const char* name, float* data) const {
+  Internals& in = *internals_;
+  const auto* one = changing(in, name);
+  if (one == nullptr || !one->has_momentum || !in.training.is_adam) return false;
+  copy(in, in.stored[static_cast<std::size_t>(one->home)], reinterpret_cast<const float*>(one->second.get()), data,
+       false);
+  return true;
+}
+
+bool Program::write_square(const char* name, const float* data) {
+  Internals& in = *internals_;
+  auto* one = changing(in, name);
+  if (one == nullptr || !one->second || !in.training.is_adam) return false;
+  clear_if_new(in, *one);
+  copy(in, in.stored[static_cast<std::size_t>(one->home)], data, reinterpret_cast<float*>(one->second.get()), true);
   one->has_momentum = true;
   return true;
 }
@@ -134,7 +178,7 @@ void descend(Program& program, const Descend& how) {
     in.add_reorder(gradient, blocked);
     gradient = blocked;
   }
-  in.add_own(Descent{&in, number, gradient}, false, "kit:sgd");
+  in.add_own(Descent{&in, number, gradient}, false, "kit:update");
 }
 
 }  // namespace kit

@@ -180,9 +180,15 @@ void Internals::send_control(bool begins_step) {
   std::vector<std::byte> now(sizeof state + weights.size() * sizeof(device::Rates));
   std::memcpy(now.data(), &state, sizeof state);
   const Sgd& sgd = training.sgd;
+  const Adam& adam = training.adam;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const auto rates = device::rates_of({sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov},
-                                        weights[i].has_momentum);
+    const auto rates =
+        training.is_adam
+            ? device::rates_of(
+                  device::Adam{adam.rate, adam.beta1, adam.beta2, adam.eps, adam.weight_decay, adam.decoupled},
+                  training.steps, weights[i].has_momentum)
+            : device::rates_of(device::Sgd{sgd.rate, sgd.momentum, sgd.dampening, sgd.weight_decay, sgd.nesterov},
+                               weights[i].has_momentum);
     std::memcpy(now.data() + sizeof state + i * sizeof rates, &rates, sizeof rates);
   }
   if (now != sent) staged_control->put(now.data());
@@ -222,8 +228,11 @@ void Internals::play(int phase) {
     record.ran = true;
     return;
   }
-  if (!record.graph.is_recorded()) record.graph.record(stream, all);
-  record.graph.launch(stream);
+  if (record.graph == nullptr) {
+    record.graph = std::make_unique<device::Graph>();
+    record.graph->record(stream, all);
+  }
+  record.graph->launch(stream);
 }
 
 void Internals::begin(int phase) {
@@ -236,7 +245,9 @@ void Internals::begin(int phase) {
 
 void Internals::end_step() {
   for (auto& [name, count] : training.counts) ++count;
-  for (auto& one : weights) one.has_momentum = one.momentum >= 0 && (one.has_momentum || training.sgd.momentum != 0);
+  ++training.steps;
+  const bool keeps = training.is_adam || training.sgd.momentum != 0;
+  for (auto& one : weights) one.has_momentum = one.momentum >= 0 && (one.has_momentum || keeps);
 }
 
 }  // namespace kit

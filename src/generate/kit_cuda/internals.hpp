@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,8 @@ struct Internals : Loading {
   Tensor packed(Weight weight, Layout layout, Type type = Type::float32);
   // The place that training changes. A parameter that no forward step has asked for lies row-major.
   const StoredWeight& home(Weight weight);
+  // Adam's second buffer of a weight; null: it has none.
+  float* second_of(int weight);
   // A parameter's update by a gradient that lies as its home does, as a call.
   void add_descent(Weight weight, const Tensor& gradient);
   // Memory of the current step alone.
@@ -78,8 +81,12 @@ struct Internals : Loading {
 
   void allocate_all();
   // Between host memory, row-major, and the place of a weight, in the stream's order.
-  void write_stored(const StoredWeight& where, const float* data);
-  void read_stored(const StoredWeight& where, float* data);
+  void write_stored(const StoredWeight& where, const float* data) {
+    write_at(weight_memory.get() + where.offset, where, data);
+  }
+  void read_stored(const StoredWeight& where, float* data) { read_at(weight_memory.get() + where.offset, where, data); }
+  void write_at(std::byte* place, const StoredWeight& where, const float* data);
+  void read_at(std::byte* place, const StoredWeight& where, float* data);
   std::byte* bounce_of(std::size_t bytes);  // memory between the two
   // What changes from step to step without the step's being recorded anew, on the device: DropoutState, then Rates of
   // each weight by its number.
@@ -110,6 +117,7 @@ struct Internals : Loading {
   std::size_t inputs_bytes = 0, output_bytes = 0;
   device::Memory arena, weight_memory, scratch, inputs, outputs, table_memory, control_memory, label_memory, bounce;
   std::size_t bounce_bytes = 0;
+  std::map<int, device::Memory> seconds;  // Adam's second buffers, by weight
   device::PinnedMemory results;
   std::vector<std::unique_ptr<device::Staging>> staged;  // of each input
   std::unique_ptr<device::Staging> staged_control, staged_labels;
@@ -117,7 +125,7 @@ struct Internals : Loading {
 
   struct Recorded {
     bool ran = false;
-    device::Graph graph;
+    std::unique_ptr<device::Graph> graph;
   };
   Recorded recorded[4];  // all calls, and each phase's
 };

@@ -34,6 +34,19 @@ std::int64_t* count_of(Internals& in, const char* name) {
   return found == in.training.counts.end() ? nullptr : &found->second;
 }
 
+int number_of(const Internals& in, const LoadedWeight& one) {
+  return static_cast<int>(&one - in.weights.data());
+}
+
+// Adam's buffers, where one is written and the other may not be.
+void clear_if_new(Internals& in, const LoadedWeight& one) {
+  if (one.has_momentum || !in.training.is_adam) return;
+  const auto& where = in.stored[static_cast<std::size_t>(one.momentum)];
+  const auto bytes = bytes_of(where.shape, where.type);
+  device::clear(in.weight_memory.get() + where.offset, bytes, in.stream);
+  device::clear(in.second_of(number_of(in, one)), bytes, in.stream);
+}
+
 }  // namespace
 
 Tensor Internals::packed(Weight weight, Layout layout, Type type) {
@@ -124,9 +137,8 @@ std::byte* Internals::bounce_of(std::size_t bytes) {
   return bounce.get();
 }
 
-void Internals::write_stored(const StoredWeight& where, const float* data) {
+void Internals::write_at(std::byte* place, const StoredWeight& where, const float* data) {
   const auto bytes = bytes_of(where.shape, Type::float32);
-  auto* place = weight_memory.get() + where.offset;
   if (where.layout == Layout::plain && where.type == Type::float32)
     return device::copy_to_device(place, data, bytes, stream);
   auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
@@ -139,9 +151,9 @@ void Internals::write_stored(const StoredWeight& where, const float* data) {
     device::copy(stream, given, {reinterpret_cast<float*>(place), view});
 }
 
-void Internals::read_stored(const StoredWeight& where, float* data) {
+void Internals::read_at(std::byte* at, const StoredWeight& where, float* data) {
   const auto bytes = static_cast<std::size_t>(where.shape.elements()) * sizeof(float);
-  auto* place = reinterpret_cast<float*>(weight_memory.get() + where.offset);
+  auto* place = reinterpret_cast<float*>(at);
   if (where.layout != Layout::plain) {
     auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
     device::copy(stream, {place, view_of(where.shape, where.layout)}, {plain, view_of(where.shape, Layout::plain)});
@@ -161,10 +173,34 @@ void Internals::add_descent(Weight weight, const Tensor& gradient) {
   const auto& loaded = weights[static_cast<std::size_t>(weight.number)];
   const Tensor own{Region::weights, loaded.home, weight.shape, Layout::plain},
       velocity{Region::weights, loaded.momentum, weight.shape, Layout::plain};
-  add("sgd", [this, weight, own, velocity, gradient](Stream on) {
-    device::descend(on, rates_of(weight.number), floats_to(own), floats_to(velocity), floats(gradient),
-                    own.shape.elements());
+  add("update", [this, weight, own, velocity, gradient](Stream on) {
+    device::descend(on, rates_of(weight.number), {floats_to(own), floats_to(velocity), second_of(weight.number)},
+                    floats(gradient), own.shape.elements());
   });
+}
+
+float* Internals::second_of(int weight) {
+  const auto found = seconds.find(weight);
+  return found == seconds.end() ? nullptr : reinterpret_cast<float*>(found->second.get());
+}
+
+// A recorded step has the places of all buffers in it, so that it is recorded anew once there are more.
+void Program::set_optimiser(const Adam& adam) {
+  Internals& in = *internals_;
+  if (!in.training.is_adam) drop_momentum();
+  in.training.adam = adam;
+  in.training.is_adam = true;
+  if (!in.seconds.empty()) return;
+  device::wait_for(in.stream);
+  for (std::size_t number = 0; number < in.weights.size(); ++number) {
+    const auto& one = in.weights[number];
+    if (one.momentum < 0) continue;
+    const auto& where = in.stored[static_cast<std::size_t>(one.home)];
+    const auto bytes = std::max<std::size_t>(bytes_of(where.shape, where.type), sizeof(float));
+    auto& second = in.seconds[static_cast<int>(number)] = device::memory(bytes);
+    device::clear(second.get(), bytes, in.stream);
+  }
+  for (auto& record : in.recorded) record = {};
 }
 
 void descend(Program& program, const Descend& how) {
@@ -217,7 +253,29 @@ bool Program::write_momentum(const char* name, const float* data) {
   Internals& in = *internals_;
   auto* one = changing(in, name);
   if (one == nullptr || one->momentum < 0) return false;
+  clear_if_new(in, *one);
   in.write_stored(in.stored[static_cast<std::size_t>(one->momentum)], data);
+  device::wait_for(in.stream);
+  one->has_momentum = true;
+  return true;
+}
+
+bool Program::read_square(const char* name, float* data) const {
+  Internals& in = *internals_;
+  const auto* one = changing(in, name);
+  if (one == nullptr || !one->has_momentum || !in.training.is_adam) return false;
+  in.read_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *one))),
+             in.stored[static_cast<std::size_t>(one->momentum)], data);
+  return true;
+}
+
+bool Program::write_square(const char* name, const float* data) {
+  Internals& in = *internals_;
+  auto* one = changing(in, name);
+  if (one == nullptr || one->momentum < 0 || !in.training.is_adam) return false;
+  clear_if_new(in, *one);
+  in.write_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *one))),
+              in.stored[static_cast<std::size_t>(one->momentum)], data);
   device::wait_for(in.stream);
   one->has_momentum = true;
   return true;

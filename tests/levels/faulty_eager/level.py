@@ -124,13 +124,18 @@ class FaultyEager(TorchLevel):
                 layer.forward = lambda x, layer=layer: torch.dropout(x, layer.p, layer.training)
 
     def set_optimiser(self, optimiser: dict) -> None:
+        if self.fault in ADAM_FAULTS and optimiser["name"] != "sgd":
+            super().set_optimiser(optimiser)
+            self.optimiser = WrongAdam(self.optimiser.param_groups[0]["params"], optimiser, self.fault)
+            self.steps = 0
+            return
         buffers = self.state() if self.fault == "keeps_buffers" and hasattr(self, "optimiser") else {}
         changed = {"no_momentum": {"momentum": 0.0, "nesterov": False}, "no_weight_decay": {"weight_decay": 0.0}, "no_dampening": {"dampening": 0.0},
                    "no_nesterov": {"nesterov": False}, "rate_off": {"lr": optimiser["lr"] * 0.999}}
-        super().set_optimiser(optimiser | changed.get(self.fault, {}))
+        super().set_optimiser(optimiser | {name: value for name, value in changed.get(self.fault, {}).items() if name in optimiser})
         self.steps = 0
         if buffers:
-            self.load_state(buffers | self.weights_alone())
+            self.load_state(buffers | self.weights_alone(), 0)
 
     def weights_alone(self) -> dict:
         return {name: value for name, value in self.state().items() if name.startswith("weight:")}
@@ -155,7 +160,7 @@ class FaultyEager(TorchLevel):
         self.steps += 1
         if self.is_late():
             for group in self.optimiser.param_groups if self.fault == "late_no_momentum" else ():
-                group["momentum"] = 0.0
+                group |= {"momentum": 0.0} if "momentum" in group else {"betas": (0.0, group["betas"][1])}
             for layer in self.module.modules() if self.fault == "late_statistics" else ():
                 if isinstance(layer, torch.nn.BatchNorm2d):
                     layer.momentum = 0.3
@@ -181,6 +186,32 @@ class FaultyEager(TorchLevel):
         return torch.cat([y, y, y])[:whole] if y.dim() else y
 
 
+class WrongAdam(torch.optim.Adam):
+    """Adam or AdamW, parameter by parameter, with one fault."""
+
+    def __init__(self, parameters: list[Tensor], optimiser: dict, fault: str) -> None:
+        super().__init__(parameters, lr=optimiser["lr"], betas=(optimiser["beta1"], optimiser["beta2"]), eps=optimiser["eps"], weight_decay=optimiser["weight_decay"])
+        self.fault, self.decoupled = fault, (optimiser["name"] == "adamw") != (fault == "adam_other_decay")
+
+    @torch.no_grad()
+    def step(self) -> None:
+        group = self.param_groups[0]
+        (beta1, beta2), rate, eps, decay = group["betas"], group["lr"], group["eps"], group["weight_decay"]
+        beta2 = 0.99 if self.fault == "adam_beta2" else beta2
+        for p in (p for p in group["params"] if p.grad is not None):
+            held = self.state[p]
+            m, v, count = (held.setdefault(key, start) for key, start in (("exp_avg", torch.zeros_like(p)), ("exp_avg_sq", torch.zeros_like(p)), ("step", torch.tensor(0.0))))
+            count += 1
+            g = p.grad if self.decoupled else p.grad + decay * p
+            m.mul_(beta1).add_(g, alpha=1 - beta1)
+            v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+            of_m, of_v = (1.0, 1.0) if self.fault == "adam_no_correction" else (1 - beta1**count.item(), 1 - beta2**count.item())
+            divisor = (v / of_v + eps).sqrt() if self.fault == "adam_eps_in_root" else (v / of_v).sqrt() + eps
+            if self.decoupled:
+                p.mul_(1 - rate * decay)
+            p.addcdiv_(m, divisor, value=-rate / of_m)
+
+
 def spoil_element(y: Tensor, value: float) -> Tensor:
     """A copy with one element in the middle replaced."""
     y = y.clone()
@@ -203,13 +234,16 @@ LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
 # What is added to the probability of the last dropout.
 OTHER_PROBABILITY = {"dropout_less_by_5": -0.05, "dropout_less_by_2": -0.02, "dropout_more_by_2": 0.02}
 
+# Of Adam's step; the first is none, by the same code.
+ADAM_FAULTS = ("adam_none", "adam_no_correction", "adam_other_decay", "adam_beta2", "adam_eps_in_root")
+
 # Those that begin in the middle of a training, after so many steps.
 LATE = 10
 LATE_FAULTS = ("late_no_momentum", "late_rate_stuck", "late_statistics", "late_last_batch_skipped", "late_stale_evaluation")
 
 # Faults of the training step and its optimiser; the methods above do them.
-TRAINING_FAULTS = (*OTHER_PROBABILITY, "stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels", 
-                   "dropout_by_elements", "called_dropout_less_by_5", "dropout_never", "dropout_always", "constant_loss", *LATE_FAULTS)
+TRAINING_FAULTS = (*OTHER_PROBABILITY, "stale_input", "un_normalised_input", "baked_weights", "wrong_seed", "other_batch", "no_momentum", "no_weight_decay", "no_dampening", "no_nesterov", "rate_off", "decay_inside", "keeps_buffers", "stale_labels",
+                    "dropout_by_elements", "called_dropout_less_by_5", "dropout_never", "dropout_always", "constant_loss", *ADAM_FAULTS, *LATE_FAULTS)
 
 if __name__ == "__main__":
     print("\n".join(dict.fromkeys(names("train" in sys.argv) if len(sys.argv) > 1 else [*names(False), *names(True)])))

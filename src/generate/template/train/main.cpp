@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains the network on the stored batch, or compares one step's loss and gradients with the stored reference.
 //   network --check | --steps N | --profile   [--weights FILE] [--threads N]
-//   network --help; of --steps: [--lr RATE] [--momentum M] [--weight-decay W] [--nesterov] [--save FILE]
+//   network --help; of --steps: [--optimiser sgd|adam|adamw] [--lr RATE] [--weight-decay W] [--save FILE]
+//     of sgd [--momentum M] [--nesterov], of adam and adamw [--beta1 B] [--beta2 B] [--eps E]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -23,8 +24,11 @@ using Clock = std::chrono::steady_clock;
 struct Choice {
   std::string what, weights = folder + "/weights.safetensors", save;
   int threads = 0, steps = 0;
-  float rate = 0.01F, momentum = 0.9F, decay = 1e-4F;
+  std::string optimiser = "sgd";
+  double rate = -1, decay = -1;  // below 0: the optimiser's default
+  float momentum = 0.9F;
   bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 };
 
 // The stored batch, and what a step on it gives; all of it is checked before anything reads it.
@@ -126,10 +130,20 @@ void save(const Model* network, const std::string& path) {
   kit::write_safetensors(path, tensors);
 }
 
+void set_optimiser(Model* network, const Choice& choice) {
+  const auto chosen = [](double value, double usual) { return value < 0 ? usual : value; };
+  if (choice.optimiser == "sgd")
+    return model_set_optimiser(network, static_cast<float>(chosen(choice.rate, 0.01)), choice.momentum, 0,
+                               static_cast<float>(chosen(choice.decay, 1e-4)), choice.nesterov ? 1 : 0);
+  const bool decoupled = choice.optimiser == "adamw";
+  need(model_set_adam(network, chosen(choice.rate, 1e-3), choice.beta1, choice.beta2, choice.eps,
+                      chosen(choice.decay, decoupled ? 0.01 : 0), decoupled ? 1 : 0) == 0);
+}
+
 int train(const Choice& choice) {
   const Batch batch;
   const Network network = batch.open(choice);
-  model_set_optimiser(network.get(), choice.rate, choice.momentum, 0, choice.decay, choice.nesterov ? 1 : 0);
+  set_optimiser(network.get(), choice);
   const int every = std::max(1, choice.steps / 10);
   for (int step = 1; step <= choice.steps; ++step) {
     need(model_run(network.get()) == 0);
@@ -154,7 +168,8 @@ constexpr const char* options =
     "  --profile         a line for each call\n"
     "  --weights FILE    other weights, by the same names\n"
     "  --threads N\n"
-    "  --lr RATE, --momentum M, --weight-decay W, --nesterov, --save FILE    of --steps\n";
+    "  --optimiser NAME, --lr RATE, --weight-decay W, --save FILE    of --steps; NAME: sgd, adam, adamw\n"
+    "  --momentum M, --nesterov; --beta1 B, --beta2 B, --eps E       of sgd; of adam and adamw\n";
 
 int usage(const char* program, const std::string& why) {
   std::fprintf(stderr, "%s%susage: %s --check | --steps N | --profile [options]\n%s", why.c_str(),
@@ -177,6 +192,39 @@ bool read(const char* word, double low, double high, Number& into) {
   return true;
 }
 
+// A word that is followed by a value, into `choice`. Empty, or what is wrong with it.
+std::string set_option(const std::string& word, const char* value, Choice& choice) {
+  bool good = true;
+  if (word == "--weights") {
+    choice.weights = value;
+  } else if (word == "--save") {
+    choice.save = value;
+  } else if (word == "--threads") {
+    good = read(value, 1, 4096, choice.threads);
+  } else if (word == "--optimiser") {
+    choice.optimiser = value;
+    if (choice.optimiser != "sgd" && choice.optimiser != "adam" && choice.optimiser != "adamw")
+      return "--optimiser " + choice.optimiser + ": allowed are sgd, adam, adamw";
+  } else if (word == "--lr") {
+    good = read(value, 0, 1e6, choice.rate);
+  } else if (word == "--momentum") {
+    good = read(value, 0, 1, choice.momentum);
+  } else if (word == "--weight-decay") {
+    good = read(value, 0, 1e6, choice.decay);
+  } else if (word == "--beta1" || word == "--beta2") {
+    constexpr double below_one = 0x1.fffffep-1;
+    good = read(value, 0, below_one, word == "--beta1" ? choice.beta1 : choice.beta2);
+  } else if (word == "--eps") {
+    good = read(value, 1e-300, 1e6, choice.eps);
+  } else if (word == "--steps") {
+    choice.what = word;
+    good = read(value, 1, 1e9, choice.steps);
+  } else {
+    return "not understood: " + word;
+  }
+  return good ? "" : word + " " + value + ": not a number that it can have";
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -193,26 +241,7 @@ int main(int count, char** words) {
       continue;
     }
     if (i + 1 == count) return usage(words[0], "not understood, or without a value: " + word);
-    const char* value = words[++i];
-    bool good = true;
-    if (word == "--weights")
-      choice.weights = value;
-    else if (word == "--save")
-      choice.save = value;
-    else if (word == "--threads")
-      good = read(value, 1, 4096, choice.threads);
-    else if (word == "--lr")
-      good = read(value, 0, 1e6, choice.rate);
-    else if (word == "--momentum")
-      good = read(value, 0, 1, choice.momentum);
-    else if (word == "--weight-decay")
-      good = read(value, 0, 1e6, choice.decay);
-    else if (word == "--steps") {
-      choice.what = word;
-      good = read(value, 1, 1e9, choice.steps);
-    } else
-      return usage(words[0], "not understood: " + word);
-    if (!good) return usage(words[0], word + " " + value + ": not a number that it can have");
+    if (const auto wrong = set_option(word, words[++i], choice); !wrong.empty()) return usage(words[0], wrong);
   }
   if (choice.what.empty()) return usage(words[0], "");
   try {

@@ -29,12 +29,28 @@ int model_read_momentum(const Model* model, const char* name, float* data) {
 int model_write_momentum(Model* model, const char* name, const float* data) {
   return guarded(-1, [&] { return model->program.write_momentum(name, data) ? 0 : -1; });
 }
+int model_read_square(const Model* model, const char* name, float* data) {
+  return guarded(-1, [&] { return model->program.read_square(name, data) ? 0 : -1; });
+}
+int model_write_square(Model* model, const char* name, const float* data) {
+  return guarded(-1, [&] { return model->program.write_square(name, data) ? 0 : -1; });
+}
 void model_drop_momentum(Model* model) {
   model->program.drop_momentum();
 }
 
 void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov) {
-  model->program.set_optimiser({rate, momentum, dampening, weight_decay, nesterov != 0});
+  model->program.set_optimiser(kit::Sgd{rate, momentum, dampening, weight_decay, nesterov != 0});
+}
+int model_set_adam(Model* model, double rate, double beta1, double beta2, double eps, double weight_decay,
+                   int decoupled) {
+  return guarded(-1, [&] {
+    model->program.set_optimiser(kit::Adam{rate, beta1, beta2, eps, weight_decay, decoupled != 0});
+    return 0;
+  });
+}
+void model_set_steps(Model* model, int64_t done) {
+  model->program.set_steps(done);
 }
 void model_set_dropout(Model* model, int on) {
   model->program.set_dropout(on != 0);

@@ -21,13 +21,24 @@ int model_state_is_count(int number);
 /* By name; contiguous. 0, or -1 where there is no such. */
 int model_read(const Model* model, const char* name, void* data);
 int model_write(Model* model, const char* name, const void* data);
-/* The momentum of a parameter; -1 too where it has none, since none was written and no step was made. */
+/* The momentum of a parameter, of Adam its mean of gradients (exp_avg); -1 too where it has none, since none was
+   written and no step was made. */
 int model_read_momentum(const Model* model, const char* name, float* data);
 int model_write_momentum(Model* model, const char* name, const float* data);
+/* Adam's mean of squares (exp_avg_sq), likewise. */
+int model_read_square(const Model* model, const char* name, float* data);
+int model_write_square(Model* model, const char* name, const float* data);
+/* All of these, and the count of steps. */
 void model_drop_momentum(Model* model);
 
-/* SGD as PyTorch defines it; from the next step on. */
+/* SGD as PyTorch defines it; from the next step on. After Adam it begins without buffers. */
 void model_set_optimiser(Model* model, float rate, float momentum, float dampening, float weight_decay, int nesterov);
+/* Adam as PyTorch defines it, with `decoupled` decay AdamW; from the next step on. After SGD it begins without buffers.
+   0, or -1 where its second buffers find no memory. */
+int model_set_adam(Model* model, double rate, double beta1, double beta2, double eps, double weight_decay,
+                   int decoupled);
+/* Steps done before, by which Adam corrects its bias; each step adds one. */
+void model_set_steps(Model* model, int64_t done);
 void model_set_dropout(Model* model, int on);
 /* How many masks were drawn, from which the next ones follow: with the weights and the momentum, all that a training
    needs to go on as if nothing had happened. A step begins at 0; a number far from that draws others. -1 where the

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/train_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "common/interrupt.hpp"
+#include "measure/train_steps.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::measure {
+using proof::TrainReference;
+namespace {
+
+constexpr double kInflatedRate = 0.1;  // small rates vanish in the weights' rounding
+constexpr double kInflatedDecay = 0.1;
+
+// Buffers of the driver's choice: as large as the weights, so that what the optimiser makes of them is far above
+// rounding.
+class Buffers {
+ public:
+  Buffers(const TrainReference& reference, const SafeTensors& state, bool zero) : list_(weights_in(state)) {
+    stats::Random random(1);
+    for (const auto& parameter : reference.parameters()) {
+      const TensorView* weight = state.find("weight:" + parameter);
+      if (!weight) continue;
+      const auto values = to_doubles(*weight);
+      double squares = 0;
+      for (const double w : values) squares += w * w;
+      const double size = squares > 0 ? std::sqrt(3 * squares / static_cast<double>(values.size())) : 0.1;
+      auto& buffer = held_.emplace_back(values.size());
+      for (float& v : buffer)
+        v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
+      list_.emplace_back("momentum:" + parameter,
+                         TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()),
+                                    buffer.size() * sizeof(float)});
+    }
+  }
+  const std::vector<std::pair<std::string, TensorView>>& list() const { return list_; }
+
+ private:
+  std::deque<std::vector<float>> held_;
+  std::vector<std::pair<std::string, TensorView>> list_;
+};
+
+// SGD by differences, each rule from the same weights (probe1), so that the gradient cancels.
+class Rules {
+ public:
+  Rules(Player& player, Session& session, const TrainReference& reference)
+      : player_(player), session_(session), reference_(reference) {}
+
+  Try<void> run() {
+    if (auto done = session_.weights("probe1"); !done) return done;
+    if (auto done = session_.set_mode("train", false); !done) return done;
+    auto start = session_.state();
+    if (!start) return tl::unexpected(start.error());
+    const OwnState base(session_, weights_in(start->tensors)),
+        buffered(session_, Buffers(reference_, start->tensors, false).list()),
+        zeroed(session_, Buffers(reference_, start->tensors, true).list());
+    for (const auto* file : {&base, &buffered, &zeroed})
+      if (file->error()) return tl::unexpected(*file->error());
+    const auto loaded = buffered.open();
+    if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
+    const auto plain = with(proof::probe_optimiser(), &core::Optimiser::lr, kInflatedRate),
+               decay = with(plain, &core::Optimiser::weight_decay, kInflatedDecay);
+    auto first = step(base, plain), again = step(base, plain);
+    if (!first) return tl::unexpected(first.error());
+    if (!again) return tl::unexpected(again.error());
+    check_counts(player_, session_, *again, plain);
+    spread_ = std::max(player_.evidence.own_spread,
+                       proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
+    auto decayed = step(base, decay);
+    if (!decayed) return tl::unexpected(decayed.error());
+    judge("weight decay",
+          {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors,
+           "weight:", kInflatedRate * kInflatedDecay},
+          "weight decay is not that of SGD");
+    auto pushed = step(buffered, plain);
+    if (!pushed) return tl::unexpected(pushed.error());
+    judge("momentum",
+          {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
+          "momentum is not that of SGD");
+    auto slow = step(buffered, decay), fast = step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate));
+    if (!slow) return tl::unexpected(slow.error());
+    if (!fast) return tl::unexpected(fast.error());
+    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0},
+          "updates are not proportional to the learning rate");
+    if (auto done = optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), *start, *decayed, 0.5,
+                             "dampening is not that of SGD");
+        !done)
+      return done;
+    return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), *start, *decayed, 1.9,
+                    "Nesterov's momentum is not that of SGD");
+  }
+
+ private:
+  Try<TrainState> step(const OwnState& from, const core::Optimiser& optimiser) {
+    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+    return step_from(session_, from, optimiser);
+  }
+  void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
+    player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
+  }
+  // A rule that the case may not use: a level that refuses it is not accused.
+  Try<void> optional(const std::string& name, const OwnState& from, const core::Optimiser& optimiser,
+                     const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
+    auto after = step(from, optimiser);
+    if (after) {
+      judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
+    } else if (after.error().state == State::unsupported) {
+      player_.training.rules.push_back({name, std::nullopt, after.error().what});
+    } else {
+      return tl::unexpected(after.error());
+    }
+    return {};
+  }
+
+  Player& player_;
+  Session& session_;
+  const TrainReference& reference_;
+  double spread_ = 0;
+};
+
+// Adam by steps from chosen states. Its first step hides all of a gradient but the sign, so that later steps follow,
+// from buffers of the driver's own: means of any sign and squares of 0.01 and more, beside which neither eps nor the
+// gradient's rounding counts.
+class AdamRules {
+ public:
+  AdamRules(Player& player, Session& session, const TrainReference& reference)
+      : player_(player), session_(session), reference_(reference) {}
+
+  Try<void> run() {
+    if (auto done = session_.weights("probe1"); !done) return done;
+    if (auto done = session_.set_mode("train", false); !done) return done;
+    auto start = session_.state();
+    if (!start) return tl::unexpected(start.error());
+    const OwnState base(session_, weights_in(start->tensors)), chosen(session_, buffers(start->tensors));
+    for (const auto* file : {&base, &chosen})
+      if (file->error()) return tl::unexpected(*file->error());
+    if (auto done = read_gradient(base); !done) return done;
+    auto usual = with(with(reference_.optimiser(), &core::Optimiser::lr, kInflatedRate), &core::Optimiser::weight_decay,
+                      kInflatedDecay);
+    usual.schedule.reset();
+    auto other = usual;
+    other.lr = 2 * kInflatedRate, other.weight_decay = 0;
+    other.rule = core::Adam{.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-4, .decoupled = usual.adam()->decoupled};
+    if (auto done = step("first step", base, usual, 0); !done) return done;
+    for (const int t : {1, 10, 1000})
+      if (auto done = step(fmt::format("step {} from chosen buffers", t), chosen, usual, t - 1); !done) return done;
+    if (auto done = step("place of eps", chosen, with(usual, &core::Adam::eps, kInflatedEps), 9); !done) return done;
+    return step("other settings", chosen, other, 2);
+  }
+
+ private:
+  static constexpr double kInflatedEps = 0.1;  // of the size of the roots of chosen squares
+
+  std::vector<std::pair<std::string, TensorView>> buffers(const SafeTensors& state) {
+    auto list = weights_in(state);
+    stats::Random random(1);
+    const auto drawn = [&] { return static_cast<double>(random.below(1 << 24)) * 0x1p-24; };
+    for (const auto& parameter : reference_.parameters()) {
+      const TensorView* weight = state.find("weight:" + parameter);
+      if (!weight) continue;
+      auto& means = held_.emplace_back(static_cast<std::size_t>(weight->elements()));
+      for (float& mean : means) mean = static_cast<float>(0.1 * (2 * drawn() - 1));
+      auto& squares = held_.emplace_back(means.size());
+      for (float& square : squares) square = static_cast<float>(0.01 + 0.03 * drawn());
+      for (const auto& [prefix, values] : {std::pair("exp_avg:", &means), std::pair("exp_avg_sq:", &squares)})
+        list.emplace_back(prefix + parameter,
+                          TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(values->data()),
+                                     values->size() * sizeof(float)});
+    }
+    return list;
+  }
+
+  // By the probe's optimiser, twice, which shows how far the level repeats itself.
+  Try<void> read_gradient(const OwnState& base) {
+    const auto probe = proof::probe_optimiser();
+    std::vector<SafeTensors> found;
+    for (int i = 0; i < 2; ++i) {
+      auto after = step_from(session_, base, probe);
+      if (!after) return tl::unexpected(after.error());
+      if (i == 1) check_counts(player_, session_, *after, probe);
+      found.push_back(after->tensors);
+    }
+    spread_ = std::max(player_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", found));
+    gradient_ = std::move(found.front());
+    return {};
+  }
+
+  Try<void> step(const std::string& name, const OwnState& from, const core::Optimiser& optimiser, std::int64_t done) {
+    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+    const auto before = from.open();
+    if (!before) return tl::unexpected(Failure{State::failed, before.error().what, before.error().hint, ""});
+    const auto after = step_from(session_, from, optimiser, done);
+    if (!after) return tl::unexpected(after.error());
+    check_counts(player_, session_, *after, optimiser);
+    player_.training.rules.push_back({name,
+                                      proof::check_update(reference_.parameters(), *before, gradient_, after->tensors,
+                                                          optimiser, optimiser.lr, spread_, done)
+                                          .verdict,
+                                      ""});
+    return {};
+  }
+
+  Player& player_;
+  Session& session_;
+  const TrainReference& reference_;
+  std::deque<std::vector<float>> held_;
+  SafeTensors gradient_;
+  double spread_ = 0;
+};
+
+}  // namespace
+
+Try<void> prove_rules(Player& player, Session& session, const TrainReference& reference) {
+  if (reference.optimiser().adam() != nullptr) return AdamRules(player, session, reference).run();
+  return Rules(player, session, reference).run();
+}
+
+}  // namespace strata::measure
