@@ -237,12 +237,13 @@ def test_a_training_step_has_the_loss_and_gradients_of_the_reference_and_notices
     assert done.returncode == 1 and "grad:" in done.stdout and "WRONG" in done.stdout
 
 
-def test_a_training_program_lowers_the_loss_and_saves_what_it_trained_by_pytorchs_names(trainer, tmp_path):
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
+def test_a_training_program_lowers_the_loss_and_saves_what_it_trained_by_pytorchs_names(trainer, tmp_path, optimiser):
     import numpy as np
     from safetensors.numpy import load_file
 
     saved = tmp_path / "trained.safetensors"
-    done = subprocess.run([trainer / "build" / "network", "--steps", "40", "--lr", "0.05", "--threads", "1", "--save", saved], capture_output=True, text=True)
+    done = subprocess.run([trainer / "build" / "network", "--steps", "40", "--optimiser", optimiser, "--lr", "0.05" if optimiser == "sgd" else "0.003", "--threads", "1", "--save", saved], capture_output=True, text=True)
     losses = [float(line.split()[-1]) for line in done.stdout.splitlines()]
     assert done.returncode == 0 and losses[-1] < 0.5 * losses[0], done.stdout + done.stderr
     before, after = load_file(trainer / "weights.safetensors"), load_file(saved)
@@ -301,7 +302,7 @@ def test_a_batch_of_another_shape_is_refused_before_a_step_reads_it(trainer, tmp
     assert done.returncode == 1 and f"'{name}' is" in done.stderr and not done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["--steps"], ["--steps", "0"], ["--steps", "5", "--lr", "fast"], ["--chek"], ["--threads", "-1", "--check"]])
+@pytest.mark.parametrize("words", [[], ["--steps"], ["--steps", "0"], ["--steps", "5", "--lr", "fast"], ["--steps", "5", "--optimiser", "adan"], ["--steps", "5", "--beta1", "1"], ["--chek"], ["--threads", "-1", "--check"]])
 def test_a_training_program_refuses_words_that_it_does_not_know(trainer, words):
     done = subprocess.run([trainer / "build" / "network", *words], capture_output=True, text=True)
     assert done.returncode == 2 and "--check | --steps N" in done.stderr

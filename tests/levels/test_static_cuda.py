@@ -16,6 +16,7 @@ from client import NO_CUDA_DEVICE, Failed, Worker, error, prepare
 from test_cpp_levels import BUILD, STATIC
 from test_graph_train import made, trained  # noqa: F401  fixtures
 from test_python_levels import bounds, reference
+from train_bundle import ADAM, ADAMW, SGD
 
 if not STATIC:
     pytest.skip((BUILD / "level_static.missing").read_text(), allow_module_level=True)
@@ -52,6 +53,12 @@ def test_a_network_lies_channels_last_and_takes_batch_norm_sum_and_activation_in
     assert not re.search(r"winograd_|direct_", stages) and re.search(r"convolution\(p, (?:.|\n)*?\.then = \{plus\(v::\w+\), relu\(\)\}", stages)
     kit = {path.name for path in folder.glob("kit*/**/*")}
     assert {"libraries.cpp", "graph.cu", "device.cu", "elementwise.cu"} <= kit and not any("_host" in name or "winograd" in name for name in kit)
+
+
+def test_adam_begins_where_a_recorded_graph_of_sgd_was_run_and_is_that_of_eager(trained):  # noqa: F811
+    train.test_four_steps_of_the_optimiser_are_those_of_eager(SGD, trained)
+    train.test_four_steps_of_the_optimiser_are_those_of_eager(ADAMW, trained)
+    train.test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(999, True, ADAM, trained)
 
 
 @pytest.mark.parametrize("name", ["convolutions", "poolings", "norms", "activations", "products", "tokens", "fire"])
