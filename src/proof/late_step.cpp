@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "proof/adam_update.hpp"
@@ -72,6 +73,21 @@ std::string described(const std::string& name) {
   return name.starts_with("weight:") ? own : name.substr(0, name.find(':')) + " of " + own;
 }
 
+// nullopt: the loss is eager's.
+std::optional<OutputVerdict> other_loss(const TrainReference& reference, const LateStep& level, const LateStep& eager,
+                                        const LateStep& moved, double spread) {
+  const double allowed_loss = kTimesNoise * std::max(std::abs(moved.loss - eager.loss),
+                                                     reference.envelope("timed", "loss") * std::abs(eager.loss)) +
+                              (1e-6 + 4 * spread) * std::abs(eager.loss) + 1e-7;
+  const double loss_off = std::abs(level.loss - eager.loss);
+  if (loss_off <= allowed_loss) return std::nullopt;
+  auto verdict = not_equal(
+      fmt::format("its loss is {:.7g}, eager's {:.7g} from the same weights on the same batch", level.loss, eager.loss),
+      "another loss on the same batch", "loss");
+  verdict.worst_ratio = loss_off / allowed_loss;
+  return verdict;
+}
+
 }  // namespace
 
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
@@ -115,16 +131,9 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     }
     if (!(ratio <= 1)) ++wrong;
   }
-  const double allowed_loss = kTimesNoise * std::max(std::abs(moved.loss - eager.loss),
-                                                     reference.envelope("timed", "loss") * std::abs(eager.loss)) +
-                              (1e-6 + 4 * spread) * std::abs(eager.loss) + 1e-7;
-  const double loss_off = std::abs(level.loss - eager.loss);
-  if (!(loss_off <= allowed_loss)) {
-    auto verdict = not_equal(fmt::format("its loss is {:.7g}, eager's {:.7g} from the same weights on the same batch",
-                                         level.loss, eager.loss),
-                             "another loss on the same batch", "loss");
-    verdict.worst_ratio = std::max(out.worst_ratio, loss_off / allowed_loss);
-    return verdict;
+  if (auto other = other_loss(reference, level, eager, moved, spread)) {
+    other->worst_ratio = std::max(out.worst_ratio, other->worst_ratio);
+    return *other;
   }
   if (wrong == 0 && by_buffers.empty()) return out;
   if (wrong == 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kit_cuda/kernels/descent.hpp"
-
 #include <algorithm>
 #include <cmath>
+
+#include "kit_cuda/kernels/descent.hpp"
 
 namespace kit_cuda {
 namespace {
