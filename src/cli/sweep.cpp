@@ -100,7 +100,7 @@ class Sweep {
 Result<void> Sweep::remember() {
   if (a_.retry) return {};
   const auto& s = ready_.setting;
-  const auto seen = store_.out_of_memory(s.options.model, s.machine);
+  const auto seen = store_.out_of_memory(s.machine);
   if (!seen) return tl::unexpected(seen.error());
   const double limit = s.options.memory_limit_gib.value_or(0);
   for (const auto& one : *seen)

@@ -7,13 +7,13 @@
 
 namespace strata::store {
 
-Result<std::vector<OutOfMemory>> Store::out_of_memory(const std::string& model, const Json& machine) const {
+Result<std::vector<OutOfMemory>> Store::out_of_memory(const Json& machine) const {
   Statement ask(handle(),
                 "SELECT r.level,r.variant,r.environment,c.canonical,u.settings,u.environments FROM level_rows r "
                 "JOIN cases c ON c.hash=r.hash JOIN runs u ON u.run_id=r.run_id "
-                "WHERE r.state='out_of_memory' AND r.reason NOT LIKE 'skipped:%' AND c.model=? AND u.machine_hash=? "
+                "WHERE r.state='out_of_memory' AND r.reason NOT LIKE 'skipped:%' AND u.machine_hash=? "
                 "ORDER BY u.started, r.row_id");
-  ask.bind(model).bind(machine_of(machine).hash());
+  ask.bind(machine_of(machine).hash());
   std::vector<OutOfMemory> all;
   while (ask.step()) {
     const auto level = ask.text(), variant = ask.text(), environment = ask.text();

@@ -84,9 +84,8 @@ class Store {
   // last.
   Result<std::vector<StepTime>> step_times(const core::Case& question, std::optional<std::int64_t> height,
                                            std::optional<std::int64_t> width, const Json& machine) const;
-  // Participants that ran out of memory in cases of this network on this machine; those that were skipped for it are
-  // not among them.
-  Result<std::vector<OutOfMemory>> out_of_memory(const std::string& model, const Json& machine) const;
+  // Participants that ran out of memory on this machine; those that were skipped for it are not among them.
+  Result<std::vector<OutOfMemory>> out_of_memory(const Json& machine) const;
   // Runs with a case that has no metrics of today's meaning, the oldest first: of an older strata, killed, or running.
   Result<std::vector<std::string>> runs_without_metrics() const;
 

@@ -106,7 +106,7 @@ TEST_F(LateStepTest, compares_counts_and_leaves_generators_of_masks_alone) {
   level["generator:other_kind"] = {3};
   EXPECT_TRUE(judge(level).equal_work()) << judge(level).reason;
   level["count:batches"] = {81};
-  EXPECT_THAT(judge(level).reason, ::testing::HasSubstr("most of all batches"));
+  EXPECT_THAT(judge(level).reason, ::testing::HasSubstr("most of all count of batches"));
 }
 
 TEST(Score, of_the_same_weights_may_differ_in_answers_within_rounding_alone) {
