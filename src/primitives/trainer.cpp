@@ -94,7 +94,9 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
   for (const auto prefix : prefixes)
     for (const auto& one : trained_) known.push_back(std::string(prefix) + one.parameter.name);
   for (const auto& name : state.names()) {
-    if (name.starts_with("weight:")) continue;
+    const bool is_buffer = std::any_of(core::all_buffer_prefixes.begin(), core::all_buffer_prefixes.end(),
+                                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (!is_buffer) continue;  // weights, counts, generators
     const auto own = std::find(known.begin(), known.end(), name);
     if (own == known.end()) {
       const auto near = nearest(name, known);

@@ -151,9 +151,9 @@ def losses(worker: Worker, indices: list[int]) -> list[float]:
 
 
 def state(worker: Worker) -> tuple[dict[str, np.ndarray], int, float]:
-    """Weights, statistics and momentum; the steps done, the rate of the next."""
+    """Weights, statistics and the optimiser's buffers; the steps done, the rate of the next."""
     tensors, step, rate = whole_state(worker)
-    return {name: value for name, value in tensors.items() if name.startswith(("weight:", "momentum:"))}, step, rate
+    return {name: value for name, value in tensors.items() if name.startswith(("weight:", "momentum:", "exp_avg:", "exp_avg_sq:"))}, step, rate
 
 
 def whole_state(worker: Worker) -> tuple[dict[str, np.ndarray], int, float]:

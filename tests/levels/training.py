@@ -107,7 +107,8 @@ def step_error(worker: Worker, before: dict[str, np.ndarray], optimiser: dict, s
     worker.prove([0])
     after, _ = state(worker)
     wanted = sgd(before, gradient, optimiser, rate) if optimiser["name"] == "sgd" else adam(before, gradient, optimiser, rate, steps_before + 1)
-    if {name for name in after if not name.startswith("weight:")} != {name for name in wanted if not name.startswith("weight:")}:
+    others = ("weight:", "count:", "generator:")  # than the optimiser's buffers
+    if {name for name in after if not name.startswith(others)} != {name for name in wanted if not name.startswith(others)}:
         return float("inf")
     worst = 0.0
     for name, value in wanted.items():
