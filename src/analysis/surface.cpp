@@ -83,7 +83,6 @@ GridCell cell_of(const store::Run& run, const store::Case& one, const std::vecto
       statistics.minimum());
   for (const auto i : best.members) cell.best.push_back(statistics.measured()[playing[i]]->name());
   cell.tie_within = best.tie_within;
-  cell.lead = best.lead;
   return cell;
 }
 

@@ -33,7 +33,7 @@ struct GridCell {
   std::vector<std::string> at;              // values of the grid's axes, in their order
   std::map<std::string, CellLevel> levels;  // by name; harness levels are left out
   std::vector<std::string> best;            // not excluded as the fastest; empty: none was measured, or not reliably
-  double tie_within = 0, lead = 0;          // stats::BestSet
+  double tie_within = 0;                    // stats::BestSet
   bool reliable = true;                     // other programs did not take most blocks' processors
 };
 

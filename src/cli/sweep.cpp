@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "cli/document.hpp"
 #include "cli/option.hpp"
@@ -38,18 +40,23 @@ double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
 
-// Whether every axis that varies is at one of its ends. Axes are in the order in which specs go through them.
-bool is_corner(const Json& spec, const std::vector<Json>& specs) {
-  return std::all_of(std::begin(kAxes), std::end(kAxes), [&](const char* axis) {
-    std::vector<Json> values;
-    for (const auto& one : specs) {
-      const auto value = one.value(axis, Json());
-      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-    }
-    const auto own = spec.value(axis, Json());
-    return own == values.front() || own == values.back();
-  });
-}
+// Whether every axis is at one of its ends.
+class Corners {
+ public:
+  explicit Corners(const std::vector<Json>& specs) {
+    for (const auto& spec : specs)
+      for (const char* axis : kAxes) values_[axis].insert(spec.value(axis, Json()));
+  }
+  bool has(const Json& spec) const {
+    return std::all_of(values_.begin(), values_.end(), [&](const auto& axis) {
+      const auto own = spec.value(axis.first, Json());
+      return own == *axis.second.begin() || own == *axis.second.rbegin();
+    });
+  }
+
+ private:
+  std::map<std::string, std::set<Json>> values_;
+};
 
 // A value of an axis: 8, infer, 64 of a square image, 64x96.
 std::string shown(const Json& value) {
@@ -63,9 +70,8 @@ void arrange_points(Prepared& ready, bool limited) {
   auto& specs = ready.specs;
   stats::Random random(ready.setting.order_seed);
   random.shuffle(specs);
-  const auto all = specs;
-  auto sorted = plan::specs_of(ready.setting.options).value_or(all);  // in the order of the axes
-  std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return is_corner(spec, sorted); });
+  const Corners corners(specs);
+  std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return corners.has(spec); });
   // The machine never swaps: what one level alone may take is what there is.
   auto& limit = ready.setting.options.memory_limit_gib;
   if (!limit && limited && ready.setting.options.device == "cpu")

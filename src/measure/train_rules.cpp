@@ -46,6 +46,13 @@ class Buffers {
   std::vector<std::pair<std::string, TensorView>> list_;
 };
 
+// Where the rules of every optimiser begin: the weights of probe1, in train mode, without dropout.
+Try<TrainState> start_of_rules(Session& session) {
+  if (auto done = session.weights("probe1"); !done) return tl::unexpected(done.error());
+  if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
+  return session.state();
+}
+
 // SGD by differences, each rule from the same weights (probe1), so that the gradient cancels.
 class Rules {
  public:
@@ -53,9 +60,7 @@ class Rules {
       : player_(player), session_(session), reference_(reference) {}
 
   Try<void> run() {
-    if (auto done = session_.weights("probe1"); !done) return done;
-    if (auto done = session_.set_mode("train", false); !done) return done;
-    auto start = session_.state();
+    auto start = start_of_rules(session_);
     if (!start) return tl::unexpected(start.error());
     const OwnState base(session_, weights_in(start->tensors)),
         buffered(session_, Buffers(reference_, start->tensors, false).list()),
@@ -133,9 +138,7 @@ class AdamRules {
       : player_(player), session_(session), reference_(reference) {}
 
   Try<void> run() {
-    if (auto done = session_.weights("probe1"); !done) return done;
-    if (auto done = session_.set_mode("train", false); !done) return done;
-    auto start = session_.state();
+    auto start = start_of_rules(session_);
     if (!start) return tl::unexpected(start.error());
     const OwnState base(session_, weights_in(start->tensors)), chosen(session_, buffers(start->tensors));
     for (const auto* file : {&base, &chosen})

@@ -16,12 +16,6 @@ namespace {
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
 
-double norm(const Values& values) {
-  double squares = 0;
-  for (const double v : values) squares += v * v;
-  return std::sqrt(squares);
-}
-
 // Adam as a step is to do it, or does by mistake.
 struct Variant {
   enum class Eps { after, before_correction, in_root, in_root_before_correction };

@@ -33,6 +33,12 @@ Difference difference(const TensorView& actual, const TensorView& wanted, double
   return out;
 }
 
+double norm(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares);
+}
+
 TensorView row_of(const TensorView& tensor, std::int64_t row) {
   TensorView out = tensor;
   out.shape.erase(out.shape.begin());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <vector>
 
 #include "common/safetensors.hpp"
 
@@ -22,6 +23,8 @@ struct Difference {
 
 // Both tensors must have the same number of elements.
 Difference difference(const TensorView& actual, const TensorView& wanted, double floor_scale);
+
+double norm(const std::vector<double>& values);  // Euclidean
 
 // One index of the first dimension, which must exist.
 TensorView row_of(const TensorView& tensor, std::int64_t row);

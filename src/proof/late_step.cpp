@@ -18,12 +18,6 @@ namespace {
 constexpr double kTimesNoise = 16;  // twice the bound of a probe: both sides are float32
 constexpr double kRounding = 8 * 0x1p-24;
 
-double norm(const std::vector<double>& values) {
-  double squares = 0;
-  for (const double value : values) squares += value * value;
-  return std::sqrt(squares);
-}
-
 // How far a step moved a tensor; a buffer that was not there before began at 0. nullopt: it is not there afterwards, or
 // has another shape than `like`.
 std::optional<std::vector<double>> change(const LateStep& step, const std::string& name, const TensorView* like) {

@@ -22,12 +22,6 @@ struct Sgd {
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
 
-double norm(const Values& values) {
-  double squares = 0;
-  for (const double v : values) squares += v * v;
-  return std::sqrt(squares);
-}
-
 // The tensors of one parameter around one step; v and v' are empty without a buffer.
 struct Parameter {
   Values w, v, g, w_after, v_after;

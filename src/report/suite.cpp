@@ -10,6 +10,7 @@
 #include "common/places.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "report/run_facts.hpp"
 
 namespace strata::report {
 namespace {
@@ -117,9 +118,7 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   out.sections.push_back({"entries", "Entries", {std::move(*table), commands_table(entries, store)}});
   out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
   if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
-  out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});
-  out.facts.push_back({"run", run.run_id});
-  out.facts.push_back({"command", run.command});
+  for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "analysis/surface.hpp"
 #include "common/text.hpp"
 #include "report/access.hpp"
+#include "report/run_facts.hpp"
 
 namespace strata::report {
 namespace {
@@ -335,10 +336,7 @@ document::Document sweep_document(const store::Run& run) {
   for (auto& section : {lines(grid, layout), speedups(grid, layout)})
     if (!section.items.empty()) out.sections.push_back(section);
   out.sections.push_back(everything(grid));
-  out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});
-  if (!run.environments.empty()) out.facts.push_back({"PyTorch", text(run.environments.front(), "torch")});
-  out.facts.push_back({"run", run.run_id});
-  out.facts.push_back({"command", run.command});
+  out.facts = run_facts(run);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "analysis/learning.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "report/run_facts.hpp"
 #include "report/training_layers.hpp"
 
 namespace strata::report {
@@ -294,17 +295,11 @@ Result<document::Document> training_document(const store::Run& run, const store:
     out.facts = {{"data", text(one.trust, "data")}, {"optimiser", words(one.question.recipe->optimiser)}};
     if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
   }
-  out.facts.push_back({"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))});
-  if (!run.environments.empty()) out.facts.push_back({"PyTorch", text(run.environments.front(), "torch")});
   if (const auto scaled = text(run.settings, "scaled"); !scaled.empty()) {
     out.summary = "S" + scaled.substr(1) + ". " + out.summary;  // what is a part of a training says so first
     out.facts.push_back({"scale", scaled});
   }
-  if (const auto& suite = at(run.settings, "suite"); suite.is_object())
-    out.facts.push_back({"suite", fmt::format("{}, entry {:.0f}; ./strata show {} has the others", text(suite, "title"),
-                                              number(suite, "entry").value_or(0), text(suite, "run"))});
-  out.facts.push_back({"run", run.run_id});
-  out.facts.push_back({"command", run.command});
+  for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;
 }
 

@@ -42,13 +42,7 @@ BestSet not_excluded_as_best(std::size_t count, const CompareTwo& compare, doubl
       excluded = i != j && is_faster(pairs[i][j], count - 1, minimum_effect);
     if (!excluded) best.members.push_back(i);
   }
-  if (best.members.size() == 1) {
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t j = 0; j < count; ++j)
-      if (j != best.members.front()) least = std::min(least, pairs[j][best.members.front()].log_ratio.value);
-    if (std::isfinite(least)) best.lead = std::expm1(least);
-    return best;
-  }
+  if (best.members.size() == 1) return best;
   double widest = 0;
   for (const auto i : best.members)
     for (const auto j : best.members) {

@@ -18,9 +18,6 @@ struct BestSet {
   // Of several members: all lie within this share of each other by their intervals (0.03: within 3%); infinite:
   // unknown.
   double tie_within = std::numeric_limits<double>::infinity();
-  // Of one member: how much faster it is than the next by the estimates, as a share. It was chosen by the same data
-  // and so reads high (winner's curse, STATISTICS in docs/method.md).
-  double lead = nan;
 };
 
 // A level is excluded where some other is faster by an interval that holds for all comparisons with it at once: 99%,

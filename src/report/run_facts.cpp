@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/run_facts.hpp"
+
+#include <fmt/format.h>
+
+#include "report/access.hpp"
+
+namespace strata::report {
+
+std::vector<document::Fact> run_facts(const store::Run& run) {
+  std::vector<document::Fact> facts{
+      {"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))}};
+  if (!run.environments.empty()) facts.push_back({"PyTorch", text(run.environments.front(), "torch")});
+  if (const auto& suite = at(run.settings, "suite"); suite.is_object())
+    facts.push_back({"suite", fmt::format("{}, entry {:.0f}; ./strata show {} has the others", text(suite, "title"),
+                                          number(suite, "entry").value_or(0), text(suite, "run"))});
+  facts.push_back({"run", run.run_id});
+  facts.push_back({"command", run.command});
+  return facts;
+}
+
+}  // namespace strata::report
