@@ -94,7 +94,7 @@ def test_a_device_that_is_not_here_is_recorded_and_ends_nothing(strata):
 @pytest.mark.parametrize(("text", "words"), [
     (QUICK + "[[entry]]\nrestart = 1\n", ["suite.toml:11: unknown key 'restart' of compare (did you mean 'restarts'?); allowed: ", "batch"]),
     (QUICK + "epochs = 1\n[[entry]]\n", ["suite.toml:10: unknown key 'epochs' of compare"]),
-    (QUICK + '[[entry]]\nverb = "trian"\n', ["suite.toml:10: unknown verb 'trian' (did you mean 'train'?); allowed: compare, train"]),
+    (QUICK + '[[entry]]\nverb = "trian"\n', ["suite.toml:10: unknown verb 'trian' (did you mean 'train'?); allowed: compare, sweep, train"]),
     (QUICK + "[[entry]]\nrestarts = 0\n", ["suite.toml:10: --restarts 0: allowed: 1 to 100"]),
     (QUICK + "[[entry]]\ntuned = 3\n", ["suite.toml:11: tuned is true or false"]),
     (QUICK + "[[entry]]\nrestarts = true\n", ["suite.toml:11: restarts takes a value"]),
