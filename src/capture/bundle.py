@@ -30,6 +30,7 @@ from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import state_of
 from strata_sdk.models import Built, TapModule, build_model, call, count_parameters, elements_once, last_line, load_weights, source_files
+from strata_sdk.optimiser import check_optimiser
 from strata_sdk.preparing import save_exported
 
 Progress = Callable[[str], None]
@@ -169,7 +170,10 @@ class _Capture:
         spec = self.spec
         described = [i.described() for i in inputs]
         case = {k: v for k, v in spec.items() if k != "dynamic"} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
-        case["loss"] = (spec["loss"] or built.loss) if spec["mode"] == "train" else None
+        if spec["mode"] == "train":
+            case |= {"loss": spec["loss"] or built.loss, "optimiser": check_optimiser(spec["optimiser"] or built.optimiser)}
+        else:
+            case["loss"] = None
         return {"bundle": 1, "spec": spec, "case": case,
                 "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],
                 "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],

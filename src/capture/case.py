@@ -79,9 +79,9 @@ def _check_dynamic(full: dict) -> None:
 
 
 def _check_training(full: dict) -> None:
-    """Fills the optimiser; the loss is the model's own where none is given."""
+    """Fills a given optimiser; optimiser and loss are the model's own where none is given."""
     try:
-        full["optimiser"] = check_optimiser(full["optimiser"])
+        full["optimiser"] = full["optimiser"] and check_optimiser(full["optimiser"])
     except OptimiserError as error:
         raise Problem("usage", error.what, error.hint) from error
     if full["loss"] not in (None, *LOSSES):

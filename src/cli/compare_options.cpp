@@ -76,7 +76,7 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
   verb.add_option(
           "--optimiser", o.optimiser,
           "of training, as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 "
-          "or adamw:...; each also takes weight_decay=0.01, schedule=step/30/0.1 (default: sgd)")
+          "or adamw:...; each also takes weight_decay=0.01, schedule=step/30/0.1 (default: the model's own, else sgd)")
       ->type_name("OPTIMISER");
   choice(verb.add_option("--loss", o.loss,
                          "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "
@@ -141,8 +141,7 @@ void add_place_options(CLI::App& verb, CompareArguments& a) {
       ->allow_extra_args(false);
   verb.add_flag("--dry-run", a.dry_run, "print the plan: cases, levels, what is done with them, how long it takes");
   verb.add_option("--name", a.options.name, "a name for this run")->type_name("NAME");
-  verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(verb, a.store);
   format_choice(verb.add_option("--format", a.format, "of the result on standard output"));
   verb.add_option("-o,--output", a.output, "where to write the HTML report (default: beside the store)")
       ->type_name("PATH");

@@ -283,9 +283,7 @@ int show_sheet(const DataArguments& a) {
 using Arguments = std::shared_ptr<DataArguments>;
 
 void add_place(CLI::App& verb, const Arguments& a) {
-  verb.add_option("--data-dir", a->data_dir,
-                  "folder of the data sets (default: $STRATA_DATA, or ~/.local/share/strata/data)")
-      ->type_name("DIR");
+  add_data_dir(verb, a->data_dir);
 }
 
 void add_reading(CLI::App& verb, const Arguments& a) {

@@ -66,8 +66,7 @@ void add_diff(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<DiffArguments>();
   verb->add_option("before", a->before, "the earlier run's id, a beginning of it, or its name")->required();
   verb->add_option("after", a->after, "the later run's, or last")->required();
-  verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(*verb, a->store);
   format_choice(verb->add_option("--format", a->format, "of the result on standard output"));
   verb->footer(
       "Exit codes: 0 no level is slower; 4 at least one is, beyond its interval and 1%; 1 a level has no number any "

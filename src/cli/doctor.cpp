@@ -155,9 +155,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
       verb->add_flag("--calibrate", arguments->calibrate,
                      "measure this machine's process effect and store it (about 4 minutes on an idle machine)");
   calibrate->excludes(format);
-  verb->add_option("--store", arguments->store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH")
-      ->needs(calibrate);
+  add_store(*verb, arguments->store)->needs(calibrate);
   verb->footer(
       "Exit codes: 0 told, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
       "machine is busy or the environment lacks what is needed.");

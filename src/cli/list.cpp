@@ -267,8 +267,7 @@ void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
   auto a = std::make_shared<ListArguments>();
   auto* one = verb.add_subcommand(name, "runs in the store, the newest first");
   format_choice(one->add_option("--format", a->format, "of the list"));
-  one->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(*one, a->store);
   whole(one->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
   one->footer(kListCodes);
   one->callback([a, &exit_code] { exit_code = runs(*a); });

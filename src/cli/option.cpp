@@ -132,6 +132,18 @@ CLI::Option* seed(CLI::Option* option) {
   return whole(option, 0, no_bound);
 }
 
+CLI::Option* add_store(CLI::App& verb, std::string& path) {
+  return verb.add_option("--store", path, "the store's file (default: strata/strata.db in the XDG data folder)")
+      ->type_name("PATH");
+}
+
+CLI::Option* add_data_dir(CLI::App& verb, std::string& folder) {
+  return verb
+      .add_option("--data-dir", folder,
+                  "where data sets lie (default: STRATA_DATA, else strata/data in the XDG data folder)")
+      ->type_name("DIR");
+}
+
 CLI::Option* format_choice(CLI::Option* option) {
   return choice(option->capture_default_str(), {"text", "json", "csv", "md"});
 }

@@ -55,6 +55,10 @@ CLI::Option* seed(CLI::Option* option);
 // text, json, csv or md.
 CLI::Option* format_choice(CLI::Option* option);
 
+// --store PATH and --data-dir DIR, the same at every verb that has them.
+CLI::Option* add_store(CLI::App& verb, std::string& path);
+CLI::Option* add_data_dir(CLI::App& verb, std::string& folder);
+
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.
 void refuse(const CLI::App& verb, std::initializer_list<const char*> options, const std::string& with);

@@ -105,8 +105,7 @@ void add_resume(CLI::App& app, int& exit_code) {
       app.add_subcommand("resume", "go on with a comparison, a training or a suite that was interrupted or killed");
   auto a = std::make_shared<ResumeArguments>();
   verb->add_option("run", a->run, "its id, a beginning of it, its name, or last")->required();
-  verb->add_option("--store", a->store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(*verb, a->store);
   verb->add_option("--python", a->python, "the interpreter that the run began with, if it named one")
       ->type_name("PATH");
   verb->add_option("--env", a->environments, "the environments that the run began with, as it named them")

@@ -190,7 +190,8 @@ int run_suite(RunArguments& a) {
   if (!path) return complain(path.error());
   const auto suite = suite::read(*path);
   if (!suite) return complain(suite.error());
-  const auto entries = entries_of(*suite, {.scale = a.scale, .python = a.python, .store = a.store});
+  const auto entries =
+      entries_of(*suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store});
   if (!entries) return complain(entries.error());
   const auto store = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
   if (auto found = find_resumed(a, store, *suite); !found) return complain(found.error());
@@ -218,6 +219,7 @@ void add_run_options(CLI::App& verb, RunArguments& a) {
   verb.add_option("suite", a.suite, "a suite's file (docs/suites.md), or the name of one in suites/")->required();
   verb.add_flag("--dry-run", a.dry_run, "print the plan: entries, levels, how long each takes, what it needs on disk");
   add_scale(verb, a.scale);
+  add_data_dir(verb, a.data_dir);
   verb.add_flag("--yes", a.yes, "begin even if it takes more than a day");
   verb.add_flag("--resume", a.resume,
                 "go on with the newest run of this suite, as it is now: entries that are done are not repeated");
@@ -225,8 +227,7 @@ void add_run_options(CLI::App& verb, RunArguments& a) {
                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
   verb.add_option("--name", a.name, "a name for this run")->type_name("NAME");
-  verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(verb, a.store);
   format_choice(verb.add_option("--format", a.format, "of the summary on standard output; text also shows each entry"));
   verb.footer(
       "Exit codes: 0 every entry that this machine can run is done; 1 an entry failed, the others were run all the "

@@ -15,7 +15,7 @@ class App;
 namespace strata::cli {
 
 struct RunArguments {
-  std::string suite, scale, python, store, format = "text", name;
+  std::string suite, scale, data_dir, python, store, format = "text", name;
   bool dry_run = false, yes = false, resume = false;
   std::vector<std::string> words;
   std::optional<store::Run> resumed;

@@ -183,11 +183,6 @@ int export_data(const ShowArguments& a) {
   return 0;
 }
 
-CLI::Option* add_store_option(CLI::App& verb, ShowArguments& a) {
-  return verb.add_option("--store", a.store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
-}
-
 }  // namespace
 
 void add_show(CLI::App& app, int& exit_code) {
@@ -199,7 +194,7 @@ void add_show(CLI::App& app, int& exit_code) {
       ->excludes(certificate);
   verb->add_option("--level", a->level, "the certificate of this level only")->type_name("LEVEL")->needs(certificate);
   format_choice(verb->add_option("--format", a->format, "of the run; --certificate and --ledger are text"));
-  add_store_option(*verb, *a);
+  add_store(*verb, a->store);
   verb->footer("Exit codes: 0 shown; 1 the store cannot be read; 2 wrong usage, or there is no such run.");
   verb->callback([a, verb, &exit_code] {
     if (a->format != "text") refuse(*verb, {"--certificate", "--ledger"}, "--format " + a->format);
@@ -215,7 +210,7 @@ void add_report(CLI::App& app, int& exit_code) {
   auto* json =
       verb->add_option("--from-json", a->from_json, "a result that `show --format json` wrote, instead of a stored run")
           ->type_name("PATH");
-  json->excludes(runs)->excludes(add_store_option(*verb, *a));
+  json->excludes(runs)->excludes(add_store(*verb, a->store));
   verb->footer(
       "Exit codes: 0 written; 1 the store cannot be read or the page not be written; 2 wrong usage, or there is no "
       "such run.");
@@ -230,7 +225,7 @@ void add_export_data(CLI::App& app, int& exit_code) {
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);
   choice(verb->add_option("--format", a->format, "of the samples")->capture_default_str(), {"csv", "json"});
   verb->add_option("-o,--output", a->output, "the file to write (default: standard output)")->type_name("PATH");
-  add_store_option(*verb, *a);
+  add_store(*verb, a->store);
   verb->footer(
       "Exit codes: 0 written; 1 the store cannot be read or the file not be written; 2 wrong usage, or there is no "
       "such run.");

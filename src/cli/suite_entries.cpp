@@ -19,8 +19,8 @@ using Words = std::vector<std::string>;
 
 // What a suite leaves to `strata run`: set-up has to know it beforehand, or it is about the whole suite.
 const std::set<std::string>& not_for_entries() {
-  static const std::set<std::string> names{"help",   "help-all", "dry-run", "env",  "format",
-                                           "output", "python",   "scale",   "store"};
+  static const std::set<std::string> names{"data-dir", "help",   "help-all", "dry-run", "env",
+                                           "format",   "output", "python",   "scale",   "store"};
   return names;
 }
 
@@ -152,7 +152,10 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForA
     const auto product = product_of(suite, entry, known->options());
     if (!product) return tl::unexpected(product.error());
     for (auto words : *product) {
-      if (entry.verb == "train") add(words, "--scale", more.scale);
+      if (entry.verb == "train") {
+        add(words, "--scale", more.scale);
+        add(words, "--data-dir", more.data_dir);
+      }
       add(words, "--python", more.python);
       add(words, "--store", more.store);
       const auto verb = VerbWords::of(entry.verb);

@@ -20,7 +20,7 @@ struct SuiteEntry {
 
 // What `strata run` adds to the words of each.
 struct ForAllEntries {
-  std::string scale;  // to trainings
+  std::string scale, data_dir;  // to trainings
   std::string python, store;
 };
 

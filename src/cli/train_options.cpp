@@ -23,9 +23,7 @@ void add_question(CLI::App& verb, TrainArguments& a) {
                   "images by class")
       ->required()
       ->type_name("NAME");
-  verb.add_option("--data-dir", a.data_dir,
-                  "where data sets lie (default: STRATA_DATA, else strata/data in the XDG data folder)")
-      ->type_name("DIR");
+  add_data_dir(verb, a.data_dir);
   verb.add_flag("--partial", a.partial,
                 "take what there is of a set whose files hold fewer images than published; the case names it so");
   list(verb.add_option("--levels", a.common.levels,
@@ -43,7 +41,7 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   verb.add_option("--optimiser", o.optimiser,
                   "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or "
                   "adamw:...; each also takes weight_decay=0.01, schedule=step/STEPS/FACTOR, schedule=cosine/STEPS "
-                  "(default: sgd)")
+                  "(default: the model's own, else sgd)")
       ->type_name("OPTIMISER");
   choice(verb.add_option("--loss", o.loss,
                          "cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own)"),
@@ -89,8 +87,7 @@ void add_running(CLI::App& verb, TrainArguments& a) {
       ->type_name("PATH");
   verb.add_flag("--dry-run", a.common.dry_run, "print the plan: levels, steps, and how long they take");
   verb.add_option("--name", o.name, "a name for this run")->type_name("NAME");
-  verb.add_option("--store", a.common.store, "the store's file (default: strata/strata.db in the XDG data folder)")
-      ->type_name("PATH");
+  add_store(verb, a.common.store);
   format_choice(verb.add_option("--format", a.common.format, "of the result on standard output"));
   verb.add_option("-o,--output", a.common.output, "where to write the HTML report (default: beside the store)")
       ->type_name("PATH");

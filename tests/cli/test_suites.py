@@ -101,6 +101,7 @@ def test_a_device_that_is_not_here_is_recorded_and_ends_nothing(strata):
     (QUICK + "[[entry]]\nrestarts = []\n", ["suite.toml:11: restarts is an empty list"]),
     (QUICK + "[[entry]]\nrestarts = [1, 1]\n", ["suite.toml:11: restarts: 1 is given twice"]),
     (QUICK + '[[entry]]\nstore = "x.db"\n', ["suite.toml:11: store is not for an entry to say"]),
+    ('\n[defaults]\nverb = "train"\n[[entry]]\ndata-dir = "x"\n', ["suite.toml:6: data-dir is not for an entry to say"]),
     (QUICK + "[[entry]]\nrestarts = \n", ["suite.toml:11: "]),
     (QUICK, ["a suite has entries"]),
     ("[[entry]]\nmodel = 'x'\n", ["suite.toml:2: an entry without a verb"]),

@@ -185,6 +185,13 @@ def test_a_schedule_and_half_an_optimiser_are_filled(tmp_path):
     assert info["case"]["optimiser"] == DEFAULT | {"lr": 1.0, "schedule": schedule} and info["case"]["loss"] == "cross_entropy"
 
 
+def test_a_model_names_the_optimiser_that_it_is_trained_with(tmp_path):
+    own = capture({"model": "mnist_classic", "mode": "train", "batch": 2}, tmp_path / "own", lambda _text: None)
+    assert own["case"]["optimiser"] == DEFAULT | {"lr": 0.01, "momentum": 0.5, "weight_decay": 0.0}
+    other = capture({"model": "mnist_classic", "mode": "train", "batch": 2, "optimiser": {"lr": 1}}, tmp_path / "other", lambda _text: None)
+    assert other["case"]["optimiser"] == DEFAULT | {"lr": 1.0}
+
+
 def test_a_fault_that_changes_nothing_at_batch_1_is_not_planted_there(tmp_path):
     capture({"model": f"{TINY}:linear", "mode": "train", "batch": 1}, tmp_path / "bundle", lambda _text: None)
     told = train_json(tmp_path / "bundle")

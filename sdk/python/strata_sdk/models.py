@@ -38,8 +38,8 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` what
-    it is trained with. `note`: what was done to it beside building, `data`: files beside a model's file that hold weights."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` and
+    `optimiser` what it is trained with. `note`: what was done to it beside building, `data`: files beside a model's file that hold weights."""
 
     module: nn.Module
     kind: str
@@ -48,6 +48,7 @@ class Built:
     example_inputs: Any = None
     default_inputs: list[dict] | None = None
     loss: str = "cross_entropy"
+    optimiser: dict | None = None  # None: that of docs/bundle.md
     note: str = ""
     data: list[str] = dataclasses.field(default_factory=list)
 
@@ -87,7 +88,7 @@ def build_model(model: str, seed: int = 0) -> Built:
         function = _load_file(folder / "model.py").build
         torch.manual_seed(seed)
         module = function(model) if "names" in about else function()
-        return Built(module.eval(), "shipped", model, about["source"], default_inputs=about["inputs"], loss=about.get("loss", "cross_entropy"))
+        return Built(module.eval(), "shipped", model, about["source"], default_inputs=about["inputs"], loss=about.get("loss", "cross_entropy"), optimiser=about.get("optimiser"))
     zoo_names = torchvision_names()
     if model in zoo_names:
         from torchvision import models as zoo
