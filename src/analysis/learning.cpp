@@ -77,6 +77,15 @@ std::optional<Spread> Learning::last(const std::string& name) const {
   return spread_of(found);
 }
 
+std::map<int, double> Learning::ends(const std::string& name) const {
+  std::map<int, double> found;
+  const int last = epochs();
+  for (const int repeat : repeats())
+    if (const auto* epochs = of(name, repeat))
+      if (const auto value = epochs->find(last); value != epochs->end()) found[repeat] = value->second;
+  return found;
+}
+
 std::optional<Learning::Best> Learning::best(const std::string& name) const {
   std::vector<double> values, when;
   for (const int repeat : repeats()) {
@@ -92,18 +101,41 @@ std::optional<Learning::Best> Learning::best(const std::string& name) const {
   return Best{*value, *epoch};
 }
 
+std::optional<double> Learning::seconds_of(int repeat, int epoch) const {
+  const auto* epochs = of("epoch_seconds", repeat);
+  if (!epochs || !epochs->contains(epoch)) return std::nullopt;
+  double sum = 0;
+  for (const auto& [number, value] : *epochs)
+    if (number <= epoch) sum += value;
+  return sum;
+}
+
 std::optional<double> Learning::seconds_until(int epoch) const {
   std::vector<double> found;
-  for (const int repeat : repeats()) {
-    const auto* epochs = of("epoch_seconds", repeat);
-    if (!epochs || !epochs->contains(epoch)) continue;
-    double sum = 0;
-    for (const auto& [number, value] : *epochs)
-      if (number <= epoch) sum += value;
-    found.push_back(sum);
-  }
+  for (const int repeat : repeats())
+    if (const auto seconds = seconds_of(repeat, epoch)) found.push_back(*seconds);
   const auto spread = spread_of(found);
   return spread ? std::optional(spread->mean) : std::nullopt;
+}
+
+Learning::Reached Learning::reached(const std::string& name, double target) const {
+  Reached found;
+  std::vector<double> when, seconds;
+  for (const int repeat : repeats()) {
+    const auto* epochs = of(name, repeat);
+    if (!epochs) continue;
+    const auto first =
+        std::find_if(epochs->begin(), epochs->end(), [&](const auto& one) { return one.second >= target; });
+    if (first == epochs->end()) {
+      ++found.never;
+      continue;
+    }
+    when.push_back(first->first);
+    if (const auto spent = seconds_of(repeat, first->first)) seconds.push_back(*spent);
+  }
+  found.epoch = spread_of(when);
+  found.seconds = spread_of(seconds);
+  return found;
 }
 
 int Learning::diverged() const {

@@ -33,11 +33,20 @@ class Learning {
   std::optional<Spread> mean_of_all(const std::string& name) const;
   std::optional<Spread> last(const std::string& name) const;  // of each repeat's last epoch
 
+  std::map<int, double> ends(const std::string& name) const;  // by repeat, of those that came to the last epoch
+
   struct Best {
     Spread value;  // each repeat's best
     Spread epoch;  // when it was reached first
   };
   std::optional<Best> best(const std::string& name) const;  // the highest
+
+  // When a series is first as high as `target`: epochs, and training seconds up to the end of that epoch.
+  struct Reached {
+    std::optional<Spread> epoch, seconds;
+    int never = 0;  // repeats in which it is not
+  };
+  Reached reached(const std::string& name, double target) const;
 
   // Seconds from the first step to the end of an epoch, steps and waiting for input alone, mean over repeats.
   std::optional<double> seconds_until(int epoch) const;
@@ -46,6 +55,7 @@ class Learning {
 
  private:
   const std::map<int, double>* of(const std::string& name, int repeat) const;
+  std::optional<double> seconds_of(int repeat, int epoch) const;
   std::map<std::string, std::map<int, std::map<int, double>>> values_;
 };
 

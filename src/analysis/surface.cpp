@@ -60,7 +60,12 @@ GridCell cell_of(const store::Run& run, const store::Case& one, const std::vecto
   std::vector<std::size_t> playing;  // places in measured()
   for (const auto& row : one.rows) {
     if (lookup::flag(row.info, "harness")) continue;
-    CellLevel level{row.state, row.reason, {}, lookup::number(row.memory, "peak_private_bytes"), {}};
+    CellLevel level{row.state,
+                    row.reason,
+                    {},
+                    lookup::number(row.memory, "peak_private_bytes"),
+                    lookup::number(row.memory, "expected_peak_bytes"),
+                    {}};
     const auto place = row.state == "measured" ? statistics.index_of(row.name()) : std::nullopt;
     if (place) {
       playing.push_back(*place);

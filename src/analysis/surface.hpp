@@ -24,7 +24,8 @@ struct CellLevel {
   std::string state, reason;        // of one that was not measured
   std::optional<double> sample_ms;  // time of an iteration over the batch
   std::optional<double> peak_bytes;
-  stats::Interval speedup;  // over the case's reference; NaN: not known
+  std::optional<double> expected_bytes;  // of a peak that was not measured here but foreseen from other points
+  stats::Interval speedup;               // over the case's reference; NaN: not known
   stats::Direction direction = stats::Direction::not_resolved;
 };
 

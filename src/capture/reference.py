@@ -17,6 +17,7 @@ from strata_sdk.models import call
 
 Named = dict[str, Tensor]
 LEAST_RUNS = 5
+LEAST_LIGHT_RUNS = 3  # of a point of a sweep, whose corners have the whole
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
 
@@ -58,18 +59,19 @@ def double_copy(module: nn.Module) -> nn.Module:
 
 # ---------------------------------------------------------------------------------------------------- the envelope
 
-def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int, unit: float | None = None) -> dict[str, list[Named]]:
-    """Variant -> outputs of each entry. At least five legitimate runs that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32."""
+def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int, unit: float | None = None, light: bool = False) -> dict[str, list[Named]]:
+    """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp
+    of float32."""
     runs: dict[str, list[Named]] = {}
 
     def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
         runs[name] = [runner.run(module, e, change) for e in entries]
 
     add("default")
-    if any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
+    if not light and any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
         with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):  # a view() inside may refuse this layout
             add("channels_last", lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t)
-    if runner.device == "cpu" and runner.threads > 1:
+    if not light and runner.device == "cpu" and runner.threads > 1:
         torch.set_num_threads(1)
         try:
             add("one_thread")
@@ -81,7 +83,7 @@ def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tenso
     if with_floats:
         add("input_ulp", _ulp_noise(seed, unit))
     number = 1 if with_floats else 0
-    while len(runs) < LEAST_RUNS:
+    while len(runs) < (LEAST_LIGHT_RUNS if light else LEAST_RUNS):
         number += 1
         suffix = str(number) if number > 1 else ""
         if with_floats:

@@ -118,15 +118,15 @@ class _Compared:
         return {k: torch.tensor(v, dtype=torch.float64) for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()}
 
 
-def errors_of_runs(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, unit: float | None = None) -> dict[str, list[float]]:
-    """The errors of at least five legitimate steps, by name. `unit`: of the noise, as ref.envelope takes it."""
-    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit)
+def errors_of_runs(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, unit: float | None = None, light: bool = False) -> dict[str, list[float]]:
+    """The errors of legitimate steps, by name. `unit`: of the noise, `light`: fewer of them, both as ref.envelope takes them."""
+    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit, light)
     return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
 
 
-def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
+def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, light: bool) -> dict[str, float]:
     """The largest error of legitimate float32 steps, by name; at least LEAST."""
-    return {name: max([LEAST, *errors]) for name, errors in errors_of_runs(stepper, module, entry, exact, seed).items()}
+    return {name: max([LEAST, *errors]) for name, errors in errors_of_runs(stepper, module, entry, exact, seed, light=light).items()}
 
 
 def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
@@ -207,6 +207,7 @@ class TrainCapture:
         self.work = work
         self.labels = make_labels(info, spec["seed"])
         self.stepper = Stepper(info, spec["device"], spec["threads"], self.labels[0])
+        self.probes = ("probe1",) if spec["light"] else ("probe1", "probe2")
         self.sets: dict[str, dict] = {}
         self.doubts: list[str] = []
 
@@ -239,7 +240,8 @@ class TrainCapture:
         step, notes = check_trains(self.stepper, wide, self.ring[0])
         self.doubts += notes
         self.one_set("timed", work, step, {}, has_kinks=True)
-        for number, name in enumerate(("probe1", "probe2")):
+        faults: dict[str, dict] = {}
+        for number, name in enumerate(self.probes):
             load_weights(wide, module.state_dict(), "timed")
             self.say(f"probe weights {name}")
             found = make_probe(wide, self.ring[0], self.info, self.spec["seed"] + 104729, bool(number))
@@ -249,7 +251,7 @@ class TrainCapture:
             self.say("training step in float64")
             step, further = self.stepper.run(wide, self.ring[0], ref.to_double), {} if number else self.other_losses(wide)
             exact, envelope = self.one_set(name, work, step, further, has_kinks=found.maxima > 0)
-            if not number:
+            if not number and not self.spec["light"]:
                 faults = self.faults(work, wide, exact, envelope)
         train = self.sets | {"faults": faults, "weak": self.weak(faults), "dropout": about}
         (self.folder / "reference" / "train.json").write_text(json.dumps(train, indent=1), encoding="utf-8")
@@ -259,6 +261,8 @@ class TrainCapture:
         """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the running statistics stay."""
         if not dropouts:
             return {"layers": [], "losses": [], "groups": 0, "watched": {}}
+        if self.spec["light"]:
+            return {"layers": [{"name": one.name, "p": one.p} for one in dropouts], "losses": [], "groups": 0, "watched": {}}
         self.say("steps with dropout")
         losses = self.dropout_losses(work)
         with train_mode(work):
@@ -280,7 +284,7 @@ class TrainCapture:
         exact = Exact({k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])})  # buffers that a step changes
         if not exact.floor > 0:
             raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")
-        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1)
+        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, self.spec["light"])
         if has_kinks:
             envelope = widened(envelope, self.stepper, work, self.ring[0], exact, self.spec["seed"] + 2)
         lost = [key for key, error in envelope.items() if not error < float("inf")]
@@ -318,7 +322,7 @@ class TrainCapture:
 
     def weak(self, faults: dict[str, dict]) -> str:
         doubts = list(self.doubts)
-        for name in ("probe1", "probe2"):
+        for name in self.probes:
             gradients = self.sets[name]["envelope"]["grad"]
             widest = max(gradients, key=lambda k: gradients[k])
             if gradients[widest] > WIDEST:
@@ -334,6 +338,7 @@ class StepsInMode:
         from safetensors.torch import load_file
 
         self.case, self.folder, self.load = info["case"], folder, load_file
+        self.light = info["spec"]["light"]
         self.calls = bool(info.get("dropout_calls"))
         self.path = folder / "reference" / f"train.{self.case['maths']}.json"
         self.stepper = Stepper(info, self.case["device"], self.case["threads"], load_file(str(folder / "labels.safetensors"))["0/labels"])
@@ -348,7 +353,7 @@ class StepsInMode:
         Dropouts(view).switch(False)
         unit = UNIT[self.case["maths"]]
         with NoDropoutCalls() if self.calls else contextlib.nullcontext():
-            errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit)
+            errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit, self.light)
         lost = [key for key, found in errors.items() if not max(found) < float("inf")]
         if lost:
             raise Problem("unsupported", f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has", "use fp32")

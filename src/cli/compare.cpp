@@ -122,7 +122,7 @@ Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts&
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted()) break;
-    const auto outcome = run_case(ready, spec, nullptr, facts, store, stored, line);
+    const auto outcome = run_case(ready, spec, facts, store, stored, line);
     if (!outcome) {
       if (interrupted()) break;
       if (&spec != &ready.specs.back()) line.callbacks().note(outcome.error().what);
@@ -262,7 +262,8 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   auto ready = get_ready(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
-  if (kind.arrange) kind.arrange(*ready);
+  if (kind.arrange)
+    if (auto arranged = kind.arrange(*ready); !arranged) return tl::unexpected(arranged.error());
   if (a.dry_run) return print_plan(*ready, a);
   if (auto same = check_resumed(*ready, a); !same) return tl::unexpected(same.error());
   say_of_model_file(a.options.model);

@@ -36,8 +36,9 @@ Result<void> check_resumed(const Prepared& ready, const CompareArguments& a);
 
 // What tells a sweep from a comparison.
 struct RunKind {
-  std::string verb;                        // of the stored settings; empty: compare
-  std::function<void(Prepared&)> arrange;  // the cases and their effort, before anything is planned; may be empty
+  std::string verb;  // of the stored settings; empty: compare
+  std::function<Result<void>(Prepared&)>
+      arrange;  // the cases and their effort, before anything is planned; may be empty
   std::function<Result<measure::Outcome>(Prepared&, measure::MachineFacts&, store::Store&, StoredRun&, ProgressLine&)>
       run_cases;
   std::function<int(const CompareArguments&, store::Store&, const measure::Setting&)> show;

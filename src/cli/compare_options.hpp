@@ -17,8 +17,10 @@ struct CompareArguments {
   std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output;
   std::vector<std::string> environments;  // of --env
   bool dry_run = false;
-  std::string point_time;             // of a sweep, as typed: measured time of every point
-  bool retry = false;                 // of a sweep
+  std::string point_time;                  // of a sweep, as typed: measured time of every point
+  bool retry = false, full_proof = false;  // of a sweep
+  std::string find_batch;                  // its rule, likewise
+  std::pair<std::int64_t, std::int64_t> batch_bounds;
   std::vector<std::string> words;     // as typed, after the program's name
   std::optional<store::Run> resumed;  // the run that goes on
   nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null

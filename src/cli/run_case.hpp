@@ -5,14 +5,27 @@
 #include "cli/compare.hpp"
 #include "cli/say.hpp"
 #include "cli/stored_run.hpp"
-#include "plan/outgrown.hpp"
 
 namespace strata::cli {
 
-// `outgrown`: levels that take no part, since they ran out of memory at a smaller case; nullptr: all do. A case that
-// the run that goes on has measured already is not measured again. Error: it cannot be captured, or the store's.
-Result<measure::Outcome> run_case(const Prepared& ready, const nlohmann::json& spec, const plan::Outgrown* outgrown,
-                                  measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
-                                  ProgressLine& line);
+// All that is captured of a case before it is measured.
+struct CapturedCase {
+  plan::Bundle bundle;
+  std::optional<plan::Bundle> strict, deep;  // as measure::Besides has them
+  std::optional<measure::Evaluation> evaluation;
+  measure::Besides besides() const;  // with the addresses of these
+};
+Result<CapturedCase> capture_case(const Prepared& ready, const nlohmann::json& spec, ProgressLine& line);
+
+// The inputs that a score wants, added to a case of mode infer where --eval asks for it.
+Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const store::Store& store);
+
+// As the run that goes on has stored it; nullptr: nothing of it, or no run goes on.
+const store::Case* stored_case(const store::Run* resumed, const std::string& key);
+
+// A case that the run that goes on has measured already is not measured again. Error: it cannot be captured, or the
+// store's.
+Result<measure::Outcome> run_case(const Prepared& ready, const nlohmann::json& spec, measure::MachineFacts& facts,
+                                  store::Store& store, StoredRun& stored, ProgressLine& line);
 
 }  // namespace strata::cli

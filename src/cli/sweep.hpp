@@ -6,7 +6,7 @@
 
 namespace strata::cli {
 
-// Those of compare, of which --budget is then that of the whole sweep, and --retry.
+// Those of compare, of which --budget is then that of the whole sweep, --full-proof and --retry.
 void add_sweep_options(CLI::App& verb, CompareArguments& a);
 
 // Checks, runs, shows: the exit code, or what kept it from its end.

@@ -15,6 +15,7 @@
 #include "cli/forecast.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
+#include "common/duration.hpp"
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
 #include "common/temporary.hpp"
@@ -46,6 +47,18 @@ Result<void> read_texts_of(TrainArguments& a) {
   auto initial = training::read_init(a.init);
   if (!initial) return tl::unexpected(initial.error());
   a.initial = std::move(*initial);
+  const auto margin = number_and_unit(a.margin_text);
+  if (!margin || margin->second != "pp" || !(margin->first > 0 && margin->first <= 50))
+    return fail(fmt::format("--margin {}: allowed: percentage points above 0 and up to 50", a.margin_text),
+                "as --margin 1pp or --margin 0.5pp", Exit::usage);
+  a.margin = margin->first / 100;
+  if (!a.target_text.empty()) {
+    const auto target = number_and_unit(a.target_text);
+    if (!target || target->second != "%" || !(target->first > 0 && target->first <= 100))
+      return fail(fmt::format("--target {}: allowed: above 0% and up to 100%", a.target_text), "as --target 95%",
+                  Exit::usage);
+    a.target = target->first / 100;
+  }
   if (a.scale.empty()) return {};
   const auto scale = plan::parse_scale(a.scale);
   if (!scale) return tl::unexpected(scale.error());
@@ -226,6 +239,9 @@ store::Run describe(const Prepared& ready, const TrainArguments& a) {
   run.settings["dataset"] = a.dataset;
   run.settings["epochs"] = a.epochs;
   run.settings["repeats"] = a.repeats;
+  run.settings["margin"] = a.margin;
+  run.settings["loss_margin"] = a.loss_margin;
+  if (a.target) run.settings["target"] = *a.target;
   return run;
 }
 

@@ -16,10 +16,14 @@ struct TrainArguments {
   std::int64_t images = 0;            // at most, of each split; 0: all
   std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: an epoch
   int batch = 64, threads = 0;
-  bool partial = false;     // files may hold fewer images than published
-  std::string scale;        // as typed; empty: all of it
-  double images_share = 1;  // that --scale leaves, of each split
-  std::string scaled;       // what it cut, in words
+  bool partial = false;                      // files may hold fewer images than published
+  std::string margin_text = "1pp";           // as typed
+  std::string target_text;                   // as typed; empty: none
+  std::optional<double> target;              // accuracy whose time is told, a share
+  double margin = 0.01, loss_margin = 0.05;  // within which levels learn alike: of accuracy (a share), of loss
+  std::string scale;                         // as typed; empty: all of it
+  double images_share = 1;                   // that --scale leaves, of each split
+  std::string scaled;                        // what it cut, in words
 };
 
 void add_train_options(CLI::App& verb, TrainArguments& a);

@@ -58,6 +58,16 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   whole(verb.add_option("--images", a.images, "at most so many images of each split, the first ones (default: all)"), 1,
         kMostImages);
   seed(verb.add_option("--seed", o.seed, "of the weights and the order")->capture_default_str());
+  verb.add_option(
+          "--margin", a.margin_text,
+          "test accuracy within which a level counts as learning as well as the reference, in percentage points")
+      ->type_name("PP")
+      ->capture_default_str();
+  positive(verb.add_option("--loss-margin", a.loss_margin, "the same of the test loss"))
+      ->type_name("LOSS")
+      ->capture_default_str();
+  verb.add_option("--target", a.target_text, "say when each level first found so many of the test images, as 95%")
+      ->type_name("PERCENT");
   add_scale(verb, a.scale);
 }
 

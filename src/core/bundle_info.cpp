@@ -69,6 +69,7 @@ constexpr Rule of_case[] = {{"model", Kind::text, true},
                             {"ring", Kind::integer, false, 1, 4096},
                             {"deep", Kind::flag},
                             {"generic_sets", Kind::integer, false, 0, 1000},
+                            {"light", Kind::flag},
                             {"dynamic", Kind::object, true}};
 
 constexpr Rule of_tensor[] = {{"name", Kind::text},
@@ -207,6 +208,11 @@ Result<Json> read_bundle_info(const std::filesystem::path& bundle, bool whole) {
     (*info)["id"] = question->id();
   }
   return info;
+}
+
+bool is_light(const Json& info) {
+  const Json& light = outside::field(outside::field(info, "spec"), "light");
+  return light.is_boolean() && light.get<bool>();
 }
 
 Result<Case> case_in(const std::filesystem::path& bundle) {

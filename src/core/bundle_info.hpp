@@ -18,6 +18,9 @@ Result<nlohmann::json> read_bundle_info(const std::filesystem::path& bundle, boo
 // The same for a value that was read elsewhere. `where` names it.
 Result<void> check_bundle_info(const nlohmann::json& info, const std::string& where, bool whole);
 
+// Whether it was captured light (docs/bundle.md): with what a point of a sweep is proven by, and not the whole.
+bool is_light(const nlohmann::json& info);
+
 // The case that a bundle was captured for.
 Result<Case> case_in(const std::filesystem::path& bundle);
 

@@ -7,6 +7,7 @@
 
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
+#include "measure/level_executor.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/make_player.hpp"
 #include "measure/peaks.hpp"
@@ -150,7 +151,13 @@ std::optional<Failure> CaseRun::prove_in_float32(Player& player) {
   return std::nullopt;
 }
 
-void CaseRun::prove_alone(Player& player) {
+Result<void> CaseRun::warn_once(store::Warning warning, bool noted) {
+  if (!warned_.insert({warning.id, warning.row_id.value_or(0)}).second) return {};
+  if (noted) progress.note("warning: " + warning.what);
+  return sink.warning(std::move(warning));
+}
+
+void CaseRun::prove(Player& player) {
   if (const auto why = prepare_one(player)) return player.drop(*why);
   if (besides.strict) {
     if (const auto why = prove_in_float32(player)) return player.drop(*why);
@@ -159,7 +166,16 @@ void CaseRun::prove_alone(Player& player) {
     if (kind != proof::OutputVerdict::Kind::equal && kind != proof::OutputVerdict::Kind::equal_looser)
       return certify(player);
   }
-  run_alone(player, references.judge(), progress);
+  if (besides.alone) {
+    run_alone(player, references.judge(), progress);
+  } else {
+    prove_warm(player, references.judge(), *besides.warm, cpus_of(threads(), restarts), progress);
+    const auto expected = besides.expected_bytes.find(player.name());
+    if (expected != besides.expected_bytes.end()) {
+      player.peak_bytes = static_cast<std::uint64_t>(expected->second);
+      player.row.memory = {{"expected_peak_bytes", player.peak_bytes}};
+    }
+  }
   if (const auto first =
           outside::read_file(player.job.cache / "warm.json")) {  // by another run, perhaps another program
     Json& kept = player.row.info["first_ever"] = Json::object();

@@ -3,6 +3,8 @@
 // what passes (passes/pass.hpp) work on.
 #pragma once
 
+#include <set>
+
 #include "measure/case_sink.hpp"
 #include "measure/compare.hpp"
 #include "measure/cut_case.hpp"
@@ -25,8 +27,11 @@ class CaseRun {
   Result<Player> make_player(const level::Level& level) const;
   const std::filesystem::path& logs() const { return logs_; }
   Result<void> add_row(Player& player);
-  // Prepares the level and proves it alone on the machine: its start, its memory, and equal work on all weight sets.
-  void prove_alone(Player& player);
+  // Prepares the level and proves equal work on all weight sets; alone on the machine also its start and its memory.
+  void prove(Player& player);
+  // A warning of a kind that every visit of a case may come to, about the case or the row: the first one stays.
+  // `noted`: also said to people.
+  Result<void> warn_once(store::Warning warning, bool noted = false);
   // The certificate as far as it goes now; a level that is not equal loses its numbers.
   void certify(Player& player);
   void store_phases(Player& player) const;  // medians of a training step's, for the report; nothing in inference
@@ -40,15 +45,17 @@ class CaseRun {
 
   const Setting& setting;
   const plan::Bundle& bundle;
-  const Besides& besides;
-  const Progress& progress;
+  const Besides besides;
+  const Progress progress;
   CaseSink sink;
   References references;
   std::optional<DynamicPass> open_batch;
   store::Case record;
   std::vector<Player> players;
   CutCase cut;
-  bool failed = false;  // what fails without costing a row its state
+  int restarts = 0;                // whole ones, of this visit and those before
+  std::vector<probe::Load> loads;  // of others in them
+  bool failed = false;             // what fails without costing a row its state
 
  private:
   Result<void> look_at_machine();
@@ -58,6 +65,7 @@ class CaseRun {
   MachineFacts& facts_;
   store::Store& store_;
   std::filesystem::path logs_;
+  std::set<std::pair<std::string, std::int64_t>> warned_;  // code and row
 };
 
 }  // namespace strata::measure

@@ -2,6 +2,7 @@
 #include "measure/compare.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
@@ -21,17 +22,39 @@ void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std:
   if (served != "measured" && served != "unsupported" && served != "unavailable") outcome.failed = true;
 }
 
+Result<std::unique_ptr<VisitedCase>> VisitedCase::open(const Setting& setting, const plan::Bundle& bundle,
+                                                       const Besides& besides, const std::vector<level::Level>& levels,
+                                                       MachineFacts& facts, store::Store& store,
+                                                       const Progress& progress) {
+  auto point = std::make_unique<CaseRun>(setting, bundle, besides, facts, store, progress);
+  if (auto done = point->begin(levels, bundle.question); !done) return tl::unexpected(done.error());
+  return std::unique_ptr<VisitedCase>(new VisitedCase(std::move(point)));
+}
+
+VisitedCase::VisitedCase(std::unique_ptr<CaseRun> point) : point_(std::move(point)) {}
+VisitedCase::~VisitedCase() = default;
+
+const std::vector<Player>& VisitedCase::players() const {
+  return point_->players;
+}
+
+Result<Outcome> VisitedCase::visit() {
+  const bool first = !std::exchange(visited_, true);
+  for (const auto& pass : passes()) {
+    if (interrupted()) break;
+    if (!first && !pass->in_every_visit()) continue;
+    if (!pass->applies(point_->setting, point_->bundle.question)) continue;
+    if (auto done = pass->run(*point_); !done) return tl::unexpected(done.error());
+  }
+  return point_->finish();
+}
+
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress) {
-  CaseRun point(setting, bundle, besides, facts, store, progress);
-  if (auto done = point.begin(levels, bundle.question); !done) return tl::unexpected(done.error());
-  for (const auto& pass : passes()) {
-    if (interrupted()) break;
-    if (!pass->applies(setting, bundle.question)) continue;
-    if (auto done = pass->run(point); !done) return tl::unexpected(done.error());
-  }
-  return point.finish();
+  auto point = VisitedCase::open(setting, bundle, besides, levels, facts, store, progress);
+  if (!point) return tl::unexpected(point.error());
+  return (*point)->visit();
 }
 
 }  // namespace strata::measure

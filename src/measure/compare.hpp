@@ -3,9 +3,12 @@
 // comes.
 #pragma once
 
+#include <memory>
+
 #include "measure/evaluate.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/player.hpp"
+#include "measure/warm_processes.hpp"
 #include "plan/named_environments.hpp"
 #include "plan/options.hpp"
 
@@ -44,11 +47,37 @@ struct Besides {
   const plan::Bundle* strict = nullptr;    // in float32, for a case in another maths mode
   const Evaluation* evaluation = nullptr;  // the user's score
   Skipped skipped;
+  // Of a point of a sweep: processes that go on from point to point. Its levels are proven in them, unless `alone`: in
+  // fresh ones, where their memory is seen. Else what they are expected to need at most, by name.
+  WarmProcesses* warm = nullptr;
+  bool alone = true;
+  std::map<std::string, double> expected_bytes;
 };
 
 // Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress);
+
+class CaseRun;
+
+// A case that is measured a restart at a time, others between: a point of a sweep, to which each walk comes once. What
+// is referred to outlives it. Errors as above.
+class VisitedCase {
+ public:
+  static Result<std::unique_ptr<VisitedCase>> open(const Setting& setting, const plan::Bundle& bundle,
+                                                   const Besides& besides, const std::vector<level::Level>& levels,
+                                                   MachineFacts& facts, store::Store& store, const Progress& progress);
+  ~VisitedCase();
+  // Restarts up to setting.effort.restarts, in its share of setting.effort.budget_s; at the first visit all that comes
+  // before and after them, too. The store then holds what is known.
+  Result<Outcome> visit();
+  const std::vector<Player>& players() const;
+
+ private:
+  explicit VisitedCase(std::unique_ptr<CaseRun> point);
+  std::unique_ptr<CaseRun> point_;
+  bool visited_ = false;
+};
 
 }  // namespace strata::measure

@@ -52,11 +52,13 @@ Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int
 
 }  // namespace
 
+std::vector<int> cpus_of(int threads, int restart) {
+  if (threads != 1) return {};
+  return {restart % std::max(1, probe::physical_cores())};
+}
+
 std::optional<Failure> LevelExecutor::bring_up(int restart) {
-  // One thread: every worker on the same core, another one in each restart (docs/method.md).
-  std::vector<int> cpus;
-  if (threads_ == 1) cpus = {restart % std::max(1, probe::physical_cores())};
-  auto session = Session::open(player_.job, cpus);
+  auto session = open_session(warm_, player_.job, cpus_of(threads_, restart));
   if (!session) return session.error();
   if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = warm_up(**session);
@@ -92,7 +94,7 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
 
 Result<void> LevelExecutor::start(int restart) {
   const auto why = bring_up(restart);
-  if (!why) player_.add_start(session_->start_up(), restart);
+  if (!why && session_->fresh()) player_.add_start(session_->start_up(), restart);
   if (why && !interrupted()) player_.drop(*why);
   return {};
 }
@@ -178,7 +180,7 @@ void LevelExecutor::resume() {
 }
 
 void LevelExecutor::stop() {
-  if (session_ && player_.playing && !interrupted()) session_->end();
+  if (session_ && player_.playing && !interrupted()) close_session(warm_, std::move(session_));
   session_.reset();
 }
 

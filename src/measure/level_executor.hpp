@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker process of one level as it takes turns: fresh in each restart and proven before it is timed, one output
-// checked in every block, stopped while it waits. It writes nothing: blocks and failures lie in its player.
+// One worker process of one level as it takes turns: fresh in each restart (in a sweep: in each walk) and proven before
+// it is timed, one output checked in every block, stopped while it waits. It writes nothing: blocks and failures lie in
+// its player.
 #pragma once
 
 #include "measure/player.hpp"
+#include "measure/warm_processes.hpp"
 #include "run/executor.hpp"
 
 namespace strata::measure {
 
+// Of a worker with so many threads: all (empty); with one, the same core for every worker, another one in each restart
+// (docs/method.md).
+std::vector<int> cpus_of(int threads, int restart);
+
 class LevelExecutor : public run::Executor {
  public:
   // `instance`: 0, or 1 for the second worker of a level in an A/A run, which plays only as long as the first does.
-  LevelExecutor(Player& player, int instance, const Judge& judge, int threads)
-      : player_(player), instance_(instance), judge_(judge), threads_(threads) {}
+  // `warm`: nullptr: a fresh process in each restart.
+  LevelExecutor(Player& player, int instance, const Judge& judge, int threads, WarmProcesses* warm)
+      : player_(player), instance_(instance), judge_(judge), threads_(threads), warm_(warm) {}
 
   Player& player() { return player_; }
   const Player& player() const { return player_; }
@@ -37,6 +44,7 @@ class LevelExecutor : public run::Executor {
   int instance_;
   const Judge& judge_;
   int threads_;
+  WarmProcesses* warm_;
   std::unique_ptr<Session> session_;
   proof::ClockEvidence clock_;
   bool began_ = true;  // in mode train: no block yet since the case's weights were loaded

@@ -39,7 +39,7 @@ double ms_since(Clock::time_point start) {
 
 Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
   asked_ns_ = monotonic_ns();
-  auto answer = worker_->call(op, std::move(fields), job_.timeout + lasts);
+  auto answer = worker_->call(op, std::move(fields), job_->timeout + lasts);
   waited_ns_ = monotonic_ns() - asked_ns_;
   return answer;
 }
@@ -51,13 +51,13 @@ Failure Session::impossible(std::string_view op, const std::string& why) const {
 }
 
 Failure Session::bad_answer(std::string_view op, std::string_view why) const {
-  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_.level.name(), op, why),
-          fmt::format("run `strata level check {}`", job_.level.folder.string()), worker_->log_tail()};
+  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_->level.name(), op, why),
+          fmt::format("run `strata level check {}`", job_->level.folder.string()), worker_->log_tail()};
 }
 
 outside::Fields Session::fields(const Json& answer, std::string_view op) const {
-  return {answer, fmt::format("level {}: its answer to {}", job_.level.name(), op),
-          fmt::format("the level breaks docs/protocol.md: run `strata level check {}`", job_.level.folder.string())};
+  return {answer, fmt::format("level {}: its answer to {}", job_->level.name(), op),
+          fmt::format("the level breaks docs/protocol.md: run `strata level check {}`", job_->level.folder.string())};
 }
 
 Failure Session::broken(const outside::Fields& fields) const {
@@ -70,14 +70,52 @@ bool Session::offers(std::string_view op) const {
   return std::find(ops_.begin(), ops_.end(), op) != ops_.end();
 }
 
-Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
+void Session::name_out() {
   static std::atomic<int> count{0};
+  out_ = job_->scratch / fmt::format("{}-{}.safetensors", job_->level.name(), count++);
+}
+
+void Session::bind(const Job& job) {
+  job_ = &job;
+  fresh_ = false;
+  name_out();
+}
+
+namespace {
+
+// Folders of kernels that a level compiles as it runs; each case has its own, and a process keeps that of its first.
+constexpr const char* kKernelFolders[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"};
+
+bool has_kernels(const std::map<std::string, std::string>& env) {
+  return std::any_of(std::begin(kKernelFolders), std::end(kKernelFolders), [&](const char* name) {
+    const auto folder = env.find(name);
+    return folder != env.end() && there_is(folder->second);
+  });
+}
+
+std::map<std::string, std::string> without_kernel_folders(std::map<std::string, std::string> env) {
+  for (const char* name : kKernelFolders) env.erase(name);
+  return env;
+}
+
+}  // namespace
+
+bool Session::can_serve(const Job& job, const std::vector<int>& cpus) const {
+  const auto& other = job.launch;
+  const bool same_env =
+      launch_.env == other.env ||
+      (!has_kernels(launch_.env) && without_kernel_folders(launch_.env) == without_kernel_folders(other.env));
+  return launch_.argv == other.argv && same_env && launch_.cpus == cpus &&
+         launch_.data_limit_bytes == other.data_limit_bytes && launch_.writable == other.writable;
+}
+
+Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
   std::unique_ptr<Session> session(new Session(job));
-  session->out_ = job.scratch / fmt::format("{}-{}.safetensors", job.level.name(), count++);
-  worker::Launch launch = job.launch;
-  launch.cpus = cpus;
+  session->name_out();
+  session->launch_ = job.launch;
+  session->launch_.cpus = cpus;
   const auto start = Clock::now();
-  auto process = worker::Worker::start(launch);
+  auto process = worker::Worker::start(session->launch_);
   if (!process) return tl::unexpected(process.error());
   session->worker_ = std::move(*process);
   auto hello = session->call("hello", {{"api", worker::protocol_api}});
@@ -92,15 +130,29 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   return session;
 }
 
-Try<void> Session::load(const std::string& weights) {
-  start_up_.cold = !there_is(job_.cache / "warm.json");
+Try<void> Session::unload() {
+  if (loaded_from_.empty()) return {};
+  loaded_from_.clear();
+  auto done = call("unload", Json::object());
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Try<void> Session::load(const std::string& weights_name) {
+  if (loaded_from_ == job_->bundle->folder) {
+    if (auto done = weights(weights_name); !done) return done;
+    return give_ring();
+  }
+  if (auto done = unload(); !done) return done;
+  start_up_.cold = !there_is(job_->cache / "warm.json");
   const auto start = Clock::now();
   loading_since_ns_ = monotonic_ns();
-  auto loaded = call("load", {{"case", outside::field(job_.bundle->info, "case")},
-                              {"bundle", job_.bundle->folder.string()},
-                              {"weights", weights},
-                              {"cache", job_.cache.string()}});
+  auto loaded = call("load", {{"case", outside::field(job_->bundle->info, "case")},
+                              {"bundle", job_->bundle->folder.string()},
+                              {"weights", weights_name},
+                              {"cache", job_->cache.string()}});
   if (!loaded) return tl::unexpected(loaded.error());
+  loaded_from_ = job_->bundle->folder;
   start_up_.load_ms = ms_since(start);
   auto said = fields(*loaded, "load");
   outside::Fields phases(said.object_or_empty("phases"), said.where() + ": \"phases\"", said.hint());
@@ -112,11 +164,15 @@ Try<void> Session::load(const std::string& weights) {
   said.integer("artefact_bytes", 0, kMost, 0);
   if (said.error() || phases.error()) return tl::unexpected(broken(said.error() ? said : phases));
   loaded_ = std::move(*loaded);
-  const int ring = job_.bundle->info.value("ring", 0);
-  if (auto given = inputs(job_.bundle->folder / "inputs.safetensors", ring); !given) return given;
   steps_ = 0;
-  if (job_.bundle->question.mode != core::Mode::train) return {};
-  return labels(job_.bundle->folder / "labels.safetensors", ring);
+  return give_ring();
+}
+
+Try<void> Session::give_ring() {
+  const int ring = job_->bundle->info.value("ring", 0);
+  if (auto given = inputs(job_->bundle->folder / "inputs.safetensors", ring); !given) return given;
+  if (job_->bundle->question.mode != core::Mode::train) return {};
+  return labels(job_->bundle->folder / "labels.safetensors", ring);
 }
 
 Try<void> Session::counts(const Json& answer, std::string_view op, int ring) const {
@@ -199,7 +255,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   if (!answer) return tl::unexpected(answer.error());
   auto said = fields(*answer, "measure");
   store::Block block;
-  block.wall_ns = said.integers("wall_ns", plan.indices.size(), job_.level.harness ? 0 : 1, worker::longest_ns);
+  block.wall_ns = said.integers("wall_ns", plan.indices.size(), job_->level.harness ? 0 : 1, worker::longest_ns);
   block.latency_ns = said.integers("latency_ns", plan.indices.size(), 0, worker::longest_ns);
   block.cpu_ns = said.integer_or_null("cpu_ns");
   block.runq_ns = said.integer_or_null("runq_ns");
@@ -256,7 +312,7 @@ Try<Json> Session::report() {
 
 fs::path Session::new_file() const {
   static std::atomic<int> count{0};
-  return job_.scratch / fmt::format("{}-{}-state-{}.safetensors", job_.level.name(), worker_->pid(), count++);
+  return job_->scratch / fmt::format("{}-{}-state-{}.safetensors", job_->level.name(), worker_->pid(), count++);
 }
 
 Try<void> Session::set_mode(const std::string& mode, bool dropout) {

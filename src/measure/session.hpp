@@ -105,8 +105,11 @@ class Session {
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build.
   static Try<std::unique_ptr<Session>> open(const Job& job, const std::vector<int>& cpus);
 
-  Try<void> load(const std::string& weights);     // load, then the ring of inputs, and of labels in mode train
-  Try<void> weights(const std::string& weights);  // another set into the loaded network
+  // load, then the ring of inputs, and of labels in mode train. What is loaded already is unloaded, or gets these
+  // weights where it is of the same bundle.
+  Try<void> load(const std::string& weights);
+  Try<void> unload();
+  Try<void> weights(const std::string& weights);                  // another set into the loaded network
   Try<void> inputs(const std::filesystem::path& path, int ring);  // another ring of so many inputs
   Try<SafeTensors> prove(const std::vector<int>& indices);
   Try<void> prove_into(const std::vector<int>& indices, const std::filesystem::path& out);
@@ -137,10 +140,16 @@ class Session {
                                std::int64_t count);
   Try<SplitScore> evaluate(const std::string& split, std::int64_t first, std::int64_t count);  // in mode eval
   // By layer, in the order in which they run, in step `step` of the order, which is not made. Where offers("norms").
-  Try<std::vector<core::LayerSize>> norms(const std::string& split, const std::filesystem::path& order, std::int64_t step);
+  Try<std::vector<core::LayerSize>> norms(const std::string& split, const std::filesystem::path& order,
+                                          std::int64_t step);
   std::int64_t steps() const { return steps_; }  // that the worker's optimiser has done, by the requests it was sent
   bool offers(std::string_view op) const;
   std::filesystem::path new_file() const;  // a name in the scratch folder that nobody has
+
+  // Another case for a process that goes on (warm_processes.hpp). `job` outlives the session, or the next bind().
+  void bind(const Job& job);
+  bool can_serve(const Job& job, const std::vector<int>& cpus) const;  // it would be started as this one was
+  bool fresh() const { return fresh_; }                                // its first case
 
   worker::Worker& process() { return *worker_; }
   const Json& hello() const { return hello_; }
@@ -149,7 +158,9 @@ class Session {
   void end() { worker_->end(); }
 
  private:
-  explicit Session(const Job& job) : job_(job) {}
+  explicit Session(const Job& job) : job_(&job) {}
+  void name_out();
+  Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
   Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {});
   Failure impossible(std::string_view op, const std::string& why) const;  // `mistrusted`
@@ -158,8 +169,11 @@ class Session {
   Failure broken(const outside::Fields& fields) const;
   Try<void> counts(const Json& answer, std::string_view op, int ring) const;  // "count" is that of the ring
 
-  const Job& job_;
+  const Job* job_;
+  worker::Launch launch_;  // as it was started
   std::unique_ptr<worker::Worker> worker_;
+  std::filesystem::path loaded_from_;  // the bundle; empty: nothing is loaded
+  bool fresh_ = true;
   Json hello_, loaded_;
   std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kUntilBegin{1};  // clients of several processes 
 Try<ServeAnswer> Session::serve(const ServeRequest& request) {
   static std::atomic<int> count{0};
   const std::string prefix =
-      (job_.scratch / fmt::format("{}-{}-serve-{}", job_.level.name(), worker_->pid(), count++)).string();
+      (job_->scratch / fmt::format("{}-{}-serve-{}", job_->level.name(), worker_->pid(), count++)).string();
   auto answer = call("serve",
                      {{"clients", request.clients},
                       {"threads", request.threads},
@@ -63,7 +63,7 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
       if (!why.empty()) return tl::unexpected(impossible("serve", why));
     }
     out.clients.push_back({start, wall, requests, latency, done});
-    const auto ring = outside::integer_or(job_.bundle->info, "ring", 1);
+    const auto ring = outside::integer_or(job_->bundle->info, "ring", 1);
     std::vector<std::int64_t> checked;
     if (one.find("checked")) checked = one.integers("checked", std::nullopt, 0, std::max<std::int64_t>(0, ring - 1));
     if (checked.size() > static_cast<std::size_t>(request.checks))

@@ -105,6 +105,18 @@ Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
   }
 }
 
+// The same in a process that goes on with other cases: what it has of memory and start is not this case's alone.
+Try<std::unique_ptr<Session>> take_warm(Player& player, WarmProcesses& warm, const std::vector<int>& cpus) {
+  auto session = warm.open(player.job, cpus);
+  if (!session) return session;
+  if (auto done = (*session)->load("timed"); !done) return tl::unexpected(done.error());
+  const auto walls = (*session)->warm_up(2, std::chrono::nanoseconds(0));
+  if (!walls) return tl::unexpected(walls.error());
+  player.iteration_ns = static_cast<double>(walls->back());
+  note_settings(player, **session);
+  return session;
+}
+
 std::vector<int> whole_ring(const Player& player) {
   std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
   std::iota(all.begin(), all.end(), 0);
@@ -189,28 +201,44 @@ bool read_training_weights(Player& player, Session& session) {
 
 }  // namespace
 
-void run_alone(Player& player, const Judge& judge, const Progress& progress) {
-  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
-  auto opened = start_and_watch(player);
-  if (!opened) return player.drop(opened.error());
-  Session& session = **opened;
+namespace {
+
+// What the level says and computes; false: it was dropped, or it has nothing to prove.
+bool prove_loaded(Player& player, Session& session, const Judge& judge) {
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
     player.row.artefact_bytes = bytes->get<std::int64_t>();
   player.evidence.hello = session.hello();
   player.evidence.load = session.loaded();
-  if (player.job.level.harness) return session.end();
-  if (judge.training) {
-    if (auto done = prove_training(player, session, judge); !done) return player.drop(done.error());
-    if (!read_training_weights(player, session)) return;
-    note_libraries(player, session);
-    return session.end();
+  if (player.job.level.harness) return true;
+  if (!judge.training) return prove_sets(player, session, judge);
+  if (auto done = prove_training(player, session, judge); !done) {
+    player.drop(done.error());
+    return false;
   }
+  return read_training_weights(player, session);
+}
 
-  if (!prove_sets(player, session, judge)) return;
-  note_libraries(player, session);
-  if (auto facts = session.report(); facts && facts->is_object()) player.row.info["facts"] = std::move(*facts);
+}  // namespace
+
+void run_alone(Player& player, const Judge& judge, const Progress& progress) {
+  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
+  auto opened = start_and_watch(player);
+  if (!opened) return player.drop(opened.error());
+  Session& session = **opened;
+  if (!prove_loaded(player, session, judge)) return;
+  if (!player.job.level.harness) note_libraries(player, session);
+  if (!player.job.level.harness && !judge.training)
+    if (auto facts = session.report(); facts && facts->is_object()) player.row.info["facts"] = std::move(*facts);
   session.end();
+}
+
+void prove_warm(Player& player, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
+                const Progress& progress) {
+  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
+  auto opened = take_warm(player, warm, cpus);
+  if (!opened) return player.drop(opened.error());
+  if (prove_loaded(player, **opened, judge) && player.playing) warm.keep(std::move(*opened));
 }
 
 void prove_structure(Player& player, const Job& strict, const Judge& judge, const Progress& progress) {

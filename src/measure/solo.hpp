@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A level's pass alone on the machine, before anything is timed: its start, its memory, and the proof on all weight
+// What a level shows before anything is timed: its start and memory, alone on the machine, and the proof on all weight
 // sets.
 #pragma once
 
 #include "measure/player.hpp"
+#include "measure/warm_processes.hpp"
 
 namespace strata::measure {
 
 // Fills the player's start-up, memory, settings and evidence; drops it with its state when it fails or is not equal.
 void run_alone(Player& player, const Judge& judge, const Progress& progress);
+
+// The same proof in a process that goes on (a walk of a sweep): neither start nor memory, which are not this case's
+// alone there. The process waits in `warm` with the network loaded.
+void prove_warm(Player& player, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
+                const Progress& progress);
 
 // For a case in another maths mode than float32: the level in strict float32 (`strict`: the job of that bundle), judged
 // by that bundle's reference. run_alone then proves it in its mode.

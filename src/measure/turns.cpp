@@ -218,7 +218,7 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
   std::vector<LevelExecutor> executors;
   for (auto& player : players)
     for (int instance = 0; player.playing && instance < (plan.twice ? 2 : 1); ++instance)
-      executors.emplace_back(player, instance, judge, plan.room.threads);
+      executors.emplace_back(player, instance, judge, plan.room.threads, plan.warm);
   auto groups = groups_of(executors, plan.together);
   const double share = plan.effort.budget_s / plan.effort.restarts;
   run::StopByTime rounds(share / static_cast<double>(std::max<std::size_t>(1, groups.size())), kFewestRounds);

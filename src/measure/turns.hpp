@@ -5,6 +5,7 @@
 
 #include "measure/case_sink.hpp"
 #include "measure/player.hpp"
+#include "measure/warm_processes.hpp"
 #include "plan/options.hpp"
 #include "probe/load.hpp"
 #include "stats/disturbed.hpp"
@@ -25,7 +26,8 @@ struct TurnsPlan {
   std::vector<probe::Load> load_before;  // of others in those
   // After each restart: its number and what others had meanwhile (one entry for each group of levels that ran alone).
   std::function<Result<void>(int, const std::vector<probe::Load>&)> finished;
-  CaseSink* sink = nullptr;  // none: a trial (tune.hpp); its blocks stay in the players, and nothing is judged
+  WarmProcesses* warm = nullptr;  // of a walk of a sweep; none: each restart has fresh processes
+  CaseSink* sink = nullptr;       // none: a trial (tune.hpp); its blocks stay in the players, and nothing is judged
 
   bool trial() const { return !sink; }
 };

@@ -20,7 +20,8 @@ namespace strata::plan {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kRing = 4;  // inputs that a worker holds at once (docs/method.md)
+constexpr int kRing = 4;            // inputs that a worker holds at once (docs/method.md)
+constexpr double kLeastCase_s = 5;  // that a case takes, whatever it is
 
 tl::unexpected<Error> usage(std::string what, std::string hint = {}) {
   return fail(std::move(what), std::move(hint), Exit::usage);
@@ -136,9 +137,11 @@ Result<void> check(const Options& options) {
 Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, const Options& options) {
   spec["mode"] = mode;
   if (mode != "train") return spec;
-  const auto optimiser = parse_optimiser(options.optimiser.empty() ? "sgd" : options.optimiser);
-  if (!optimiser) return tl::unexpected(optimiser.error());
-  spec["optimiser"] = *optimiser;
+  if (!options.optimiser.empty()) {
+    const auto optimiser = parse_optimiser(options.optimiser);
+    if (!optimiser) return tl::unexpected(optimiser.error());
+    spec["optimiser"] = *optimiser;
+  }
   if (!options.loss.empty()) spec["loss"] = options.loss;
   return spec;
 }
@@ -151,6 +154,19 @@ std::vector<nlohmann::json> times(const std::vector<nlohmann::json>& specs, cons
   for (const auto& spec : specs)
     for (const auto& value : values) set(all.emplace_back(spec), value);
   return all;
+}
+
+// A product too large for anybody is refused before it is made.
+Result<void> check_number(const std::vector<std::size_t>& axes, const Options& options) {
+  double cases = 1;
+  for (const auto values : axes) cases *= static_cast<double>(std::max<std::size_t>(1, values));
+  if (cases <= most_cases) return {};
+  std::string fits;
+  if (options.budget_s)
+    fits = fmt::format("; --budget {:g}s is enough for about {:.0f} at {:g} s each", *options.budget_s,
+                       *options.budget_s / kLeastCase_s, kLeastCase_s);
+  return usage(fmt::format("a grid of {:.0f} cases; allowed: up to {}{}", cases, most_cases, fits),
+               "take larger steps, as --batch 1..1024*2, or fewer axes");
 }
 
 // The product of all axes.
@@ -169,6 +185,10 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
     sizes = std::move(*named);
   }
   const auto maths = maths_of(options);
+  if (auto ok = check_number(
+          {specs.size(), maths->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options);
+      !ok)
+    return tl::unexpected(ok.error());
   specs = times(specs, *maths, [](auto& one, const auto& mode) { one["maths"] = mode; });
   specs = times(specs, sizes, [](auto& one, const auto& size) { one["size"] = {size.height, size.width}; });
   specs = times(specs, options.thread_counts, [](auto& one, int threads) { one["threads"] = threads; });

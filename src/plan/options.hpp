@@ -47,7 +47,7 @@ struct Options {
       environments;  // as --env names them, the network is captured in the first; empty: --python's
 };
 
-constexpr int most_restarts = 100, most_weight_sets = 200, largest_batch = 1 << 20;
+constexpr int most_restarts = 100, most_weight_sets = 200, largest_batch = 1 << 20, most_cases = 10'000;
 
 // quick, standard and thorough, with what each stands for.
 const std::vector<Effort>& presets();

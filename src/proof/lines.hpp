@@ -11,6 +11,9 @@
 
 namespace strata::proof {
 
+// Why a light proof has no planted faults.
+inline constexpr const char* kNotPlanted = "not planted at this point: the corners of the sweep have them";
+
 struct Line {
   std::string check;
   std::string how;     // observed, reported, assumed
@@ -78,6 +81,8 @@ void add_precision(Lines& lines, const std::string& maths, const std::optional<P
 // Tensors that the level read back against the bundle's files; `about`: its bundle.json.
 void add_read_back(Lines& lines, const std::filesystem::path& bundle, const nlohmann::json& about,
                    const Evidence& evidence);
+// That the bundle holds a light proof (docs/sweep.md), if it does.
+void add_extent(Lines& lines, const nlohmann::json& bundle);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
 // Threads and maths mode must be the case's; others are shown.
 void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence);

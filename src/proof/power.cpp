@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/bundle_info.hpp"
 #include "proof/difference.hpp"
 #include "proof/reference.hpp"
 
@@ -99,22 +100,24 @@ double times_bound(const Reference& reference, const std::string& fault) {
 
 Power power(const Reference& reference) {
   Power out;
-  const bool generic = reference.has_set("generic1") && reference.has_set("generic2");
+  const bool light = core::is_light(reference.bundle());
+  const bool generic = reference.has_set("generic1") && (light || reference.has_set("generic2"));
   if (!generic) {
     out.weak = true;
     out.reason = "there are no generic weights to prove with";
     return out;
   }
-  out.input_spread = std::min(spread_of_set(reference, "generic1"), spread_of_set(reference, "generic2"));
+  out.input_spread = spread_of_set(reference, "generic1");
+  if (!light) out.input_spread = std::min(out.input_spread, spread_of_set(reference, "generic2"));
   for (const std::string& fault : reference.faults()) out.faults.push_back({fault, times_bound(reference, fault)});
   const auto least = std::min_element(out.faults.begin(), out.faults.end(),
                                       [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
   if (all_non_finite(reference, "timed")) {
     out.reason =
         "every output of the timed weights is NaN or Inf, so that what a level answers while timed shows nothing";
-  } else if (out.faults.empty()) {
+  } else if (out.faults.empty() && !light) {
     out.reason = "no fault could be planted in this network";
-  } else if (least->times_bound < power_limit) {
+  } else if (!out.faults.empty() && least->times_bound < power_limit) {
     out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",
                              least->name, least->times_bound, power_limit);
   } else if (out.input_spread < spread_limit) {

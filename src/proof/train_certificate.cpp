@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/bundle_info.hpp"
 #include "proof/lines.hpp"
 
 namespace strata::proof {
@@ -40,9 +41,9 @@ void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& ve
 }
 
 // `mode`: ", amp-bf16" where a certificate has lines in more than one.
-void add_steps(Lines& lines, const TrainEvidence& training, const std::string& mode) {
-  for (const auto& [set, weights] :
-       {std::pair{"probe1", "probe weights 1"}, {"probe2", "probe weights 2"}, {"timed", "timed weights"}}) {
+void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidence& training, const std::string& mode) {
+  for (const auto& set : reference.sets()) {
+    const auto weights = set == "timed" ? "timed weights" : "probe weights " + set.substr(5);
     const auto title = fmt::format("loss, gradients and statistics, {}", weights);
     const auto found = training.steps.find(set);
     Line line{title + mode, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
@@ -138,6 +139,9 @@ void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& tra
 void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training,
                  const std::string& mode) {
   if (!reference.has_dropout()) return;
+  if (core::is_light(reference.bundle()))
+    return add_verdict(lines, {"dropout" + mode, "observed", "", "", "", ""}, std::nullopt,
+                       "not looked at in a light proof");
   add_verdict(lines,
               {"dropout" + mode, "observed", "",
                fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
@@ -162,6 +166,7 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
 
 bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence,
                   const TrainEvidence& training) {
+  add_extent(lines, reference.bundle());
   lines.add({"reference", "observed", "pass", "one step of the module in float64", "", "", false});
   const double widest = reference.widest_gradient_envelope();
   lines.add({"gradients are sharp", "observed", widest <= weak_gradient ? "pass" : "fail",
@@ -172,7 +177,7 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
                "not_checked",
                "",
                fmt::format("{:.0f} times the bound", power_limit),
-               "no fault could be planted in this network",
+               core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
                false};
   if (const auto* least = least_fault(reference)) {
     planted.value =
@@ -186,7 +191,7 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
                fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread), "",
                "not deterministic: its own spread joins the envelope", true});
   bool weak = train_power(reference).weak;
-  for (const char* set : {"probe1", "probe2", "timed"}) weak = weak || !training.steps.contains(set);
+  for (const auto& set : reference.sets()) weak = weak || !training.steps.contains(set);
   return weak;
 }
 
@@ -207,9 +212,9 @@ TrainPower train_power(const TrainReference& reference) {
   else if (const double widest = reference.widest_gradient_envelope(); widest > weak_gradient)
     out.reason = fmt::format("weak gradient proof: legitimate runs of eager part by {:.2g}, where {:.0e} is wanted",
                              widest, weak_gradient);
-  else if (!least)
+  else if (!least && !core::is_light(reference.bundle()))
     out.reason = "no fault could be planted in this network";
-  else if (least->times_bound < power_limit)
+  else if (least && least->times_bound < power_limit)
     out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",
                              least->name, least->times_bound, power_limit);
   out.weak = !out.reason.empty();
@@ -222,11 +227,11 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   const auto mode = strict ? ", " + reference.maths() : std::string(), in_float32 = std::string(", strict float32");
   const auto& structure = strict ? strict->training : training;
   if (strict) {
-    add_steps(lines, structure, in_float32);
+    add_steps(lines, strict->reference, structure, in_float32);
     add_ring(lines, reference, structure, in_float32);
     add_dropout(lines, reference, structure, in_float32);
   }
-  add_steps(lines, training, mode);
+  add_steps(lines, reference, training, mode);
   if (strict) add_precision(lines, reference.maths(), evidence.precision);
   add_ring(lines, reference, training, mode);
   add_rules(lines, structure);
@@ -249,7 +254,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   out.reason_short = lines.brief();
   json first;
   for (const auto* one : {&structure, &training})
-    for (const char* set : {"probe1", "probe2", "timed"})
+    for (const auto& set : reference.sets())
       if (const auto found = one->steps.find(set);
           first.is_null() && found != one->steps.end() && !found->second.first_difference.empty())
         first = found->second.first_difference;

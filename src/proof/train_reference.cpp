@@ -53,7 +53,9 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
     out.question_ = std::move(*question);
     if (!out.question_.recipe) return damaged_training(description, "is not of mode train");
     about = ordered_json::parse(*about_text);
-    for (const char* set : {"timed", "probe1", "probe2"})
+    out.probes_ =
+        core::is_light(out.bundle_) ? std::vector<std::string>{"probe1"} : std::vector<std::string>{"probe1", "probe2"};
+    for (const auto& set : out.sets())
       if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
     for (const auto& [name, fault] : about.at("faults").items())
       out.faults_.push_back({name, fault.value("sentence", name),
@@ -130,6 +132,12 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   return {};
 }
 
+std::vector<std::string> TrainReference::sets() const {
+  auto all = probes_;
+  all.emplace_back("timed");
+  return all;
+}
+
 const TensorView* TrainReference::expected(std::string_view set, std::string_view name) const {
   const auto found = sets_.find(set);
   return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("0/{}", name));
@@ -161,7 +169,7 @@ double TrainReference::grad_floor(std::string_view set) const {
 
 double TrainReference::widest_gradient_envelope() const {
   double widest = 0;
-  for (const char* set : {"probe1", "probe2"})
+  for (const auto& set : probes_)
     for (const auto& parameter : parameters_) widest = std::max(widest, envelope(set, "grad:" + parameter));
   return widest;
 }

@@ -30,6 +30,7 @@ class TrainReference {
   std::string maths() const { return std::string(name_of(question_.precision)); }
   const core::Optimiser& optimiser() const { return question_.recipe->optimiser; }
   bool has_set(std::string_view set) const { return sets_.contains(set); }
+  std::vector<std::string> sets() const;  // probe1, probe2 (not of a light capture), timed
 
   // The reference tensor for input 0: "loss", "grad:<parameter>", "stat:<buffer>"; nullptr: the set has none.
   const TensorView* expected(std::string_view set, std::string_view name) const;
@@ -88,6 +89,7 @@ class TrainReference {
   std::map<std::string, Set, std::less<>> sets_;
   std::optional<SafeTensors> labels_;
   std::vector<std::string> parameters_;
+  std::vector<std::string> probes_;
   std::vector<Fault> faults_;
   std::string weak_;
   int dropout_layers_ = 0;

@@ -12,6 +12,8 @@
 #include "analysis/surface.hpp"
 #include "common/text.hpp"
 #include "report/access.hpp"
+#include "report/best_batch.hpp"
+#include "report/format.hpp"
 #include "report/run_facts.hpp"
 
 namespace strata::report {
@@ -244,12 +246,17 @@ document::Section everything(const Grid& grid) {
       const bool bounded = std::isfinite(level.speedup.low) && std::isfinite(level.speedup.high);
       if (!bounded) speedup.low = speedup.high = std::nullopt;
       row.push_back(std::isfinite(level.speedup.value) ? document::Cell{speedup} : document::Cell{document::Absent{}});
-      row.push_back(level.peak_bytes ? document::Cell{document::Number{*level.peak_bytes, document::Format::bytes}}
-                                     : document::Cell{document::Absent{}});
+      row.push_back(level.peak_bytes
+                        ? document::Cell{document::Number{*level.peak_bytes, document::Format::bytes}}
+                        : document::Cell{document::Absent{
+                              level.expected_bytes ? "foreseen: " + size(*level.expected_bytes) : std::string()}});
       row.emplace_back(level.reason);
       table.rows.push_back(std::move(row));
     }
-  table.note = fmt::format("Speedup over {}, with its 99% interval. Memory is that of a level alone.", grid.reference);
+  table.note = fmt::format(
+      "Speedup over {}, with its 99% interval. Memory is that of a level alone; where it was not measured, it is "
+      "foreseen from the other points.",
+      grid.reference);
   return {"points", "Points", {table}};
 }
 
@@ -321,18 +328,22 @@ document::Document sweep_document(const store::Run& run) {
   out.title = "strata sweep: " + (run.cases.empty() ? std::string("no point") : run.cases.front().question.model);
   out.subtitle = axes_words(grid);
   out.summary = summary_of(grid);
-  out.sections.push_back(winners(grid, layout));
+  if (auto batch = best_batch(run); !batch.items.empty()) {
+    out.summary = best_batch_words(run);
+    out.sections.push_back(std::move(batch));
+  }
+  auto& first = out.sections.emplace_back(winners(grid, layout));
   const auto without = std::count_if(run.warnings.begin(), run.warnings.end(),
                                      [](const store::Warning& warning) { return warning.id == "W009"; });
   const auto reached = static_cast<double>(run.cases.size()) + static_cast<double>(without);
   if (const auto planned = number(run.settings, "cases"); planned && *planned > reached)
-    out.sections.front().items.push_back(document::Text{
+    first.items.push_back(document::Text{
         fmt::format("{:.0f} of {:.0f} points were reached; ./strata resume {} goes on", reached, *planned, run.run_id),
         document::Text::Kind::warning});
   for (const auto& warning : run.warnings)
     if (warning.case_key.empty())
-      out.sections.front().items.push_back(document::Text{
-          fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice), document::Text::Kind::warning});
+      first.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
+                                           document::Text::Kind::warning});
   for (auto& section : {lines(grid, layout), speedups(grid, layout)})
     if (!section.items.empty()) out.sections.push_back(section);
   out.sections.push_back(everything(grid));

@@ -11,6 +11,7 @@
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
 #include "report/training_layers.hpp"
+#include "report/training_verdict.hpp"
 
 namespace strata::report {
 namespace {
@@ -257,6 +258,36 @@ std::string summary(const std::vector<Level>& levels, const store::Case& one) {
   return text + ".";
 }
 
+// When each level found so many of the test images.
+document::Table time_to_accuracy(const std::vector<Level>& levels, double target) {
+  document::Table table{"time_to_accuracy", fmt::format("Time to {:g}% of test images", 100 * target), {}, {}, {}};
+  table.columns = {{"level", "level", "", document::Align::left},
+                   {"epoch", "epoch", ""},
+                   {"seconds", "training time", ""},
+                   {"never", "repeats that never did", ""}};
+  for (const auto& level : levels) {
+    if (level.state != "measured") continue;
+    const auto reached = level.learning.reached("test_accuracy", target);
+    table.rows.push_back({level.row->name(), cell(reached.epoch, Format::digits),
+                          cell(reached.seconds, Format::seconds),
+                          Number{static_cast<double>(reached.never), Format::count}});
+  }
+  table.note =
+      "Of the repeats that did, to the end of the epoch in which they did; steps and waiting for images, no scoring.";
+  return table;
+}
+
+// The reference, and the levels beside it that were measured.
+std::optional<std::pair<Learner, std::vector<Learner>>> learners_of(const std::vector<Level>& levels,
+                                                                    const store::Case& one) {
+  const Level* reference = reference_of(levels, one);
+  if (!reference || reference->state != "measured") return std::nullopt;
+  std::vector<Learner> others;
+  for (const auto& level : levels)
+    if (&level != reference && level.state == "measured") others.push_back({level.row->name(), &level.learning});
+  return std::pair(Learner{reference->row->name(), &reference->learning}, std::move(others));
+}
+
 }  // namespace
 
 bool is_training(const store::Run& run) {
@@ -275,7 +306,12 @@ Result<document::Document> training_document(const store::Run& run, const store:
     }
     out.title = "strata train: " + one.question.model + " on " + one.question.data;
     out.subtitle = one.id;
+    const auto compared = learners_of(levels, one);
+    const Margins margins{number(run.settings, "margin").value_or(Margins().accuracy),
+                          number(run.settings, "loss_margin").value_or(Margins().loss)};
+    const double test_images = number(one.trust, "test_images").value_or(0);
     out.summary = summary(levels, one);
+    if (compared) out.summary += verdict_words(compared->first, compared->second, margins, test_images);
     document::Section result{"result", "Result", {result_table(levels, one)}};
     for (const auto& level : levels)
       if (const int diverged = level.learning.diverged(); diverged > 0)
@@ -286,7 +322,12 @@ Result<document::Document> training_document(const store::Run& run, const store:
     for (const auto& warning : run.warnings)
       result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
                                             document::Text::Kind::warning});
-    out.sections = {std::move(result), curves(levels), phases(levels)};
+    if (const auto target = number(run.settings, "target")) result.items.push_back(time_to_accuracy(levels, *target));
+    out.sections = {std::move(result)};
+    if (compared)
+      if (auto section = verdicts(compared->first, compared->second, margins, test_images); !section.items.empty())
+        out.sections.push_back(std::move(section));
+    for (auto& section : {curves(levels), phases(levels)}) out.sections.push_back(section);
     std::vector<LevelSeries> series;
     for (const auto& level : levels)
       if (level.state == "measured") series.push_back({level.row, &level.series});

@@ -144,6 +144,10 @@ double student_t_quantile(double p, double df) {
   return where(probability, p, 0, high);
 }
 
+double student_t_two_sided(double t, double df) {
+  return df > 0 ? incomplete_beta(df / 2, 0.5, df / (df + t * t)) : nan;
+}
+
 double chi_square_quantile(double p, double df) {
   if (!(p > 0 && p < 1 && df > 0)) return nan;
   const auto probability = [df](double x) { return incomplete_gamma(df / 2, x / 2); };

@@ -45,6 +45,8 @@ Histogram histogram(std::span<const double> sample, int most_bars = 60);
 
 // Quantile p of Student's t with df > 0 degrees of freedom (not necessarily whole).
 double student_t_quantile(double p, double df);
+// The probability that |t| is larger, of Student's t with df > 0 degrees of freedom.
+double student_t_two_sided(double t, double df);
 // Quantile p of chi-square with df > 0 degrees of freedom.
 double chi_square_quantile(double p, double df);
 // Upper 95% bound (one-sided, Clopper-Pearson) of a rate of which `hits` of `trials` were seen. 1 for no trials.

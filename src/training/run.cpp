@@ -422,6 +422,7 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
   measure::CaseRun point(setting, bundle, besides, facts, store, progress);
   if (auto done = point.begin(levels, question); !done) return tl::unexpected(done.error());
   point.record.trust["data"] = plan.data_note;
+  point.record.trust["test_images"] = plan.data.test;
   if (auto done = measure::prove_pass()->run(point); !done) return tl::unexpected(done.error());
   CaseTraining training(point, plan, initial);
   if (!interrupted())

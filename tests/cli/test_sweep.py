@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 from test_plan import IMAGES
 
@@ -88,10 +89,81 @@ def test_a_budget_that_ends_early_leaves_points_that_resume_goes_on_with(strata)
     assert json.loads(run.stdout)["title"] == document["title"]
 
 
+def blocks_of(strata) -> dict[tuple, list[tuple]]:
+    """Places of blocks by case, participant and restart."""
+    places: dict[tuple, list[tuple]] = {}
+    with sqlite3.connect(f"file:{strata.store}?mode=ro", uri=True) as store:
+        for case, row, restart, turn, position in store.execute("SELECT hash, row_id, restart, round, position FROM blocks JOIN level_rows USING (row_id)"):
+            places.setdefault((case, row, restart), []).append((turn, position))
+    return places
+
+
+def test_a_walk_has_one_process_of_each_level_which_goes_from_point_to_point(strata):
+    counted = {"bye": {"from_start": 1_000_000, "hang": True}}  # so that starts are counted
+    strata.level("plain", rank=1, ops=counted)
+    strata.level("other", ops=counted)
+    done, _, items = sweep(strata, "plain,other", "--batch", "1,2,4,8", "--size", "8,10", "--restarts", "2", "--point-time", "1s")
+    assert done.returncode == 0 and {row["state"] for row in items["points"]["rows"]} == {"measured"}, done.stderr
+    alone = 4 + 3  # corners, and the lines of batch 4 and of size 10 beside them: in fresh processes, for their memory
+    for level in ("plain", "other"):
+        assert (strata.levels / level / "script.json.starts").stat().st_size == alone + 2
+    assert len(blocks_of(strata)) == 8 * 2 * 2
+
+
+def test_a_process_that_died_at_a_point_is_replaced_at_the_next(strata):
+    strata.level("plain", rank=1)
+    strata.level("frail", ops={"measure": {"signal": 11, "after": 20}})
+    done, _, items = sweep(strata, "plain,frail", "--batch", "1,2,4,8", "--size", "8,10", "--restarts", "1", "--point-time", "1s")
+    rows = [row for row in items["points"]["rows"] if row["level"] == "frail"]
+    assert done.returncode == 1 and len(rows) == 8 and "crashed" in {row["state"] for row in rows}
+    assert {row["state"] for row in items["points"]["rows"] if row["level"] == "plain"} == {"measured"}
+
+
+def test_a_batch_is_looked_for_by_doubling_and_bisecting(strata):
+    strata.level("plain", rank=1)  # an iteration takes as long at every batch, so that the largest is the best
+    strata.level("other")
+    done, document, items = sweep(strata, "plain,other", "--find-batch", "throughput", "--batch", "1..16*2", "--restarts", "2", "--point-time", "1s")
+    assert done.returncode == 0, done.stderr
+    assert [(row["batch"]["value"], row["fastest"]["value"]) for row in items["best_batch"]["rows"]] == [(16, 16)] * 2
+    assert {int(row["batch"]) for row in items["points"]["rows"]} == {1, 2, 4, 8, 12, 14, 16}
+    assert document["summary"].startswith("Best batch, the smallest batch within 2% of the best throughput: plain: 16 (1")
+    again = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
+    assert json.loads(again.stdout) == document and "restart" not in again.stderr, "all was measured already"
+    for words, told in ((("--find-batch", "speed"), "throughput, memory, utilisation"), (("--find-batch", "memory", "--batch", "4"), "name both ends")):
+        refused = strata.run("sweep", "net.py:build", "--levels", "plain", *words)
+        assert refused.returncode == 2 and told in refused.stderr
+
+
+def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_doubled(strata):
+    strata.level("plain", rank=1)
+    strata.level("other")
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    words = ["sweep", "net.py:build", "--levels", "plain,other", "--threads", "1", "--store", str(strata.store), "--order-seed", "3", "--batch", "1,2,4", "--size", "8,10", *SHORT]
+    process = strata.start(*words)
+    for line in process.stderr:
+        if line.startswith("walk 2 of 3, point 4"):
+            break
+    process.kill()
+    process.communicate()
+    before = blocks_of(strata)
+    assert max(restart for _, _, restart in before) == 1
+    done = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    after = blocks_of(strata)
+    assert len(after) == 6 * 2 * 3 and {restart for _, _, restart in after} == {0, 1, 2}
+    assert all(len(places) == len(set(places)) for places in after.values())
+    whole = [key for key in before if key[2] == 0]
+    assert len(whole) == 12 and all(after[key] == before[key] for key in whole), "the first walk was kept as it was"
+    items = {item["id"]: item for section in json.loads(done.stdout)["sections"] for item in section["items"] if "id" in item}
+    assert {row["state"] for row in items["points"]["rows"]} == {"measured"}
+
+
 def test_a_dry_run_says_what_would_be_measured_and_stores_nothing(strata):
     strata.level("plain", rank=1)
     (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
     done = strata.run("sweep", "net.py:build", "--levels", "plain", "--batch", "1..8*2", "--size", "8,10", "--dry-run", "--store", str(strata.store))
     assert done.returncode == 0 and "8 cases" in done.stdout and not strata.store.exists()
+    huge = strata.run("sweep", "net.py:build", "--batch", "1..256", "--size", "1..256", "--budget", "40m")
+    assert huge.returncode == 2 and "65536 cases" in huge.stderr and "about 480" in huge.stderr
     wrong = strata.run("sweep", "net.py:build", "--batch", "1..8*2", "--sise", "8")
     assert wrong.returncode == 2 and "--size" in wrong.stderr

@@ -192,6 +192,29 @@ def test_a_model_names_the_optimiser_that_it_is_trained_with(tmp_path):
     assert other["case"]["optimiser"] == DEFAULT | {"lr": 1.0}
 
 
+def test_a_light_capture_has_one_probe_no_faults_and_the_same_case(tmp_path):
+    light = capture({"model": f"{TINY}:linear", "mode": "train", "light": True}, tmp_path / "light", lambda _text: None)
+    told = train_json(tmp_path / "light")
+    assert set(told) == {"timed", "probe1", "faults", "weak", "dropout"} and told["faults"] == {} and told["weak"] == ""
+    assert light["spec"]["light"] and "light" not in light["case"]
+    assert {p.stem for p in (tmp_path / "light" / "weights").iterdir()} == {"timed", "probe1"}
+    whole = capture({"model": f"{TINY}:linear", "mode": "train"}, tmp_path / "whole", lambda _text: None)
+    assert whole["case"] | {"generic_sets": 1} == light["case"]
+    of = train_json(tmp_path / "whole")
+    assert light["weight_bytes"] == whole["weight_bytes"] and told["probe1"]["grad_floor"] == of["probe1"]["grad_floor"]
+
+
+def test_a_light_capture_of_inference_has_one_generic_set_and_three_runs_of_eager(tmp_path):
+    info = capture({"model": f"{TINY}:linear", "light": True, "ring": 2}, tmp_path / "light", lambda _text: None)
+    assert info["faults"] == [] and info["case"]["generic_sets"] == 1 and "light" not in info["case"]
+    references = {p.name for p in (tmp_path / "light" / "reference").iterdir()}
+    assert references == {f"{name}{end}.safetensors" for name in ("timed", "generic1") for end in ("", ".envelope")}
+    variants = {key.partition("/")[0] for key in load_file(tmp_path / "light" / "reference" / "timed.envelope.safetensors")}
+    assert len(variants) == 3 and "default" in variants
+    with pytest.raises(Problem, match="light"):
+        capture({"model": f"{TINY}:linear", "light": True, "deep": True}, tmp_path / "deep", lambda _text: None)
+
+
 def test_a_fault_that_changes_nothing_at_batch_1_is_not_planted_there(tmp_path):
     capture({"model": f"{TINY}:linear", "mode": "train", "batch": 1}, tmp_path / "bundle", lambda _text: None)
     told = train_json(tmp_path / "bundle")

@@ -84,7 +84,7 @@ def place(tmp_path_factory) -> Place:
 
 
 def test_every_level_learns_the_digits_alike_and_each_epoch_is_told(place):
-    trained = place.train(LEVELS, "--epochs", "3", "--repeats", "2", "--augment", "crop", "--optimiser", "sgd:lr=0.05")
+    trained = place.train(LEVELS, "--epochs", "3", "--repeats", "2", "--augment", "crop", "--optimiser", "sgd:lr=0.05", "--target", "50%")
     assert trained.code == 0, trained.errors
     for level in LEVELS.split(","):
         proof, result = trained.row("proof", level), trained.row("result", level)
@@ -92,6 +92,14 @@ def test_every_level_learns_the_digits_alike_and_each_epoch_is_told(place):
         assert 0.85 < result["test_accuracy"]["value"] <= 1 and result["test_accuracy"]["low"] <= result["test_accuracy"]["value"] <= result["test_accuracy"]["high"]
         assert result["step_time"]["value"] > 0 and result["epoch_seconds"]["value"] > 0 and 0 < result["cpu_utilisation"]["value"] < 3
         assert trained.row("meters", level)["cpu_seconds"]["value"] > 0 and trained.row("meters", level)["peak_resident_bytes"]["value"] > 1e6
+    for level in LEVELS.split(",")[1:]:
+        verdict = trained.row("verdicts", level)
+        means = [trained.row("result", one)["last_accuracy"]["value"] for one in (level, "eager")]
+        assert verdict["repeats"]["value"] == 2 and abs(verdict["accuracy_difference"]["value"] - 100 * (means[0] - means[1])) < 1e-9
+        assert verdict["accuracy_verdict"].split(":")[0].split(",")[0] in ("equivalent", "different", "inconclusive") and verdict["loss_verdict"]
+        target = trained.row("time_to_accuracy", level)
+        assert 1 <= target["epoch"]["value"] <= 3 and target["seconds"]["value"] > 0 and target["never"]["value"] == 0
+    assert trained.row("verdicts", "libtorch")["accuracy_verdict"] == "equivalent", "the same kernels on the same images"
     assert trained.row("result", "eager")["speedup"]["value"] == 1
     test_accuracy = trained.figures["by_epoch"]["panels"][0]
     assert [line["name"] for line in test_accuracy["lines"]] == LEVELS.split(",") and all(line["x"] == [1, 2, 3] for line in test_accuracy["lines"])
@@ -217,6 +225,8 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
     (("train", "net.py:build", "--dataset", "digit"), 2, "digits"),
     (("train", "net.py:build", "--dataset", "digits", "--augment", "turn"), 2, "flip, crop"),
     (("train", "net.py:build", "--dataset", "digits", "--epochs", "0"), 2, "--epochs"),
+    (("train", "net.py:build", "--dataset", "digits", "--margin", "1"), 2, "percentage points"),
+    (("train", "net.py:build", "--dataset", "digits", "--target", "0.9"), 2, "--target 95%"),
     (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--init", "kaiming:fan"), 2, "fan_in, fan_out"),
     (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--images", "10"), 2, "one batch has 64")])
 def test_what_cannot_be_trained_is_refused_with_a_reason(arguments, code, words, place):

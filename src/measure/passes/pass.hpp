@@ -15,6 +15,7 @@ class Pass {
   // What is done, in the words of a plan that is printed before it runs.
   virtual std::vector<std::string> name(const Setting& setting) const = 0;
   virtual bool applies(const Setting& setting, const core::Case& question) const = 0;
+  virtual bool in_every_visit() const { return false; }  // of a case that is visited several times (VisitedCase)
   // Error: the store's, or a bundle that cannot be read. What fails in a level becomes its row.
   virtual Result<void> run(CaseRun& point) const = 0;
 };

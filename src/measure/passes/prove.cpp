@@ -18,7 +18,7 @@ class Prove : public Pass {
 Result<void> Prove::run(CaseRun& point) const {
   for (auto& player : point.players) {
     if (interrupted()) break;
-    point.prove_alone(player);
+    point.prove(player);
     if (interrupted()) break;
     if (!player.playing)
       point.progress.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));

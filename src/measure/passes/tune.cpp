@@ -38,7 +38,7 @@ Result<std::vector<Player>> Tune::candidates(CaseRun& point, const Player& playe
     }
     auto candidate = point.make_player(level);
     if (!candidate) return tl::unexpected(candidate.error());
-    point.prove_alone(*candidate);
+    point.prove(*candidate);
     if (!candidate->playing && !why)
       point.progress.note(fmt::format("{}: {}: {}", candidate->name(), candidate->row.state, candidate->row.reason));
     tried.push_back(std::move(*candidate));

@@ -20,6 +20,7 @@ class Turns : public Pass {
     return {fmt::format("measure in turns ({} restarts, {:.0f} s)", setting.effort.restarts, setting.effort.budget_s)};
   }
   bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
+  bool in_every_visit() const override { return true; }
   Result<void> run(CaseRun& point) const override;
 };
 
@@ -67,16 +68,22 @@ Result<void> Turns::run(CaseRun& point) const {
                  .twice = point.setting.options.aa,
                  .process_sigma = point.record.trust["process_sigma"],
                  .reference = choose_reference(point),
+                 .warm = point.besides.warm,
                  .sink = &point.sink};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
   point.record.trust["together"] = plan.together;
   if (!plan.together)
-    if (auto warned = point.sink.warning(warnings::not_together(needed, available)); !warned) return warned;
+    if (auto warned = point.warn_once(warnings::not_together(needed, available)); !warned) return warned;
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   auto load = look_at_others(point, mark);
   if (!load) return tl::unexpected(load.error());
-  point.cut.add_to(point.players, plan);
+  if (point.restarts == 0) {
+    point.cut.add_to(point.players, plan);
+  } else {
+    plan.first = point.restarts;
+    plan.load_before = point.loads;
+  }
   plan.finished = [&](int number, const std::vector<probe::Load>& loads) -> Result<void> {
     for (auto& player : point.players)
       if (auto written = point.sink.row(player.row); !written) return written;
@@ -84,18 +91,19 @@ Result<void> Turns::run(CaseRun& point) const {
   };
   auto done = measure::take_turns(point.players, point.references.judge(), plan, point.progress);
   if (!done) return tl::unexpected(done.error());
+  point.restarts = done->restarts;
+  point.loads = done->load;
   choose_reference(point);  // which may have failed meanwhile
   add_restarts(*load, done->load);
   point.record.trust["load"] = to_json(*load);
   point.record.trust["restarts"] = done->restarts;
   if (load->busy())
-    if (auto warned = point.sink.warning(warnings::busy(point.record.id, *load)); !warned) return warned;
+    if (auto warned = point.warn_once(warnings::busy(point.record.id, *load)); !warned) return warned;
   for (const auto& why : done->too_busy) {
     auto warning = warnings::restarts_part(point.record.id, why);
-    point.progress.note("warning: " + warning.what);
     for (const auto& player : point.players)
       if (why.starts_with(player.name() + ": ")) warning.row_id = player.row.row_id;
-    if (auto warned = point.sink.warning(warning); !warned) return warned;
+    if (auto warned = point.warn_once(std::move(warning), true); !warned) return warned;
   }
   return point.sink.of_case(point.record);
 }

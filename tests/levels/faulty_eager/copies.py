@@ -7,12 +7,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
+def name_of(fault: str) -> str:
+    """Of the level: `bias_zero:batch=8` is bias_zero_batch_is_8."""
+    return fault.replace(":", "_").replace("=", "_is_").replace(">", "_above_")
+
+
 def plant(levels: Path, faults: Iterable[str]) -> Path:
     """A folder for STRATA_LEVEL_PATH with a level per fault, called by the fault's name."""
     about = json.loads((HERE / "level.json").read_text(encoding="utf-8"))
     for fault in faults:
-        folder = levels / fault
+        name = name_of(fault)
+        folder = levels / name
         folder.mkdir(parents=True)
         start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(HERE)]
-        (folder / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
+        (folder / "level.json").write_text(json.dumps(about | {"id": name, "start": start}), encoding="utf-8")
     return levels

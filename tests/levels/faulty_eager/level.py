@@ -20,6 +20,15 @@ def wanted_fault() -> str:
     return (Path(name[1:]).read_text(encoding="utf-8").strip() if name.startswith("@") else name) or "none"
 
 
+def applies_to(place: str, shape: list[int]) -> bool:
+    """Whether a fault `name:batch=8`, `name:batch>8` or `name:size=64` is one of a case with inputs of this shape."""
+    if not place:
+        return True
+    axis, sign, value = next((a, s, int(v)) for s in "=>" if s in place for a, v in [place.split(s)])
+    own = shape[0] if axis == "batch" else shape[-1]
+    return own == value if sign == "=" else own > value
+
+
 def names(trains: bool) -> list[str]:
     """The faults that a case of this mode can have."""
     return list(dict.fromkeys([*train_faults.TRAIN_FAULTS, *faults.FAULTS, *TRAINING_FAULTS] if trains else [*faults.FAULTS, *LEVEL_FAULTS]))
@@ -27,7 +36,9 @@ def names(trains: bool) -> list[str]:
 
 class FaultyEager(TorchLevel):
     def load(self, job: Job) -> None:
-        self.fault = wanted_fault()
+        self.fault, _, place = wanted_fault().partition(":")
+        if not applies_to(place, job.about["inputs"][0]["shape"]):
+            self.fault = "none"
         if self.fault != "none" and self.fault not in names(job.trains):
             raise UnsupportedError(f"STRATA_FAULT is '{self.fault}'", f"allowed: none, {', '.join(names(job.trains))}")
         if self.fault == "other_batch" and job.about["inputs"][0]["shape"][0] < 2:

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/find_batch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "analysis/case_statistics.hpp"
+#include "analysis/surface.hpp"
+#include "common/lookup.hpp"
+#include "stats/sample.hpp"
+
+namespace strata::analysis {
+namespace {
+
+constexpr double kQuantile = 0.99;
+
+// A level at one combination: its rows by batch.
+struct Looked {
+  std::map<std::int64_t, std::vector<double>> log_times;  // of a sample, by restart
+  BatchCurve curve;
+  double sigma = 0;
+};
+
+std::string words_of(const Grid& grid, const GridCell& cell) {
+  std::string words;
+  for (std::size_t i = 0; i < grid.axes.size(); ++i)
+    if (grid.axes[i].name != "batch")
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", grid.axes[i].name, cell.at[i]);
+  return words;
+}
+
+// Whether a batch may be as good as within the tolerance of the fastest.
+bool may_be_alike(const Looked& looked, std::int64_t fastest, std::int64_t batch) {
+  if (batch == fastest) return true;
+  const auto comparison =
+      stats::compare_unpaired(looked.log_times.at(fastest), looked.log_times.at(batch), looked.sigma);
+  return !(comparison.log_ratio.high < std::log1p(-kBatchTolerance));
+}
+
+BatchAnswer answer_of(const std::string& level, const std::string& at, const Looked& looked, const BatchRule& rule) {
+  BatchAnswer answer{.level = level, .at = at, .curve = looked.curve, .batch = best_batch(rule, looked.curve)};
+  double best = 0;
+  for (const auto& [batch, seen] : looked.curve)
+    if (is_allowed(rule, seen) && seen.samples_per_s > best) {
+      best = seen.samples_per_s;
+      answer.fastest = batch;
+    }
+  for (const auto& [batch, seen] : looked.curve)
+    if (is_allowed(rule, seen) && may_be_alike(looked, answer.fastest, batch)) answer.alike.push_back(batch);
+  return answer;
+}
+
+}  // namespace
+
+BatchSeen batch_seen(const store::Row& row, const core::Case& question, const stats::Room& room) {
+  BatchSeen seen;
+  seen.runs = row.state == "measured" && !row.blocks.empty();
+  if (!seen.runs) return seen;
+  std::vector<double> walls;
+  double cpu = 0, wall_with_cpu = 0;
+  for (const auto& block : row.blocks) {
+    walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
+    if (!block.cpu_ns) continue;
+    cpu += static_cast<double>(*block.cpu_ns);
+    wall_with_cpu = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), wall_with_cpu);
+  }
+  const auto logs = restart_log_times(row, room);
+  const double ns = logs.empty()
+                        ? stats::median(walls)
+                        : std::exp(std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size()));
+  seen.samples_per_s = static_cast<double>(question.batch) / ns * 1e9;
+  if (wall_with_cpu > 0) seen.utilisation = cpu / wall_with_cpu / std::max(1, question.threads);
+  std::sort(walls.begin(), walls.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(kQuantile * static_cast<double>(walls.size())));
+  seen.p99_ms = walls[std::min(walls.size(), std::max<std::size_t>(1, rank)) - 1] * 1e-6;
+  return seen;
+}
+
+std::vector<BatchAnswer> find_batches(const store::Run& run, const BatchRule& rule) {
+  const auto grid = grid_of(run);
+  std::vector<std::pair<std::string, std::string>> order;  // combination and level, as they come
+  std::map<std::pair<std::string, std::string>, Looked> all;
+  for (const auto& cell : grid.cells) {
+    const CaseStatistics statistics(run, *cell.one);
+    const auto at = words_of(grid, cell);
+    const auto batch = cell.one->question.batch;
+    for (const auto& row : cell.one->rows) {
+      if (lookup::flag(row.info, "harness")) continue;
+      const std::pair key(at, row.name());
+      if (!all.contains(key)) order.push_back(key);
+      auto& looked = all[key];
+      looked.sigma = statistics.sigma();
+      looked.curve[batch] = batch_seen(row, cell.one->question, statistics.room());
+      auto logs = restart_log_times(row, statistics.room());
+      for (auto& value : logs) value -= std::log(static_cast<double>(batch));
+      looked.log_times[batch] = std::move(logs);
+    }
+  }
+  std::vector<BatchAnswer> answers;
+  for (const auto& key : order) {
+    const auto& looked = all.at(key);
+    const bool runs =
+        std::any_of(looked.curve.begin(), looked.curve.end(), [](const auto& one) { return one.second.runs; });
+    if (runs) answers.push_back(answer_of(key.second, key.first, looked, rule));
+  }
+  return answers;
+}
+
+}  // namespace strata::analysis

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/walks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analysis/store_metrics.hpp"
+#include "common/duration.hpp"
+#include "common/interrupt.hpp"
+#include "common/outside.hpp"
+#include "measure/machine_facts.hpp"
+#include "measure/turns.hpp"
+#include "measure/warnings.hpp"
+#include "stats/sample.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::cli {
+using Json = nlohmann::json;
+namespace {
+
+constexpr double kLeastMeasured_s = 2;   // of a visit, all its levels together
+constexpr double kSameLimit = 0.9;       // a level that had this share of today's limit would run out again
+constexpr double kLaterShare = 1.0 / 3;  // of what a first visit takes beside its measured time, until it was seen
+constexpr int kLightRing = 2;            // inputs of a light capture
+
+// A value of an axis: 8, infer, 64 of a square image, 64x96.
+std::string shown_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array() || value.size() != 2) return value.dump();
+  return value[0] == value[1] ? value[0].dump() : fmt::format("{}x{}", value[0].dump(), value[1].dump());
+}
+
+std::string words_of(const Json& spec) {
+  std::vector<std::string> words;
+  for (const char* axis : plan::kAxes)
+    if (spec.contains(axis) && !spec[axis].is_null())
+      words.push_back(fmt::format("{} {}", axis, shown_value(spec[axis])));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+double visit_seconds(const CompareArguments& a, const plan::Effort& effort) {
+  const double point_s = a.point_time.empty() ? effort.budget_s : seconds_of(a.point_time).value_or(effort.budget_s);
+  return point_s / effort.restarts;
+}
+
+// Bytes of a point that differ from those of the others.
+double moving_bytes(const Json& info) {
+  return outside::number_or(info, "activation_bytes") + outside::number_or(info, "input_bytes");
+}
+
+}  // namespace
+
+Walks::Walks(const CompareArguments& a, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
+             store::Store& store, StoredRun& stored, ProgressLine& line)
+    : a_(a),
+      ready_(ready),
+      grid_(grid),
+      facts_(facts),
+      store_(store),
+      stored_(stored),
+      line_(line),
+      walks_(ready.setting.effort.restarts),
+      total_s_(ready.setting.options.budget_s),
+      visit_s_(visit_seconds(a, ready.setting.effort)) {
+  if (!a.find_batch.empty()) {
+    if (auto rule = analysis::parse_batch_rule(a.find_batch)) rule_ = *rule;
+    std::tie(lowest_, highest_) = a.batch_bounds;
+    stored.set("find_batch", a.find_batch);
+  }
+  for (const auto& spec : ready.specs) add_point(spec);
+}
+
+Walks::Point* Walks::add_point(const Json& spec) {
+  points_.push_back(std::make_unique<Point>());
+  points_.back()->spec = spec;
+  return points_.back().get();
+}
+
+double Walks::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+Result<measure::Outcome> Walks::run() {
+  if (auto done = remember_exhaustion(); !done) return tl::unexpected(done.error());
+  bool measured = false;
+  for (int number = 0; number < walks_ && !spent_ && !interrupted(); ++number) {
+    auto walked = walk(number);
+    warm_.end();
+    if (!walked) return tl::unexpected(walked.error());
+  }
+  if (const auto error = peaks_.worst_error())
+    line_.callbacks().note(fmt::format(
+        "memory: foreseen from the other points, the measured ones are off by at most {:.0f}%", 100 * *error));
+  measure::Outcome all;
+  for (const auto& point : points_) {
+    measured = measured || point->open || point->before > 0;
+    all.failed = all.failed || point->outcome.failed;
+    all.missing = all.missing || point->outcome.missing;
+  }
+  if (first_error_ && !measured) return tl::unexpected(*first_error_);
+  return all;
+}
+
+// The first walk goes in the order of the plan, corners first, so that a budget that ends early has seen the ends;
+// each later one in an order of its own, so that no point has its neighbours' drift in every walk.
+std::vector<Walks::Point*> Walks::order_of(int number) {
+  std::vector<Point*> order;
+  for (const auto& point : points_) {
+    const auto plays = [](const measure::Player& player) { return player.playing; };
+    const bool over = point->open && std::none_of(point->open->players().begin(), point->open->players().end(), plays);
+    if (!point->missing && !over) order.push_back(point.get());
+  }
+  stats::Random random(ready_.setting.order_seed + static_cast<std::uint64_t>(number));
+  if (number > 0) random.shuffle(order);
+  return order;
+}
+
+Result<void> Walks::walk(int number) {
+  auto order = order_of(number);
+  for (;;) {
+    if (auto done = visit_all(order, number); !done) return done;
+    if (number > 0 || !rule_ || spent_ || interrupted()) return {};
+    order = search_on();
+    if (order.empty()) return {};
+  }
+}
+
+Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
+  for (std::size_t i = 0; i < order.size() && !interrupted(); ++i) {
+    auto& point = *order[i];
+    const bool seen = point.before > number;
+    if (!seen && !give_time(number, order.size() - i)) {
+      line_.callbacks().note(fmt::format("the budget is spent: {} of {} points were reached in walk {} of {}", i,
+                                         order.size(), number + 1, walks_));
+      stored_.cut_short();
+      spent_ = true;
+      return {};
+    }
+    line_.callbacks().note(fmt::format("walk {} of {}, point {} of {}: {}", number + 1, walks_, i + 1, order.size(),
+                                       words_of(point.spec)));
+    const auto begun = elapsed();
+    auto& beside = point.open ? beside_s_ : first_beside_s_;
+    if (auto done = visit(point, number); !done) return done;
+    if (point.before > number || point.missing) continue;  // it took no measured time
+    beside.push_back(std::max(0.0, elapsed() - begun - measured_s_));
+    ++visits_;
+    if (auto done = remember_exhaustion(); !done) return done;
+  }
+  return {};
+}
+
+std::vector<Walks::Point*> Walks::search_on() {
+  using Curves = std::map<std::string, analysis::BatchCurve>;  // by level
+  std::map<Json, Curves> all;                                  // by the other axes
+  for (const auto& point : points_) {
+    auto others = point->spec;
+    others.erase("batch");
+    auto& curves = all[others];
+    const auto batch = point->spec.value("batch", std::int64_t{1});
+    for (const auto& level : ready_.levels)
+      if (!level.harness) curves[level.name()][batch].runs = false;
+    const auto look = [&](const store::Row& row) {
+      if (!curves.contains(row.name())) return;
+      const auto& question = point->captured->bundle.question;
+      curves[row.name()][batch] =
+          analysis::batch_seen(row, question, measure::room_of(question, ready_.setting.machine));
+    };
+    if (point->open)
+      for (const auto& player : point->open->players()) look(player.row);
+    else if (point->stored)
+      for (const auto& row : point->stored->rows) look(row);
+  }
+  std::vector<Point*> added;
+  for (const auto& [others, curves] : all) {
+    std::set<std::int64_t> wanted;
+    for (const auto& [level, curve] : curves)
+      if (const auto batch = analysis::next_batch(*rule_, curve, lowest_, highest_); batch && !curve.contains(*batch))
+        wanted.insert(*batch);
+    for (const auto batch : wanted) {
+      auto spec = others;
+      spec["batch"] = batch;
+      added.push_back(add_point(spec));
+    }
+  }
+  return added;
+}
+
+// The next visit's measured time: an equal share of what is left, less what visits take beside it; who looks until a
+// level wins finds winners that are none. False: nothing is left; the first visit is made all the same.
+bool Walks::give_time(int number, std::size_t left_of_walk) {
+  measured_s_ = visit_s_;
+  if (total_s_) {
+    const double left = *total_s_ - elapsed();
+    if (left <= 0 && visits_ > 0) return false;
+    const double first = first_beside_s_.empty() ? 0 : stats::median(first_beside_s_);
+    const double later = beside_s_.empty() ? kLaterShare * first : stats::median(beside_s_);
+    const double now = static_cast<double>(left_of_walk);
+    const double after = static_cast<double>(points_.size()) * (walks_ - number - 1);
+    const double beside = now * (number == 0 ? first : later) + after * later;
+    if (a_.point_time.empty()) measured_s_ = std::max(kLeastMeasured_s, (left - beside) / (now + after));
+  }
+  auto& effort = ready_.setting.effort;
+  effort.restarts = number + 1;
+  effort.budget_s = measured_s_ * effort.restarts;
+  return true;
+}
+
+Result<void> Walks::visit(Point& point, int number) {
+  const bool first = !point.open;
+  if (first)
+    if (auto opened = open(point); !opened) return interrupted() ? Result<void>() : note_missing(point, opened.error());
+  if (point.before > number || interrupted()) return {};
+  auto outcome = point.open->visit();
+  warm_.unload();
+  if (!outcome) {
+    stored_.cut_short();
+    return note_missing(point, outcome.error());
+  }
+  point.outcome = *outcome;
+  if (first)
+    for (const auto& player : point.open->players()) learn_memory(point.captured->bundle, player.row);
+  return analysis::store_metrics(store_, ready_.setting.run_id, key_of(point.captured->bundle.question));
+}
+
+// Captures it, and begins its case unless the run that goes on has all its restarts.
+Result<void> Walks::open(Point& point) {
+  auto spec = point.spec;
+  if (!grid_.is_corner(spec) && !a_.full_proof) {
+    spec["light"] = true;
+    spec["ring"] = kLightRing;
+  }
+  if (!point.captured) {
+    auto captured = capture_case(ready_, spec, line_);
+    if (!captured) return tl::unexpected(captured.error());
+    point.captured = std::make_unique<CapturedCase>(std::move(*captured));
+    if (auto added = add_evaluation(*point.captured, ready_, store_); !added) return added;
+  }
+  const auto& s = ready_.setting;
+  const auto key = key_of(point.captured->bundle.question);
+  if (auto begun = stored_.begin(); !begun) return begun;
+  point.stored = stored_case(s.resumed, key);
+  if (point.stored) {
+    const auto restarts = store_.restarts(s.run_id, key);
+    if (!restarts) return tl::unexpected(restarts.error());
+    point.before = static_cast<int>(restarts->size());
+    if (point.before >= s.effort.restarts) {
+      for (const auto& row : point.stored->rows) {
+        measure::add_outcome(point.outcome, row, s.options.levels);
+        learn_memory(point.captured->bundle, row);
+      }
+      return {};
+    }
+  }
+  auto opened = measure::VisitedCase::open(s, point.captured->bundle, besides_of(point), ready_.levels, facts_, store_,
+                                           line_.callbacks());
+  if (!opened) return tl::unexpected(opened.error());
+  point.open = std::move(*opened);
+  return {};
+}
+
+// In fresh processes its memory is seen: at corners, on two lines, and where too little was seen to foresee it.
+measure::Besides Walks::besides_of(const Point& point) {
+  auto besides = point.captured->besides();
+  const auto& bundle = point.captured->bundle;
+  besides.skipped = outgrown_.skipped(bundle.question);
+  besides.warm = &warm_;
+  for (const auto& level : ready_.levels)
+    if (const auto bytes = peaks_.expected(level.name(), bundle.question, moving_bytes(bundle.info)))
+      besides.expected_bytes[level.name()] = *bytes;
+  besides.alone = grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) || ready_.setting.options.tuned ||
+                  besides.expected_bytes.empty();
+  return besides;
+}
+
+void Walks::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
+  const double peak = outside::number_or(row.memory, "peak_private_bytes");
+  if (peak > 0) peaks_.add(row.name(), bundle.question, moving_bytes(bundle.info), peak);
+}
+
+// What ran out of memory in earlier runs, with no less memory and the same PyTorch.
+Result<void> Walks::remember_exhaustion() {
+  if (a_.retry) return {};
+  const auto& s = ready_.setting;
+  const auto seen = store_.out_of_memory(s.machine);
+  if (!seen) return tl::unexpected(seen.error());
+  const double limit = s.options.memory_limit_gib.value_or(0);
+  for (const auto& one : *seen)
+    if (one.torch == s.environment.torch_version &&
+        (one.limit_gib == 0 || (limit > 0 && one.limit_gib >= kSameLimit * limit)))
+      outgrown_.add(one.level, one.question);
+  return {};
+}
+
+Result<void> Walks::note_missing(Point& point, const Error& error) {
+  point.missing = true;
+  if (!first_error_) first_error_ = error;
+  if (auto begun = stored_.begin(); !begun) return begun;
+  const auto words = words_of(point.spec);
+  line_.callbacks().note(fmt::format("{}: {}", words, error.what));
+  return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(words, error.what));
+}
+
+}  // namespace strata::cli

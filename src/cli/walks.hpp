@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep while it runs. A restart is a walk over the whole grid with fresh processes, one of each level, which go from
+// point to point; at every point all levels take turns as in `compare`. What is proven where: docs/sweep.md.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "analysis/find_batch.hpp"
+#include "cli/run_case.hpp"
+#include "plan/grid.hpp"
+#include "plan/outgrown.hpp"
+#include "plan/peak_model.hpp"
+
+namespace strata::cli {
+
+class Walks {
+ public:
+  // `grid`: of all points of the sweep, of which `ready` may have a part.
+  Walks(const CompareArguments& a, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
+        store::Store& store, StoredRun& stored, ProgressLine& line);
+
+  // Until all walks are done, the budget is spent, or the program is interrupted. Error: the store's, or that of the
+  // first point if no point can be measured.
+  Result<measure::Outcome> run();
+
+ private:
+  // A point, from its first visit on. Not moved: its case refers to what was captured.
+  struct Point {
+    nlohmann::json spec;
+    std::unique_ptr<CapturedCase> captured;
+    std::unique_ptr<measure::VisitedCase> open;
+    const store::Case* stored = nullptr;  // as the run that goes on has it
+    int before = 0;                       // whole restarts that the run which goes on has stored
+    bool missing = false;
+    measure::Outcome outcome;
+  };
+
+  Result<void> walk(int number);
+  Result<void> visit_all(const std::vector<Point*>& order, int number);
+  std::vector<Point*> order_of(int number);
+  // Of --find-batch: points that the looks so far ask for, added to the others; empty: the search is at its end.
+  std::vector<Point*> search_on();
+  bool give_time(int number, std::size_t left_of_walk);
+  // Visits, or passes over a point that has had this visit.
+  Result<void> visit(Point& point, int number);
+  Result<void> open(Point& point);
+  Point* add_point(const nlohmann::json& spec);
+  measure::Besides besides_of(const Point& point);
+  void learn_memory(const plan::Bundle& bundle, const store::Row& row);
+  Result<void> remember_exhaustion();
+  Result<void> note_missing(Point& point, const Error& error);
+  double elapsed() const;
+
+  const CompareArguments& a_;
+  Prepared& ready_;
+  const plan::Grid& grid_;
+  measure::MachineFacts& facts_;
+  store::Store& store_;
+  StoredRun& stored_;
+  ProgressLine& line_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const int walks_;
+  const std::optional<double> total_s_;            // the budget
+  const double visit_s_;                           // measured time of a visit, if the budget does not say it
+  double measured_s_ = 0;                          // of the visit that runs
+  std::vector<double> first_beside_s_, beside_s_;  // what first and later visits took beside their measured time
+  std::size_t visits_ = 0;
+  bool spent_ = false;  // the budget
+  std::optional<analysis::BatchRule> rule_;
+  std::int64_t lowest_ = 1, highest_ = 0;  // batches that are searched
+  plan::Outgrown outgrown_;
+  plan::PeakModel peaks_;
+  std::optional<Error> first_error_;
+  std::vector<std::unique_ptr<Point>> points_;
+  measure::WarmProcesses warm_;  // ends before the points whose jobs it holds
+};
+
+}  // namespace strata::cli

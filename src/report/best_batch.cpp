@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/best_batch.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/find_batch.hpp"
+#include "report/access.hpp"
+
+namespace strata::report {
+namespace {
+
+using analysis::BatchAnswer;
+using RuleKind = analysis::BatchRule::Kind;
+
+std::string looked_for(const analysis::BatchRule& rule) {
+  switch (rule.kind) {
+    case RuleKind::memory:
+      return "the largest batch that memory holds, to an eighth of it";
+    case RuleKind::utilisation:
+      return "the smallest batch within 2% of the highest utilisation of the processors";
+    case RuleKind::p99:
+      return fmt::format("the smallest batch within 2% of the best throughput of those whose p99 is at most {:.3g} ms",
+                         rule.limit_ms);
+    case RuleKind::throughput:
+      break;
+  }
+  return "the smallest batch within 2% of the best throughput";
+}
+
+std::string name_of(const BatchAnswer& answer) {
+  return answer.at.empty() ? answer.level : fmt::format("{} ({})", answer.level, answer.at);
+}
+
+document::Table answers_table(const std::vector<BatchAnswer>& answers) {
+  document::Table table{"best_batch", "Best batch", {}, {}, {}};
+  table.columns = {{"level", "level", "", document::Align::left},
+                   {"batch", "batch", ""},
+                   {"throughput", "throughput", "samples/s"},
+                   {"p99", "p99 of an iteration", ""},
+                   {"utilisation", "processors used", ""},
+                   {"fastest", "most samples a second at", ""},
+                   {"alike", "cannot be told from within 2% of that", "", document::Align::left}};
+  for (const auto& one : answers) {
+    std::vector<document::Cell> row{name_of(one)};
+    if (!one.batch) {
+      row.emplace_back(document::Absent{"no batch is allowed by the rule"});
+    } else {
+      const auto& seen = one.curve.at(*one.batch);
+      row.emplace_back(document::Number{static_cast<double>(*one.batch), document::Format::count});
+      row.emplace_back(document::Number{seen.samples_per_s, document::Format::digits});
+      row.emplace_back(document::Number{seen.p99_ms * 1e-3, document::Format::seconds});
+      row.emplace_back(document::Number{seen.utilisation, document::Format::percent});
+      row.emplace_back(document::Number{static_cast<double>(one.fastest), document::Format::count});
+      row.emplace_back(fmt::format("{}", fmt::join(one.alike, ", ")));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.note =
+      "Batches that cannot be told from it: the 99% interval of their throughput over that of the fastest batch, from "
+      "the medians of restarts, does not exclude that they lie within 2%.";
+  return table;
+}
+
+document::Figure curves(const std::vector<BatchAnswer>& answers) {
+  document::Figure figure{"batch_curve", "Throughput against the batch", {}, ""};
+  document::Panel panel;
+  panel.x = {"batch", "", true, document::Format::count};
+  panel.y = {"throughput", "samples/s", true};
+  for (const auto& one : answers) {
+    document::Line line;
+    line.name = name_of(one);
+    line.group = one.level;
+    for (const auto& [batch, seen] : one.curve) {
+      if (!seen.runs) continue;
+      line.x.push_back(static_cast<double>(batch));
+      line.y.push_back(seen.samples_per_s);
+    }
+    panel.lines.push_back(std::move(line));
+  }
+  figure.panels.push_back(std::move(panel));
+  return figure;
+}
+
+}  // namespace
+
+document::Section best_batch(const store::Run& run) {
+  document::Section section{"batch", "Best batch", {}};
+  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
+  if (!rule) return section;
+  const auto answers = analysis::find_batches(run, *rule);
+  section.items.push_back(document::Text{"Looked for: " + looked_for(*rule) + "."});
+  section.items.push_back(answers_table(answers));
+  section.items.push_back(curves(answers));
+  return section;
+}
+
+std::string best_batch_words(const store::Run& run) {
+  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
+  if (!rule) return {};
+  std::vector<std::string> words;
+  for (const auto& one : analysis::find_batches(run, *rule)) {
+    if (!one.batch) {
+      words.push_back(fmt::format("{}: none", name_of(one)));
+      continue;
+    }
+    const auto& seen = one.curve.at(*one.batch);
+    words.push_back(fmt::format("{}: {} ({:.4g} samples/s)", name_of(one), *one.batch, seen.samples_per_s));
+  }
+  return fmt::format("Best batch, {}: {}.", looked_for(*rule), fmt::join(words, ", "));
+}
+
+}  // namespace strata::report

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/training_verdict.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "stats/equivalence.hpp"
+
+namespace strata::report {
+namespace {
+
+using stats::Likeness;
+
+// A level against the reference in one score.
+struct Judged {
+  std::string name;
+  stats::PairedTest test;
+  Likeness likeness = Likeness::inconclusive;
+};
+
+std::vector<Judged> judge_all(const Learner& reference, const std::vector<Learner>& others, const char* score,
+                              double margin, double floor) {
+  const auto own = reference.learning->ends(score);
+  std::vector<Judged> all;
+  for (const auto& other : others) {
+    std::vector<double> differences;
+    for (const auto& [repeat, value] : other.learning->ends(score))
+      if (const auto pair = own.find(repeat); pair != own.end()) differences.push_back(value - pair->second);
+    if (!differences.empty()) all.push_back({other.name, stats::paired_test(differences, floor)});
+  }
+  std::vector<double> p;
+  for (const auto& one : all) p.push_back(one.test.p);
+  const auto rejected = stats::holm(p, stats::kLikenessAlpha);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i].likeness = stats::judge_likeness(all[i].test, margin, rejected[i]);
+  return all;
+}
+
+document::Cell difference_cell(const stats::PairedTest& test) {
+  document::Number number{test.mean, document::Format::digits};
+  if (std::isfinite(test.half95)) {
+    number.low = test.mean - test.half95;
+    number.high = test.mean + test.half95;
+  }
+  return number;
+}
+
+std::string words_of(const Judged& one, double margin) {
+  const auto word = std::string(to_string(one.likeness));
+  if (one.likeness == Likeness::equivalent && one.test.excludes_zero()) return word + ", though not the same";
+  if (one.likeness != Likeness::inconclusive) return word;
+  if (one.test.repeats < 2) return word + ": one repeat has no scatter";
+  const auto needed = stats::repeats_to_decide(one.test, margin);
+  return needed && *needed > one.test.repeats ? fmt::format("{}: about {} repeats would decide", word, *needed) : word;
+}
+
+// Percentage points of a share.
+Judged in_points(Judged one) {
+  for (double* value : {&one.test.mean, &one.test.half90, &one.test.half95}) *value *= 100;
+  return one;
+}
+
+}  // namespace
+
+document::Section verdicts(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
+                           double test_images) {
+  document::Section section{"verdict", fmt::format("Does it learn as {} does?", reference.name), {}};
+  const double floor = test_images > 0 ? 1 / test_images : 0;
+  const auto accuracy = judge_all(reference, others, "test_accuracy", margins.accuracy, floor);
+  const auto loss = judge_all(reference, others, "test_loss", margins.loss, 0);
+  if (accuracy.empty()) return section;
+  document::Table table{"verdicts", "Verdicts", {}, {}, {}};
+  table.columns = {{"level", "level", "", document::Align::left},
+                   {"repeats", "repeats", ""},
+                   {"accuracy_difference", "test accuracy", "percentage points"},
+                   {"accuracy_verdict", "verdict", "", document::Align::left},
+                   {"loss_difference", "test loss", ""},
+                   {"loss_verdict", "verdict", "", document::Align::left}};
+  for (const auto& one : accuracy) {
+    std::vector<document::Cell> row{one.name,
+                                    document::Number{static_cast<double>(one.test.repeats), document::Format::count},
+                                    difference_cell(in_points(one).test), words_of(one, margins.accuracy)};
+    const auto other = std::find_if(loss.begin(), loss.end(), [&](const Judged& two) { return two.name == one.name; });
+    if (other != loss.end()) {
+      row.push_back(difference_cell(other->test));
+      row.emplace_back(words_of(*other, margins.loss));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.note = fmt::format(
+      "Level minus {0} after the last epoch, paired by repeat (same weights, order and images), with 95% intervals. "
+      "Equivalent: the 90% interval lies within {1:g} percentage points (loss: {2:g}), margins that were fixed before. "
+      "Different: Student's t at 5% for all levels together (Holm), and the difference is larger than the margin. "
+      "Inconclusive: neither. Repeats that did not come to their end are left out.",
+      reference.name, 100 * margins.accuracy, margins.loss);
+  section.items.push_back(std::move(table));
+  return section;
+}
+
+std::string verdict_words(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
+                          double test_images) {
+  const auto all =
+      judge_all(reference, others, "test_accuracy", margins.accuracy, test_images > 0 ? 1 / test_images : 0);
+  std::map<Likeness, std::vector<std::string>> by_word;
+  for (const auto& one : all) by_word[one.likeness].push_back(one.name);
+  std::vector<std::string> parts;
+  for (const auto& [likeness, names] : by_word)
+    parts.push_back(fmt::format("{} {}", fmt::join(names, ", "),
+                                likeness == Likeness::equivalent  ? "equivalent to it"
+                                : likeness == Likeness::different ? "different from it"
+                                                                  : "inconclusive"));
+  if (parts.empty() || by_word[Likeness::inconclusive].size() == all.size()) return {};
+  return fmt::format(" Against {}, to {:g} percentage points of test accuracy: {}.", reference.name,
+                     100 * margins.accuracy, fmt::join(parts, "; "));
+}
+
+}  // namespace strata::report

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The points of a sweep: which are looked at most closely, and what memory is expected at the others.
+#include "plan/grid.hpp"
+
+#include <gtest/gtest.h>
+
+#include "plan/peak_model.hpp"
+
+namespace strata::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+Json place(int batch, int size, const char* mode = "infer") {
+  return {{"model", "net"}, {"batch", batch}, {"size", {size, size}}, {"mode", mode}, {"threads", 2}};
+}
+
+std::vector<Json> places() {
+  std::vector<Json> all;
+  for (const int batch : {1, 2, 4, 8, 16, 32})
+    for (const int size : {32, 64, 128})
+      for (const char* mode : {"infer", "train"}) all.push_back(place(batch, size, mode));
+  return all;
+}
+
+TEST(a_grid, has_the_ends_of_every_axis_for_corners) {
+  const Grid grid(places());
+  for (const int batch : {1, 32})
+    for (const int size : {32, 128})
+      for (const char* mode : {"infer", "train"}) EXPECT_TRUE(grid.is_corner(place(batch, size, mode)));
+  EXPECT_FALSE(grid.is_corner(place(1, 64)));
+  EXPECT_FALSE(grid.is_corner(place(8, 32)));
+}
+
+TEST(a_grid, has_a_line_over_all_sizes_and_one_over_all_batches) {
+  const Grid grid(places());
+  EXPECT_TRUE(grid.is_on_line(place(8, 32)));
+  EXPECT_TRUE(grid.is_on_line(place(2, 64, "train")));
+  EXPECT_FALSE(grid.is_on_line(place(2, 32)));
+}
+
+TEST(a_grid, of_one_axis_is_a_line) {
+  const Grid grid({place(1, 32), place(2, 32), place(4, 32)});
+  EXPECT_TRUE(grid.is_on_line(place(2, 32)));
+  EXPECT_FALSE(grid.is_corner(place(2, 32)));
+}
+
+core::Case of_mode(core::Mode mode) {
+  core::Case one;
+  one.model = "net";
+  one.mode = mode;
+  return one;
+}
+
+TEST(a_peak, is_expected_on_a_line_over_what_moves) {
+  PeakModel model;
+  const auto infer = of_mode(core::Mode::infer), train = of_mode(core::Mode::train);
+  model.add("eager", infer, 1e6, 102e6);
+  EXPECT_FALSE(model.expected("eager", infer, 2e6)) << "one size says nothing of others";
+  model.add("eager", infer, 9e6, 118e6);
+  ASSERT_TRUE(model.expected("eager", infer, 5e6));
+  EXPECT_NEAR(*model.expected("eager", infer, 5e6), 110e6, 1);
+  EXPECT_FALSE(model.expected("eager", train, 5e6));
+  EXPECT_FALSE(model.expected("static", infer, 5e6));
+}
+
+TEST(a_peak, is_judged_by_what_the_other_points_foresee) {
+  PeakModel model;
+  const auto infer = of_mode(core::Mode::infer);
+  model.add("eager", infer, 1, 10);
+  model.add("eager", infer, 2, 20);
+  EXPECT_FALSE(model.worst_error()) << "two points are on any line";
+  model.add("eager", infer, 3, 30);
+  EXPECT_NEAR(*model.worst_error(), 0, 1e-12);
+  model.add("eager", infer, 4, 80);
+  EXPECT_NEAR(*model.worst_error(), 1, 1e-12) << "the line through the others falls below nothing";
+}
+
+TEST(a_peak, is_never_expected_to_be_less_at_a_larger_point) {
+  PeakModel model;
+  const auto infer = of_mode(core::Mode::infer);
+  model.add("eager", infer, 1e6, 110e6);
+  model.add("eager", infer, 9e6, 100e6);
+  EXPECT_NEAR(*model.expected("eager", infer, 90e6), 105e6, 1);
+}
+
+}  // namespace
+}  // namespace strata::plan
