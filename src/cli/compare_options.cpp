@@ -51,6 +51,11 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
           "modes or precisions every combination is a case (default: the model's own)")
       ->type_name("N[,N...]");
   add_input_options(verb, o, "your inputs");
+  verb.get_option("--size")
+      ->description(
+          "pixels of images: 224, 224x320 as height x width, or several: 64,128 or 32..256*2 (default: the "
+          "model's own)")
+      ->type_name("SIZE[,SIZE...]");
   add_capture_options(verb, o, false);
 }
 

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from conftest import MODEL, ROOT
+from test_plan import IMAGES
 
 NETWORK = """import torch
 
@@ -172,6 +173,15 @@ def test_a_dry_run_prints_every_entry_and_runs_none(strata):
     plan = json.loads(strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store)).stdout)
     assert [one["levels"] for one in plan["entries"]] == ["one", "one"] and plan["predicted_s"] > 10
     assert not strata.store.exists()
+
+
+@pytest.mark.parametrize("verb", ["compare", "sweep"])
+def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
+    strata.level("one", rank=1)
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    name = write(strata, f'[[entry]]\nverb = "{verb}"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = [1, 2]\nsize = [8, 10]\n')
+    done = strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store))
+    assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["4 cases"], done.stderr
 
 
 @pytest.fixture
