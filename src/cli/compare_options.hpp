@@ -25,6 +25,7 @@ struct CompareArguments {
   std::optional<store::Run> resumed;  // the run that goes on
   nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null
   bool quiet = false;                 // nothing of the result on standard output
+  bool whole_budget = false;          // of a sweep: --budget is that of all cases together
 };
 
 void add_compare_options(CLI::App& verb, CompareArguments& a);

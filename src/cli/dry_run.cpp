@@ -11,6 +11,7 @@
 #include "cli/compare.hpp"
 #include "cli/foreseen.hpp"
 #include "cli/say.hpp"
+#include "common/duration.hpp"
 #include "measure/passes/pass.hpp"
 #include "plan/bundle.hpp"
 #include "plan/clients.hpp"
@@ -53,11 +54,19 @@ std::vector<std::string> passes_of(const Prepared& ready, const std::vector<core
   return names;
 }
 
+// Measured seconds of a case; a sweep's budget is shared by its points.
+double measured_share_s(const Prepared& ready, const CompareArguments& a) {
+  const auto& budget_s = ready.setting.options.budget_s;
+  if (a.whole_budget && !a.point_time.empty()) return seconds_of(a.point_time).value_or(ready.setting.effort.budget_s);
+  if (a.whole_budget && budget_s) return *budget_s / static_cast<double>(ready.specs.size());
+  return ready.setting.effort.budget_s;
+}
+
 // Seconds of a case by what was asked, where nothing is stored.
-double assumed_s(const Prepared& ready) {
+double assumed_s(const Prepared& ready, double measured_s) {
   const auto& [options, effort] = std::tie(ready.setting.options, ready.setting.effort);
   const auto levels = static_cast<double>(ready.levels.size());
-  double seconds = kCaptureS + effort.budget_s + levels * (effort.restarts + kStartsBeside) * kStartS;
+  double seconds = kCaptureS + measured_s + levels * (effort.restarts + kStartsBeside) * kStartS;
   if (options.tuned) seconds += levels * effort.tune_s;
   if (const auto clients = plan::parse_clients(options.clients); clients && !options.clients.empty())
     seconds += levels * effort.serve_s * static_cast<double>(clients->size());
@@ -106,13 +115,13 @@ struct Plan {
   }
 };
 
-void add_case(Plan& plan, const Prepared& ready, const Json& spec, const fs::path& store) {
+void add_case(Plan& plan, const Prepared& ready, const Json& spec, double measured_s, const fs::path& store) {
   const auto bundle = foreseen(spec);
   const auto& question = bundle.question;
   const auto who = participants_of(ready, bundle);
   for (const auto& why : who.without) plan.note("without " + why);
   const auto before = seen(ready, question, store);
-  const double seconds = before ? before->seconds : assumed_s(ready);
+  const double seconds = before ? before->seconds : assumed_s(ready, measured_s);
   plan.note(before ? fmt::format("{} {}: {:.1f} min a case, as run {} took", question.model, name_of(question.mode),
                                  seconds / 60, before->run)
                    : fmt::format("{} {}: {:.1f} min a case, assumed: no run of it with this effort is stored",
@@ -168,7 +177,13 @@ namespace {
 Plan plan_of_comparison(const Prepared& ready, const CompareArguments& a) {
   const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
   Plan plan;
-  for (const auto& spec : ready.specs) add_case(plan, ready, spec, path);
+  const double measured = measured_share_s(ready, a);
+  for (const auto& spec : ready.specs) add_case(plan, ready, spec, measured, path);
+  if (const auto& budget_s = ready.setting.options.budget_s; a.whole_budget && budget_s && plan.seconds > *budget_s) {
+    plan.seconds = *budget_s;
+    plan.note(
+        fmt::format("it ends after its budget of {:.0f} min, whatever points it has reached by then", *budget_s / 60));
+  }
   plan.bytes = captured_bytes(ready.setting.place.cache, plan.questions.front().model);
   return plan;
 }

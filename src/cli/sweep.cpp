@@ -74,6 +74,7 @@ int show_sweep(const CompareArguments& a, store::Store& store, const measure::Se
 
 void add_sweep_options(CLI::App& verb, CompareArguments& a) {
   add_compare_options(verb, a);
+  a.whole_budget = true;
   verb.get_option("--budget")
       ->description(
           "time of the whole sweep, as 40m: shared equally by the points that are left, corners first (default: the "

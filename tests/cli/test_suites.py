@@ -184,6 +184,23 @@ def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
     assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["4 cases"], done.stderr
 
 
+def test_a_sweep_is_planned_to_end_after_its_budget(strata):
+    strata.level("one", rank=1)
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    sweep = ["sweep", "net.py:build", "--levels", "one", "--batch", "1..4*2", "--size", "8,10", "--restarts", "1", "--dry-run", "--store", str(strata.store)]
+
+    def predicted_s(*more: str) -> float:
+        return json.loads(strata.run(*sweep, "--format", "json", *more).stdout)["predicted_s"]
+
+    assert predicted_s("--budget", "60m") == pytest.approx(3600)
+    assert predicted_s("--budget", "24h", "--point-time", "10s") < 600, "each of six points has its time"
+    assert predicted_s() > 6 * 120, "without a budget a point has the preset's time"
+    assert "ends after its budget of 1 min" in strata.run(*sweep, "--budget", "60s").stdout
+    name = write(strata, '[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = "1..4*2"\nbudget = "60m"\n')
+    done = strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store))
+    assert json.loads(done.stdout)["predicted_s"] == pytest.approx(3600)
+
+
 @pytest.fixture
 def learner(strata):
     strata.level("one", rank=1, json_fields={"modes": ["infer", "train"]})
