@@ -69,6 +69,7 @@ struct Line {
   std::string name;
   std::vector<double> x, y;
   std::vector<double> low, high;
+  std::vector<std::string> labels;  // what points are called, as "batch 8": as long as x, or empty
   std::string group;    // lines of a group, as of a level, have one colour in all figures of a document; "": the name
   bool dashed = false;  // another kind of line of the group, as "validation"
   bool marks_only = false;  // points that no line joins
@@ -80,11 +81,18 @@ struct Panel {
   std::vector<Line> lines;
 };
 
+// What an item shows, where it is one of several that stand for each other: {"mode", "infer"}. Neighbours in a section
+// whose choices have the same titles are alternatives: a page shows one at a time, other formats all of them.
+struct Choice {
+  std::string title, option;
+};
+
 // Panels share a legend: lines of the same name are shown and hidden together.
 struct Figure {
   std::string id, title;
   std::vector<Panel> panels;
   std::string note;
+  std::vector<Choice> choices;
 };
 
 // values[row][column]; one that is not finite is an empty field. A scale with categories gives each a colour, that of
@@ -98,6 +106,33 @@ struct HeatMap {
   std::optional<double> middle;  // two colours that part here, as at a ratio of 1; without: one, from light to dark
   std::vector<std::vector<std::string>> labels;  // what fields read in place of their numbers; empty: these
   std::string note;
+  std::vector<Choice> choices;
+};
+
+// Without a finite number: an empty field, and `outcome` says why. Else `outcome` is what else is known, as "faster
+// than eager", and `label` is what the field reads in place of the number (empty: the number without its interval).
+struct SurfaceField {
+  Number number;
+  std::string outcome, label;
+};
+
+// fields[row][column]; a layer's colour in space is that of the lines of its name.
+struct Layer {
+  std::string name;
+  std::vector<std::vector<SurfaceField>> fields;
+};
+
+// One quantity over two axes, a layer a level: as maps side by side, or as surfaces in space.
+struct Surface {
+  std::string id, title;
+  std::string row_title, column_title;
+  std::vector<std::string> rows, columns;
+  std::vector<Layer> layers;
+  Axis scale;
+  std::optional<double> middle;  // as a heat map's
+  std::string note;
+  std::vector<Choice> choices;
+  bool is_detail = false;  // left out where a report is read from its beginning to its end: text and Markdown
 };
 
 struct Text {
@@ -106,7 +141,7 @@ struct Text {
   Kind kind = Kind::normal;
 };
 
-using Item = std::variant<Text, Table, Figure, HeatMap>;
+using Item = std::variant<Text, Table, Figure, HeatMap, Surface>;
 
 struct Section {
   std::string id, title;

@@ -42,7 +42,7 @@ class Browser:
 
         options = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
-            "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}",
+            "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--enable-unsafe-swiftshader", f"--user-data-dir={self.profile.name}",
         ]
         self.process = subprocess.Popen(
             [program, *options, "about:blank"], preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

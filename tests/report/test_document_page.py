@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plotly = importlib.util.find_spec("plotly")
     assert plotly and plotly.origin
     environment = {**os.environ, "STRATA_EXAMPLE_PAGES": str(folder), "STRATA_PLOTLY_JS": str(Path(plotly.origin).parent / "package_data/plotly.min.js")}
-    done = subprocess.run([PROGRAM, "--gtest_filter=Document.pages_for_the_browser_tests"], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([PROGRAM, "--gtest_filter=*.pages_for_the_browser_tests"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     return folder
 
@@ -47,8 +48,9 @@ def browser() -> Iterator[Browser]:
 def test_figures_are_drawn_without_an_error_and_nothing_overflows(browser: Browser, pages: Path, name: str, width: int, dark: bool) -> None:
     browser.open(pages / f"{name}.html", width, dark=dark)
     assert browser.errors() == [] and browser.requests() == []
-    assert browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container'))") == [True, True]
-    assert browser.evaluate("document.querySelectorAll('.plot-container .heatmaplayer image').length") == 1
+    # Of the two alternatives one is seen, with a map for each of its two layers.
+    assert browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container'))") == [True, True, True, False]
+    assert browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => c.querySelectorAll('.heatmaplayer image').length)") == [0, 1, 2, 0]
     # Bands are drawn: a filled outline beside each line that has one.
     assert browser.evaluate("document.querySelectorAll('.plot-container .js-fill').length") >= 8
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -88,6 +90,45 @@ def test_line_is_hidden_in_all_panels_by_its_legend_and_shown_alone_by_a_double_
     browser.evaluate(f"{button}.dispatchEvent(new MouseEvent('dblclick'))")
     assert browser.evaluate("document.querySelectorAll('.legend button[aria-pressed=true]').length") == 1
     assert browser.evaluate(drawn) == before - hidden
+
+
+def test_selector_shows_the_other_alternative_and_its_fields_say_their_interval_and_outcome(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "example.html")
+    seen = "[...document.querySelectorAll('.family figure')].filter(f => f.checkVisibility()).map(f => f.querySelector('figcaption').textContent)"
+    assert browser.evaluate(seen) == ["Time of a sample (mode infer)"]
+    assert browser.evaluate("[...document.querySelectorAll('.choices label')].map(l => l.firstChild.data.trim())")[0] == "mode"
+    browser.evaluate("(s => { s.value = 'train'; s.dispatchEvent(new Event('change')); })(document.querySelector('.choices select'))")
+    assert browser.evaluate(seen) == ["Time of a sample (mode train)"]
+    words = browser.evaluate("[...document.querySelectorAll('.canvas')].at(-1).data[1].hovertext[0][1]")
+    assert words == "compile: 2.50 ms (2.43–2.58), slower than eager<br>size 32, batch 8"
+    assert browser.evaluate("[...document.querySelectorAll('.canvas')].at(-1).data[0].hovertext[2][2]").startswith("eager: out of memory")
+    assert browser.errors() == []
+
+
+def test_surface_stands_in_space_where_the_browser_can_and_is_a_map_on_paper(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "example.html")
+    browser.evaluate("(s => { s.value = '3D'; s.dispatchEvent(new Event('change')); })([...document.querySelectorAll('.choices select')].at(-1))")
+    kinds = "document.querySelector('.family .canvas').data.map(t => t.type)"
+    if not browser.evaluate("!!document.createElement('canvas').getContext('webgl')"):
+        assert browser.evaluate(kinds) == ["heatmap", "heatmap"]
+        assert "lacks" in browser.evaluate("document.querySelector('.choices').textContent")
+        return
+    assert browser.evaluate(kinds) == ["surface", "scatter3d", "surface", "scatter3d"]
+    assert browser.evaluate("document.querySelector('.family .canvas').data[1].x.length") == 8  # one field has no number
+    browser.evaluate("document.querySelector('.family .legend button').click()")
+    assert browser.evaluate("document.querySelector('.family .canvas').data.map(t => t.visible)") == [False, False, True, True]
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate(kinds) == ["heatmap", "heatmap"]
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate(kinds) == ["surface", "scatter3d", "surface", "scatter3d"]
+    assert [error for error in browser.errors() if not re.search("willReadFrequently|GL Driver Message", error)] == []  # what Chromium thinks of Plotly
+
+
+def test_without_scripts_every_alternative_is_there_with_its_table(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "example.html", scripts=False)
+    page = (pages / "example.html").read_text(encoding="utf-8")
+    assert page.count("<figure ") == 4 and " hidden" not in page.split("<script", 1)[0].split("<body>", 1)[1]
+    assert page.count("as a table</span></caption>") == 4 and "(mode train), as a table" in page
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -92,6 +92,34 @@ inline HeatMap example_heat_map() {
   return map;
 }
 
+// One of two alternatives: a layer without its largest field, and one that is even.
+inline Surface example_surface(const std::string& id, const std::string& mode, bool is_detail) {
+  Surface surface{.id = id,
+                  .title = "Time of a sample (mode " + mode + ")",
+                  .row_title = "size",
+                  .column_title = "batch",
+                  .rows = {"32", "64", "128"},
+                  .columns = {"1", "8", "64"},
+                  .layers = {{.name = "eager"}, {.name = "compile"}},
+                  .scale = {.title = "time of a sample", .logarithmic = true, .format = Format::seconds},
+                  .note = "Hovering shows the 99% interval.",
+                  .choices = {{"mode", mode}},
+                  .is_detail = is_detail};
+  for (auto& layer : surface.layers)
+    for (int row = 0; row < 3; ++row) {
+      layer.fields.emplace_back();
+      for (int column = 0; column < 3; ++column) {
+        const double value = 0.004 * std::pow(3.0, row) / std::pow(layer.name == "eager" ? 2.0 : 1.6, column);
+        layer.fields.back().push_back(
+            {.number = {.value = value, .format = Format::seconds, .low = 0.97 * value, .high = 1.03 * value},
+             .outcome = layer.name == "eager" ? "" : "slower than eager"});
+      }
+    }
+  surface.layers[0].fields[2][2] = {.outcome = "out of memory"};
+  surface.layers[1].fields[0][0].label = "(4.0 ms)";
+  return surface;
+}
+
 inline Document example_document() {
   Document document{
       .title = "strata train: resnet18 on cifar10",
@@ -108,6 +136,9 @@ inline Document example_document() {
        .items = {Text{"Every level proved equal work for the first 20 steps."}, example_table()}},
       {.id = "curves", .title = "Curves", .items = {example_curves()}},
       {.id = "sweep", .title = "Speedups", .items = {example_heat_map()}},
+      {.id = "times",
+       .title = "Times",
+       .items = {example_surface("infer", "infer", false), example_surface("train", "train", true)}},
       {.id = "trust",
        .title = "Trust",
        .items = {

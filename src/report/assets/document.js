@@ -118,7 +118,7 @@
     const isPoints = line.marks || line.x.length < 2;
     const words = line.x.map((place, i) => {
       const band = line.low && finite(line.low[i]) && finite(line.high[i]) ? ` (${shown(line.low[i], panel.y)} to ${shown(line.high[i], panel.y)})` : "";
-      return safe(short(line.name, 60)) + `<br>${safe(shown(line.y[i], panel.y) + band)}<br>${safe(`${panel.x.title} ${shown(place, panel.x)}`)}`;
+      return safe(short(line.name, 60) + (line.labels?.[i] ? `, ${line.labels[i]}` : "")) + `<br>${safe(shown(line.y[i], panel.y) + band)}<br>${safe(`${panel.x.title} ${shown(place, panel.x)}`)}`;
     });
     const common = { type: "scatter", ...axes, meta: line.name, name: safe(line.name) };
     const traces = [];
@@ -231,8 +231,146 @@
     };
   }
 
-  // Names of lines that were switched off, kept while the page is drawn again.
+  // What a surface's maps and its picture in space share. `room`: characters that a field has room for.
+  function planeOf(figure) {
+    const { rows, columns, scale, layers } = figure;
+    const known = (value) => finite(value) && (!scale.log || value > 0), drawn = (value) => (!known(value) ? null : scale.log ? Math.log10(value) : value);
+    const all = layers.flatMap((layer) => layer.values.flat()).filter(known);
+    const words = (layer) => rows.map((row, r) => columns.map((column, c) => {
+      const place = [figure.row_title && `${figure.row_title} ${row}`, figure.column_title && `${figure.column_title} ${column}`].filter(Boolean).join(", ");
+      return safe(`${short(layer.name, 60)}: ${layer.words[r][c] || "–"}`) + `<br>${safe(place)}`;
+    }));
+    return { drawn, words, low: all.reduce((a, b) => Math.min(a, b), Infinity), high: all.reduce((a, b) => Math.max(a, b), -Infinity), layers: layers.filter((layer) => layer.values.flat().some(known)) };
+  }
+
+  // A map a layer, side by side where there is room, all on one scale.
+  function maps(figure, canvas) {
+    const { rows, columns, scale, layers } = figure, plane = planeOf(figure);
+    if (!plane.layers.length) return null;
+    let [low, high] = [plane.drawn(plane.low), plane.drawn(plane.high)];
+    const middle = finite(figure.middle) ? plane.drawn(figure.middle) : null;
+    if (finite(middle)) {
+      const far = Math.max(Math.abs(high - middle), Math.abs(middle - low)) || 1;
+      [low, high] = [middle - far, middle + far];
+    }
+    const width = Math.max(printing ? 680 : canvas.clientWidth, 200), across = narrow() || columns.length > 12 ? 1 : Math.min(2, layers.length), down = Math.ceil(layers.length / across);
+    const head = 26, foot = 42, bar = narrow() ? 48 : 0, body = Math.min(640, Math.max(34, rows.length * 27)), height = down * (head + body + foot) + bar + 6;
+    const gap = across === 1 ? 0 : 56 / width, share = (1 - gap * (across - 1)) / across, room = Math.floor(((width - (narrow() ? 0 : 90)) * share - 40) / columns.length / 7);
+    const traces = [], annotations = [], axes = {};
+    const names = (own, most) => ({ ...axisOf({ categories: own }, []), ...ticksOf(own, most, narrow() ? 10 : 14), showgrid: false, zeroline: false, fixedrange: true, ticks: "", tickfont: { size: narrow() ? 11 : 12 }, ticklabeloverflow: "allow" });
+    const places = [0, 1, 2, 3, 4].map((part) => low + ((high - low) * part) / 4);
+    layers.forEach((layer, place) => {
+      const id = place ? place + 1 : "", left = (place % across) * (share + gap), top = 1 - (bar + Math.floor(place / across) * (head + body + foot) + head) / height;
+      axes[`xaxis${id}`] = { ...names(columns, narrow() ? 8 : 24), domain: [left, left + share], anchor: `y${id}`, range: [-0.5, columns.length - 0.5], title: { text: safe(short(figure.column_title, 24)), font: { size: 12 }, standoff: 4 } };
+      axes[`yaxis${id}`] = { ...names(rows, 40), domain: [top - body / height, top], anchor: `x${id}`, range: [rows.length - 0.5, -0.5] };
+      traces.push({
+        type: "heatmap", xaxis: `x${id}`, yaxis: `y${id}`, z: layer.values.map((row) => row.map(plane.drawn)), coloraxis: "coloraxis", xgap: 2, ygap: 2,
+        text: layer.labels.map((row) => row.map((label) => safe(short(label, Math.max(room, 1))))), ...(room >= 4 ? { texttemplate: "%{text}" } : {}), textfont: { size: 12 },
+        hovertext: plane.words(layer), hoverinfo: "text", hoverongaps: true,
+      });
+      annotations.push({ text: `<b>${safe(short(layer.name, Math.floor((width * share) / 9)))}</b>`, showarrow: false, xref: "paper", yref: "paper", x: left, xanchor: "left", y: top, yanchor: "bottom", yshift: 3, font: { size: 13 } });
+      // A field without a number has no text of Plotly's.
+      if (room >= 4) layer.values.forEach((row, r) => row.forEach((value, c) => {
+        if (!finite(plane.drawn(value)) && layer.labels[r][c]) annotations.push({ x: c, y: r, xref: `x${id}`, yref: `y${id}`, text: safe(short(layer.labels[r][c], room)), showarrow: false, font: { size: 11, color: css("--soft") } });
+      }));
+    });
+    const colours = scheme(finite(middle) ? PARTED : SHADES), length = Math.min(220, height - bar - head - foot);
+    const coloraxis = {
+      cmin: low, cmax: high > low ? high : low + 1, colorscale: colours.map((colour, part) => [part / 2, colour]),
+      colorbar: {
+        thickness: 12, outlinewidth: 0, tickmode: "array", tickvals: places, ticktext: places.map((value) => safe(shown(scale.log ? 10 ** value : value, scale, 3))), tickfont: { size: 12 }, ticklabeloverflow: "allow",
+        ...(narrow() ? { orientation: "h", x: 0, xanchor: "left", xpad: 0, y: 1, yanchor: "top", ypad: 2, len: 1 } : { lenmode: "pixels", len: Math.max(length, 70), x: 1.01, y: 1 - (bar + head) / height, yanchor: "top", ypad: 0 }),
+      },
+    };
+    return {
+      traces, names: new Map(), caption: titleOf(scale, UNITS[scale.format] || scale.format === "ratio" ? "" : scale.unit) + (figure.row_title ? `; rows: ${figure.row_title}` : ""),
+      layout: layoutOf(height, { margin: { l: 8, r: narrow() ? 20 : 12, t: 2, b: 2 }, ...axes, annotations, coloraxis, plot_bgcolor: css("--tint") }),
+    };
+  }
+
+  // The same as surfaces over the plane of both axes, in the colours of the layers; a dot a field.
+  function space(figure) {
+    const { rows, columns, scale } = figure, plane = planeOf(figure);
+    if (!plane.layers.length) return null;
+    const { scale: divisor, unit } = unitOf(scale, [plane.high]), height = (value) => (plane.drawn(value) === null ? null : scale.log ? Math.log10(value / divisor) : value / divisor);
+    const traces = plane.layers.flatMap((layer) => {
+      const colour = hue(layer.colour), z = layer.values.map((row) => row.map(height)), common = { meta: layer.name, name: safe(layer.name), hoverinfo: "text" };
+      const fields = z.flatMap((row, r) => row.map((value, c) => [c, r, value])).filter(([, , value]) => value !== null), words = plane.words(layer);
+      const grid = (count) => ({ show: true, start: 0, end: count - 1, size: 1, color: colour, width: 1 });
+      return [
+        { ...common, type: "surface", x: columns.map((_, c) => c), y: rows.map((_, r) => r), z, surfacecolor: z.map((row) => row.map(() => 0)), cmin: 0, cmax: 1, colorscale: [[0, colour], [1, colour]], showscale: false, opacity: 0.55, hoverinfo: "skip", connectgaps: false, contours: { x: grid(columns.length), y: grid(rows.length) }, lighting: { ambient: 0.8, diffuse: 0.4, specular: 0 } },
+        { ...common, type: "scatter3d", mode: "markers", x: fields.map(([c]) => c), y: fields.map(([, r]) => r), z: fields.map(([, , value]) => value), hovertext: fields.map(([c, r]) => words[r][c]), marker: { size: 3.5, color: colour, symbol: layer.colour >= 10 ? "square" : "circle" } },
+      ];
+    });
+    const ticks = scale.log ? logTicks([plane.low / divisor, plane.high / divisor]) : null;
+    const face = { color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), showspikes: false, backgroundcolor: "rgba(0,0,0,0)", tickfont: { size: 11 } };
+    const named = (own, title) => ({ ...face, ...ticksOf(own, 8, 10), title: { text: safe(short(title, 24)), font: { size: 12 } } });
+    const scene = {
+      xaxis: named(columns, figure.column_title), yaxis: named(rows, figure.row_title), aspectmode: "manual", aspectratio: { x: 1.25, y: 1.1, z: 0.8 }, dragmode: "turntable", camera: { eye: { x: -1.35, y: -1.35, z: 0.75 }, center: { x: 0, y: 0, z: -0.12 } },
+      zaxis: { ...face, ...(ticks ? { tickmode: "array", tickvals: ticks.tickvals.map(Math.log10), ticktext: ticks.ticktext, range: [Math.log10(plane.low / divisor) - 0.05, Math.log10(plane.high / divisor) + 0.05] } : { nticks: 6 }), title: { text: safe(short(titleOf(scale, unit), 34)), font: { size: 12 } } },
+    };
+    return { traces, names: new Map(plane.layers.map((layer) => [layer.name, { colour: layer.colour, marks: true }])), layout: layoutOf(narrow() ? 340 : 480, { margin: { l: 0, r: 0, t: 0, b: 0 }, scene }) };
+  }
+
+  // Figures that stand for each other: one is seen, and a selector for each title says which; surfaces can be seen in space too.
+  const MAP = "map", SPACE = "3D";
+  const families = [...document.querySelectorAll(".family")].map((element) => {
+    const members = [...element.querySelectorAll("figure.plot")].map((box) => ({ box, place: box.querySelector(".canvas").dataset.figure })).map((one) => ({ ...one, figure: data.figures[one.place] }));
+    const titles = members[0].figure.choices.map((choice) => choice.title);
+    return { element, members, titles, chosen: members[0].figure.choices.map((choice) => choice.option), view: MAP, seen: members[0] };
+  });
+  const familyOf = (canvas) => families.find((family) => family.element.contains(canvas));
+  const optionsOf = (family, title) => [...new Set(family.members.map((one) => one.figure.choices[title].option))];
+  const canStand = (figure) => figure.kind === "surface" && figure.rows.length > 1 && figure.columns.length > 1;
+  // Asked only when it is needed: browsers warn of a slow one.
+  let webgl;
+  const hasWebGL = () => (webgl ??= !!document.createElement("canvas").getContext("webgl"));
+  // The member that has what was chosen; where no such is, one that has what was chosen last.
+  function settle(family, last) {
+    const fits = (one) => one.figure.choices.every((choice, title) => choice.option === family.chosen[title]);
+    family.seen = family.members.find(fits) ?? family.members.find((one) => one.figure.choices[last].option === family.chosen[last]) ?? family.members[0];
+    family.chosen = family.seen.figure.choices.map((choice) => choice.option);
+    for (const one of family.members) one.box.hidden = one !== family.seen;
+    for (const select of family.element.querySelectorAll(".choices select[data-title]")) select.value = family.chosen[select.dataset.title];
+  }
+  function selector(title, options, chosen, choose) {
+    const label = document.createElement("label"), select = document.createElement("select");
+    select.append(...options.map((option) => Object.assign(document.createElement("option"), { value: option, textContent: short(option, 60) })));
+    select.value = chosen;
+    select.addEventListener("change", () => choose(select.value));
+    label.append(`${short(title, 30)} `, select);
+    return { label, select };
+  }
+  function choices(family) {
+    const redraw = () => drawOne(family.seen.box.querySelector(".canvas"));
+    const labels = family.titles.map((title, place) => {
+      const { label, select } = selector(title, optionsOf(family, place), family.chosen[place], (option) => {
+        family.chosen[place] = option;
+        settle(family, place);
+        redraw();
+      });
+      select.dataset.title = place;
+      return select.options.length > 1 ? label : null;
+    }).filter(Boolean);
+    if (family.members.some((one) => canStand(one.figure)) && window.WebGLRenderingContext) {
+      const { label, select } = selector("as", [MAP, SPACE], family.view, (view) => {
+        family.view = view === SPACE && hasWebGL() ? SPACE : MAP;
+        if (family.view !== view) {
+          select.value = MAP;
+          select.options[1].disabled = true;
+          label.append(" 3D needs WebGL, which this browser lacks");
+        }
+        redraw();
+      });
+      labels.push(label);
+    }
+    family.element.querySelector(".choices").replaceChildren(...labels);
+    settle(family, 0);
+  }
+
+  // Names of lines that were switched off, kept while the page is drawn again; the same for all of a family.
   const hidden = data.figures.map(() => new Set());
+  for (const family of families) for (const one of family.members) hidden[one.place] = hidden[family.members[0].place];
   function show(canvas, names) {
     const off = hidden[canvas.dataset.figure];
     Plotly.restyle(canvas, { visible: canvas.data.map((trace) => !off.has(trace.meta)) });
@@ -277,19 +415,23 @@
     }));
   }
 
-  function draw() {
-    for (const canvas of document.querySelectorAll(".canvas")) {
-      const figure = data.figures[canvas.dataset.figure];
-      const made = (figure.kind === "heat" ? heat : lines)(figure, canvas);
-      if (!made) {
-        canvas.textContent = "Nothing to draw: there is no number.";
-        continue;
-      }
-      Plotly.react(canvas, made.traces, made.layout, { displayModeBar: false, responsive: !printing, doubleClick: "reset" });
-      if (made.names.size) legend(canvas, made.names);
-      else if (made.swatches) swatches(canvas, made.swatches);
-      else canvas.parentElement.querySelector(".legend").textContent = made.caption ? `Colours: ${made.caption}` : "";
+  function drawOne(canvas) {
+    const figure = data.figures[canvas.dataset.figure];
+    const stands = canStand(figure) && familyOf(canvas)?.view === SPACE && !printing;  // paper shows no WebGL
+    const made = (figure.kind === "heat" ? heat : figure.kind === "surface" ? (stands ? space : maps) : lines)(figure, canvas);
+    if (!made) {
+      canvas.textContent = "Nothing to draw: there is no number.";
+      return;
     }
+    if (canvas.dataset.stands && canvas.dataset.stands !== String(stands)) Plotly.purge(canvas);
+    canvas.dataset.stands = stands;
+    Plotly.react(canvas, made.traces, made.layout, { displayModeBar: false, responsive: !printing, doubleClick: "reset", scrollZoom: false });
+    if (made.names.size) legend(canvas, made.names);
+    else if (made.swatches) swatches(canvas, made.swatches);
+    else canvas.parentElement.querySelector(".legend").textContent = made.caption ? `Colours: ${made.caption}` : "";
+  }
+  function draw() {
+    for (const canvas of document.querySelectorAll(".canvas")) if (!canvas.closest("[hidden]")) drawOne(canvas);
     // Plotly measures text in a picture of its own, which is nothing to read.
     document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true");
     document.documentElement.dataset.drawn = dark() ? "dark" : "light";
@@ -299,6 +441,7 @@
     document.documentElement.classList.toggle("printing", now);
     draw();
   }
+  for (const family of families) choices(family);
   let wasNarrow = narrow();
   darkScheme.addEventListener("change", draw);
   window.addEventListener("beforeprint", () => print(true));

@@ -81,12 +81,15 @@ std::optional<Grid> grid_of(const Table& table) {
 
 std::optional<Grid> grid_of(const Figure& figure) {
   Grid grid{.id = figure.id, .header = {"panel", "line", "x", "y", "low", "high"}};
+  const bool labelled = has_labels(figure);
+  if (labelled) grid.header.push_back("point");
   for (const auto& panel : figure.panels)
     for (const auto& line : panel.lines)
       for (const auto& point : points_of(line)) {
         const auto x = panel.x.categories.empty() ? exact(point.x) : shown_place(point.x, panel.x);
         grid.rows.push_back({panel.title, line.name, x, exact(point.y), point.low ? exact(*point.low) : "",
                              point.high ? exact(*point.high) : ""});
+        if (labelled) grid.rows.back().push_back(point.label);
       }
   return grid;
 }
@@ -99,6 +102,18 @@ std::optional<Grid> grid_of(const HeatMap& map) {
         grid.rows.push_back({map.rows[r], map.columns[c], *label});
       else
         grid.rows.push_back({map.rows[r], map.columns[c], exact(map.values[r][c])});
+  return grid;
+}
+
+std::optional<Grid> grid_of(const Surface& surface) {
+  Grid grid{.id = surface.id, .header = {"layer", "row", "column", "value", "low", "high", "outcome"}};
+  for (const auto& layer : surface.layers)
+    for (std::size_t r = 0; r < std::min(surface.rows.size(), layer.fields.size()); ++r)
+      for (std::size_t c = 0; c < std::min(surface.columns.size(), layer.fields[r].size()); ++c) {
+        const auto& [number, outcome, label] = layer.fields[r][c];
+        grid.rows.push_back({layer.name, surface.rows[r], surface.columns[c], exact(number.value),
+                             number.low ? exact(*number.low) : "", number.high ? exact(*number.high) : "", outcome});
+      }
   return grid;
 }
 

@@ -18,7 +18,7 @@
 namespace strata::document {
 namespace {
 
-constexpr std::size_t kMostPoints = 12, kLongText = 36, kLongName = 20, kCrowded = 6;
+constexpr std::size_t kMostPoints = 12, kMostLabelled = 200, kLongText = 36, kLongName = 20, kCrowded = 6;
 
 // Every text of the document goes through this, or through script_json() as data.
 std::string html_text(const std::string& text) {
@@ -39,6 +39,8 @@ class Page {
   std::string item(const Table& table);
   std::string item(const Figure& figure);
   std::string item(const HeatMap& map);
+  std::string item(const Surface& surface);
+  std::string items(const std::vector<Item>& all);
   std::string canvas(const std::string& id, const std::string& title, const std::string& note, report::Json data,
                      const Table& values);
 
@@ -159,13 +161,43 @@ std::string Page::canvas(const std::string& id, const std::string& title, const 
 }
 
 std::string Page::item(const Figure& figure) {
-  return canvas(figure.id, figure.title, figure.note, figure_data(figure, colours_), points_table(figure, kMostPoints));
+  return canvas(figure.id, figure.title, figure.note, figure_data(figure, colours_),
+                points_table(figure, has_labels(figure) ? kMostLabelled : kMostPoints));
 }
 
 std::string Page::item(const HeatMap& map) {
   auto values = fields_table(map);
   values.note.clear();
   return canvas(map.id, map.title, map.note, heat_map_data(map, colours_), values);
+}
+
+std::string Page::item(const Surface& surface) {
+  auto values = layers_table(surface);
+  values.note.clear();
+  return canvas(surface.id, surface.title, surface.note, surface_data(surface, colours_), values);
+}
+
+bool same_titles(const std::vector<Choice>& a, const std::vector<Choice>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Choice& x, const Choice& y) { return x.title == y.title; });
+}
+
+// Alternatives stand in one box, where document.js shows one of them and what there is to choose; without it all are
+// seen. A surface has a box too, since it can be seen in two ways.
+std::string Page::items(const std::vector<Item>& all) {
+  std::string out;
+  const std::vector<Choice>* open = nullptr;
+  for (const auto& each : all) {
+    const auto& own = choices_of(each);
+    const bool goes_on = open && !own.empty() && same_titles(*open, own);
+    if (open && !goes_on) out += "</div>\n", open = nullptr;
+    if (!open && (!own.empty() || std::holds_alternative<Surface>(each))) {
+      out += "<div class=\"family\"><div class=\"choices\"></div>\n";
+      open = &own;
+    }
+    out += std::visit([&](const auto& one) { return item(one); }, each);
+  }
+  return open ? out + "</div>\n" : out;
 }
 
 std::string Page::navigation(const std::vector<std::string>& anchors) const {
@@ -197,8 +229,7 @@ std::string Page::body() {
     out += fmt::format(R"(<section id="{0}" aria-labelledby="{0}-h"><h3 id="{0}-h">{1}</h3>)", anchors[s],
                        html_text(section.title)) +
            "\n";
-    for (const auto& each : section.items) out += std::visit([&](const auto& one) { return item(one); }, each);
-    out += "</section>\n";
+    out += items(section.items) + "</section>\n";
   }
   return out + facts_markup(document_.facts) + "</main>\n";
 }

@@ -44,10 +44,41 @@ PlotJson plot_line(const Line& line, int colour) {
       {"name", escape::one_line(line.name)}, {"colour", colour}, {"dashed", line.dashed}, {"marks", line.marks_only}};
   auto &x = out["x"] = PlotJson::array(), &y = out["y"] = PlotJson::array();
   for (const auto& point : points) x.push_back(point.x), y.push_back(number_or_null(point.y));
+  if (!line.labels.empty())
+    for (const auto& point : points) out["labels"].push_back(escape::one_line(point.label));
   if (std::none_of(points.begin(), points.end(), [](const Point& point) { return point.low.has_value(); })) return out;
   auto &low = out["low"] = PlotJson::array(), &high = out["high"] = PlotJson::array();
   for (const auto& point : points) low.push_back(number_or_null(point.low)), high.push_back(number_or_null(point.high));
   return out;
+}
+
+PlotJson plot_choices(const std::vector<Choice>& choices) {
+  auto all = PlotJson::array();
+  for (const auto& choice : choices)
+    all.push_back({{"title", escape::one_line(choice.title)}, {"option", escape::one_line(choice.option)}});
+  return all;
+}
+
+// "1.42 (1.38–1.47), faster than eager"
+std::string field_words(const SurfaceField& field) {
+  const auto number = shown_number(field.number, report::glyphs(true));
+  return escape::one_line(number.empty() || field.outcome.empty() ? number + field.outcome
+                                                                  : number + ", " + field.outcome);
+}
+
+// What of every field of a layer, as [row][column].
+template <class Value>
+PlotJson each_field(const Surface& surface, const Layer& layer, const Value& value) {
+  auto rows = PlotJson::array();
+  for (std::size_t r = 0; r < surface.rows.size(); ++r) {
+    rows.push_back(PlotJson::array());
+    for (std::size_t c = 0; c < surface.columns.size(); ++c) {
+      static const SurfaceField nothing;
+      const auto* field = field_of(layer, r, c);
+      rows.back().push_back(value(field ? *field : nothing));
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -60,6 +91,8 @@ Colours::Colours(const Document& document) {
           for (const auto& line : panel.lines) places_.emplace(group_of(line), static_cast<int>(places_.size()));
       } else if (const auto* map = std::get_if<HeatMap>(&item)) {
         for (const auto& name : map->scale.categories) places_.emplace(name, static_cast<int>(places_.size()));
+      } else if (const auto* surface = std::get_if<Surface>(&item)) {
+        for (const auto& layer : surface->layers) places_.emplace(layer.name, static_cast<int>(places_.size()));
       }
 }
 
@@ -82,7 +115,7 @@ PlotJson figure_data(const Figure& figure, const Colours& colours) {
                       {"y", plot_axis(panel.y)},
                       {"lines", std::move(lines)}});
   }
-  return {{"kind", "lines"}, {"panels", std::move(panels)}};
+  return {{"kind", "lines"}, {"panels", std::move(panels)}, {"choices", plot_choices(figure.choices)}};
 }
 
 PlotJson heat_map_data(const HeatMap& map, const Colours& colours) {
@@ -107,7 +140,32 @@ PlotJson heat_map_data(const HeatMap& map, const Colours& colours) {
           {"column_title", escape::one_line(map.column_title)},
           {"values", std::move(values)},
           {"scale", plot_axis(map.scale)},
-          {"middle", number_or_null(map.middle)}};
+          {"middle", number_or_null(map.middle)},
+          {"choices", plot_choices(map.choices)}};
+}
+
+PlotJson surface_data(const Surface& surface, const Colours& colours) {
+  auto layers = PlotJson::array();
+  for (const auto& layer : surface.layers) {
+    const auto of_each = [&](const auto& value) { return each_field(surface, layer, value); };
+    layers.push_back({{"name", escape::one_line(layer.name)},
+                      {"colour", colours.of(layer.name)},
+                      {"values", of_each([](const SurfaceField& field) { return number_or_null(field.number.value); })},
+                      {"words", of_each([](const SurfaceField& field) { return PlotJson(field_words(field)); })},
+                      {"labels", of_each([](const SurfaceField& field) {
+                         const auto shown = shown_field(field);
+                         return PlotJson(escape::one_line(shown.empty() ? field.outcome : shown));
+                       })}});
+  }
+  return {{"kind", "surface"},
+          {"rows", one_line_each(surface.rows)},
+          {"columns", one_line_each(surface.columns)},
+          {"row_title", escape::one_line(surface.row_title)},
+          {"column_title", escape::one_line(surface.column_title)},
+          {"layers", std::move(layers)},
+          {"scale", plot_axis(surface.scale)},
+          {"middle", number_or_null(surface.middle)},
+          {"choices", plot_choices(surface.choices)}};
 }
 
 }  // namespace strata::document

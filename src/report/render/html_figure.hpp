@@ -21,12 +21,16 @@ class Colours {
   std::map<std::string, int> places_;
 };
 
-// {"kind": "lines", "panels": [{title, x, y, lines: [{name, colour, dashed, marks, x, y, low, high}]}]}. A line of very
-// many points is thinned to what a screen can show.
+// {"kind": "lines", "panels": [{title, x, y, lines: [{name, colour, dashed, marks, x, y, low, high, labels}]}],
+// "choices": [{title, option}]}. A line of very many points is thinned to what a screen can show.
 nlohmann::json figure_data(const Figure& figure, const Colours& colours);
 
-// {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle, labels, colours}; colours: of the
-// categories of the scale.
+// {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle, labels, colours, choices};
+// colours: of the categories of the scale.
 nlohmann::json heat_map_data(const HeatMap& map, const Colours& colours);
+
+// {"kind": "surface", rows, columns, row_title, column_title, layers: [{name, colour, values, words, labels}], scale,
+// middle, choices}; words and labels: of each field with its interval and outcome, and where there is no room for them.
+nlohmann::json surface_data(const Surface& surface, const Colours& colours);
 
 }  // namespace strata::document

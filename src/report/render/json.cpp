@@ -33,6 +33,11 @@ OrderedJson cell_json(const Cell& cell) {
   return why.empty() ? OrderedJson(nullptr) : OrderedJson{{"value", nullptr}, {"reason", why}};
 }
 
+// Nothing where an item has no alternative.
+void add_choices(OrderedJson& item, const std::vector<Choice>& choices) {
+  for (const auto& choice : choices) item["choices"].push_back({{"title", choice.title}, {"option", choice.option}});
+}
+
 OrderedJson axis_json(const Axis& axis) {
   OrderedJson one{
       {"title", axis.title}, {"unit", axis.unit}, {"logarithmic", axis.logarithmic}, {"format", name_of(axis.format)}};
@@ -46,6 +51,7 @@ OrderedJson line_json(const Line& line) {
   if (line.marks_only) one["marks_only"] = true;
   one["x"] = values_json(line.x);
   one["y"] = values_json(line.y);
+  if (!line.labels.empty()) one["labels"] = line.labels;
   if (!line.low.empty() && !line.high.empty()) one["low"] = values_json(line.low), one["high"] = values_json(line.high);
   return one;
 }
@@ -82,6 +88,7 @@ OrderedJson item_json(const Figure& figure) {
         {{"title", panel.title}, {"x", axis_json(panel.x)}, {"y", axis_json(panel.y)}, {"lines", std::move(lines)}});
   }
   one["note"] = figure.note;
+  add_choices(one, figure.choices);
   return one;
 }
 
@@ -100,6 +107,41 @@ OrderedJson item_json(const HeatMap& map) {
   if (!map.labels.empty()) one["labels"] = map.labels;
   if (map.middle) one["middle"] = finite_or_null(*map.middle);
   one["note"] = map.note;
+  add_choices(one, map.choices);
+  return one;
+}
+
+OrderedJson field_json(const SurfaceField& field) {
+  OrderedJson one{{"value", finite_or_null(field.number.value)}};
+  if (field.number.low) one["low"] = finite_or_null(*field.number.low);
+  if (field.number.high) one["high"] = finite_or_null(*field.number.high);
+  if (!field.outcome.empty()) one["outcome"] = field.outcome;
+  if (!field.label.empty()) one["label"] = field.label;
+  return one;
+}
+
+OrderedJson item_json(const Surface& surface) {
+  auto layers = OrderedJson::array();
+  for (const auto& layer : surface.layers) {
+    auto fields = OrderedJson::array();
+    for (const auto& row : layer.fields) {
+      fields.push_back(OrderedJson::array());
+      for (const auto& field : row) fields.back().push_back(field_json(field));
+    }
+    layers.push_back({{"name", layer.name}, {"fields", std::move(fields)}});
+  }
+  OrderedJson one{{"kind", "surface"},
+                  {"id", surface.id},
+                  {"title", surface.title},
+                  {"row_title", surface.row_title},
+                  {"column_title", surface.column_title},
+                  {"rows", surface.rows},
+                  {"columns", surface.columns},
+                  {"layers", std::move(layers)},
+                  {"scale", axis_json(surface.scale)}};
+  if (surface.middle) one["middle"] = finite_or_null(*surface.middle);
+  one["note"] = surface.note;
+  add_choices(one, surface.choices);
   return one;
 }
 

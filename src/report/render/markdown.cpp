@@ -79,6 +79,7 @@ std::string md_item(const Table& table) {
 
 std::string md_item(const Figure& figure) {
   std::string out = titled(figure.title);
+  if (has_labels(figure)) return out + shown_elsewhere(figure) + ".\n" + noted(figure.note);
   bool any = false;
   for (const auto& panel : figure.panels) {
     const auto table = places_table(panel, kMostPlaces);
@@ -96,6 +97,10 @@ std::string md_item(const HeatMap& map) {
   return titled(scale.empty() ? map.title : map.title + ": " + scale) + md_table(fields_table(map)) + noted(map.note);
 }
 
+std::string md_item(const Surface& surface) {
+  return titled(shown_title(surface)) + md_table(layers_table(surface)) + noted(surface.note);
+}
+
 }  // namespace
 
 std::string render_markdown(const Document& document) {
@@ -105,7 +110,7 @@ std::string render_markdown(const Document& document) {
   for (const auto& section : document.sections) {
     out += "\n## " + md(section.title) + "\n";
     for (const auto& item : section.items)
-      out += "\n" + std::visit([](const auto& each) { return md_item(each); }, item);
+      if (!is_detail(item)) out += "\n" + std::visit([](const auto& each) { return md_item(each); }, item);
   }
   if (document.facts.empty()) return out;
   Table facts{.columns = {{.title = "what", .align = Align::left}, {.title = "value", .align = Align::left}}};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "report/render/shown.hpp"
 
@@ -45,6 +46,10 @@ std::string panel_name(const Figure& figure, std::size_t place) {
   return !panel.title.empty() ? panel.title : !panel.y.title.empty() ? panel.y.title : fmt::format("{}", place + 1);
 }
 
+std::string corner_of(const std::string& row_title, const std::string& column_title) {
+  return row_title.empty() || column_title.empty() ? row_title + column_title : row_title + " / " + column_title;
+}
+
 }  // namespace
 
 std::vector<Point> points_of(const Line& line) {
@@ -53,7 +58,7 @@ std::vector<Point> points_of(const Line& line) {
   std::vector<Point> points;
   for (std::size_t i = 0; i < size; ++i) {
     if (!std::isfinite(line.x[i])) continue;
-    Point point{.x = line.x[i], .y = line.y[i]};
+    Point point{.x = line.x[i], .y = line.y[i], .label = i < line.labels.size() ? line.labels[i] : std::string()};
     if (band && std::isfinite(line.low[i]) && std::isfinite(line.high[i]))
       point.low = line.low[i], point.high = line.high[i];
     points.push_back(point);
@@ -80,12 +85,33 @@ std::vector<Point> thinned(std::vector<Point> points, std::size_t most) {
   return kept;
 }
 
+bool has_labels(const Figure& figure) {
+  for (const auto& panel : figure.panels)
+    if (std::any_of(panel.lines.begin(), panel.lines.end(), [](const Line& line) { return !line.labels.empty(); }))
+      return true;
+  return false;
+}
+
+std::string shown_elsewhere(const Figure& figure) {
+  std::size_t points = 0;
+  std::set<std::string> names;
+  for (const auto& panel : figure.panels)
+    for (const auto& line : panel.lines) {
+      points += points_of(line).size();
+      names.insert(line.name);
+    }
+  return fmt::format("{} points of {} line{}, drawn in the HTML report", points, names.size(),
+                     names.size() == 1 ? "" : "s");
+}
+
 Table points_table(const Figure& figure, std::size_t most) {
   Table table{.id = figure.id, .title = figure.title};
   if (figure.panels.empty()) return table;
   const bool several = figure.panels.size() > 1;
   if (several) table.columns.push_back({.id = "panel", .title = "panel", .align = Align::left});
   table.columns.push_back({.id = "line", .title = "line", .align = Align::left});
+  const bool labelled = has_labels(figure);
+  if (labelled) table.columns.push_back({.id = "point", .title = "point", .align = Align::left});
   // Panels that measure different things share the columns, whose titles then say only x and y.
   const auto& first = figure.panels[0];
   const auto same = [&](auto axis) {
@@ -105,6 +131,7 @@ Table points_table(const Figure& figure, std::size_t most) {
         std::vector<Cell> row;
         if (several) row.emplace_back(panel_name(figure, p));
         row.emplace_back(line.name);
+        if (labelled) row.emplace_back(points[place].label);
         row.push_back(place_cell(points[place].x, panel.x));
         row.push_back(value_cell(points[place], panel.y));
         table.rows.push_back(std::move(row));
@@ -155,8 +182,7 @@ const std::string* label_of(const HeatMap& map, std::size_t row, std::size_t col
 
 Table fields_table(const HeatMap& map) {
   Table table{.id = map.id, .title = map.title, .note = map.note};
-  const auto corner = map.row_title.empty() || map.column_title.empty() ? map.row_title + map.column_title
-                                                                        : map.row_title + " / " + map.column_title;
+  const auto corner = corner_of(map.row_title, map.column_title);
   table.columns.push_back({.id = "row", .title = corner, .align = Align::left});
   for (std::size_t c = 0; c < map.columns.size(); ++c)
     table.columns.push_back({.id = fmt::format("column{}", c + 1), .title = map.columns[c]});
@@ -172,6 +198,29 @@ Table fields_table(const HeatMap& map) {
     }
     table.rows.push_back(std::move(row));
   }
+  return table;
+}
+
+const SurfaceField* field_of(const Layer& layer, std::size_t row, std::size_t column) {
+  return row < layer.fields.size() && column < layer.fields[row].size() ? &layer.fields[row][column] : nullptr;
+}
+
+Table layers_table(const Surface& surface) {
+  Table table{.id = surface.id, .title = surface.title, .note = surface.note};
+  table.columns.push_back(
+      {.id = "row", .title = corner_of(surface.row_title, surface.column_title), .align = Align::left});
+  for (std::size_t c = 0; c < surface.columns.size(); ++c)
+    table.columns.push_back({.id = fmt::format("column{}", c + 1), .title = surface.columns[c]});
+  for (std::size_t r = 0; r < surface.rows.size(); ++r)
+    for (const auto& layer : surface.layers) {
+      std::vector<Cell> row{surface.rows.size() > 1 ? surface.rows[r] + ", " + layer.name : layer.name};
+      for (std::size_t c = 0; c < surface.columns.size(); ++c) {
+        const auto* field = field_of(layer, r, c);
+        const auto shown = field ? shown_field(*field) : std::string();
+        row.push_back(shown.empty() ? Cell(Absent{field ? field->outcome : std::string()}) : Cell(shown));
+      }
+      table.rows.push_back(std::move(row));
+    }
   return table;
 }
 

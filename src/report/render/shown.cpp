@@ -143,10 +143,33 @@ std::string shown_title(const Axis& axis) {
   return fmt::format("{} ({})", axis.title, detail);
 }
 
+std::string shown_title(const Surface& surface) {
+  const auto unit = unit_behind(surface.scale.unit, surface.scale.format);
+  return unit.empty() ? surface.title : fmt::format("{} ({})", surface.title, unit);
+}
+
 std::string shown_place(double value, const Axis& axis) {
   if (axis.categories.empty()) return shown_number(value, axis.format);
   const bool inside = value >= 0 && value < static_cast<double>(axis.categories.size()) && is_whole(value);
   return inside ? axis.categories[static_cast<std::size_t>(value)] : shown_number(value, axis.format);
+}
+
+std::string shown_field(const SurfaceField& field) {
+  if (!std::isfinite(field.number.value)) return "";
+  return field.label.empty() ? shown_number(field.number.value, field.number.format) : field.label;
+}
+
+const std::vector<Choice>& choices_of(const Item& item) {
+  static const std::vector<Choice> none;
+  if (const auto* figure = std::get_if<Figure>(&item)) return figure->choices;
+  if (const auto* map = std::get_if<HeatMap>(&item)) return map->choices;
+  if (const auto* surface = std::get_if<Surface>(&item)) return surface->choices;
+  return none;
+}
+
+bool is_detail(const Item& item) {
+  const auto* surface = std::get_if<Surface>(&item);
+  return surface && surface->is_detail;
 }
 
 }  // namespace strata::document

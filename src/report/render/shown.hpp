@@ -36,7 +36,19 @@ std::string shown_title(const Column& column);
 // "time (s, logarithmic)".
 std::string shown_title(const Axis& axis);
 
+// "Throughput (samples/s)": where the fields are numbers, whatever their colours.
+std::string shown_title(const Surface& surface);
+
 // A value on an axis: its category, or the number.
 std::string shown_place(double value, const Axis& axis);
+
+// What a field of a surface reads where there is no room for its interval; "" where it has no number.
+std::string shown_field(const SurfaceField& field);
+
+// None for what has no alternative.
+const std::vector<Choice>& choices_of(const Item& item);
+
+// Whether the item is left out where a report is read from its beginning to its end.
+bool is_detail(const Item& item);
 
 }  // namespace strata::document

@@ -47,6 +47,7 @@ class TerminalWriter {
   void item(const Table& table);
   void item(const Figure& figure);
   void item(const HeatMap& map);
+  void item(const Surface& surface);
   void table_lines(const Table& table);
   void reasons(const Table& table);
   std::string first_and_last(const Line& one, const Axis& axis) const;
@@ -143,6 +144,19 @@ void TerminalWriter::item(const HeatMap& map) {
   paragraph(map.note, kDim, "  ");
 }
 
+void TerminalWriter::item(const Surface& surface) {
+  paragraph(shown_title(surface), kBold);
+  const auto rows = surface.rows.size(), columns = surface.columns.size(), layers = surface.layers.size();
+  if (rows * columns * layers <= kMostFields) {
+    const auto table = layers_table(surface);
+    table_lines(table);
+    reasons(table);
+  } else {
+    line(fmt::format("  {} by {} fields of {} levels, drawn in the HTML report", rows, columns, layers), kDim);
+  }
+  paragraph(surface.note, kDim, "  ");
+}
+
 std::string TerminalWriter::first_and_last(const Line& one, const Axis& axis) const {
   auto points = points_of(one);
   std::erase_if(points, [](const Point& point) { return !std::isfinite(point.y); });
@@ -184,6 +198,10 @@ void TerminalWriter::panel_lines(const Panel& panel) {
 
 void TerminalWriter::item(const Figure& figure) {
   paragraph(figure.title, kBold);
+  if (has_labels(figure)) {
+    line("  " + shown_elsewhere(figure), kDim);
+    return paragraph(figure.note, kDim, "  ");
+  }
   if (figure.panels.empty()) line("  nothing to draw", kDim);
   for (const auto& panel : figure.panels) panel_lines(panel);
   paragraph(figure.note, kDim, "  ");
@@ -198,6 +216,7 @@ std::string TerminalWriter::write(const Document& document) {
     bool first = true;
     const Text* before = nullptr;
     for (const auto& one : section.items) {
+      if (is_detail(one)) continue;
       // Texts of one kind stand together.
       const auto* text = std::get_if<Text>(&one);
       if (!first && !(text && before && text->kind == before->kind)) line("");
