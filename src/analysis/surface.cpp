@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/case_statistics.hpp"
+#include "analysis/row_numbers.hpp"
 #include "common/lookup.hpp"
 #include "common/text.hpp"
 
@@ -51,47 +52,80 @@ std::vector<GridAxis> varying(const store::Run& run) {
   return axes;
 }
 
+CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std::optional<std::size_t> place,
+                   const GridCell& cell) {
+  CellLevel level{.state = row.state,
+                  .reason = row.reason,
+                  .peak_bytes = lookup::number(row.memory, "peak_private_bytes"),
+                  .expected_bytes = lookup::number(row.memory, "expected_peak_bytes")};
+  if (!place) return level;
+  level.iteration_ms = row_numbers(statistics, *place, cell.batch).time_ms;
+  const auto reference = statistics.reference();
+  if (!reference) return level;
+  if (*reference == *place) {
+    level.speedup = {1, 1, 1};
+    level.direction = stats::Direction::same;
+    return level;
+  }
+  const auto comparison = statistics.compare(*reference, *place);
+  level.speedup = comparison.ratio();
+  if (cell.reliable) level.direction = statistics.direction(comparison);
+  return level;
+}
+
+// Each two of the playing levels against each other, and which of them may be the fastest.
+void find_best(GridCell& cell, const CaseStatistics& statistics, const std::vector<std::size_t>& playing) {
+  const auto name = [&](std::size_t i) { return statistics.measured()[playing[i]]->name(); };
+  const auto best = stats::not_excluded_as_best(
+      playing.size(),
+      [&](std::size_t i, std::size_t j) {
+        return cell.comparisons.insert_or_assign({name(i), name(j)}, statistics.compare(playing[i], playing[j]))
+            .first->second;
+      },
+      cell.minimum_effect);
+  for (const auto i : best.members) cell.best.push_back(name(i));
+  cell.tie_within = best.tie_within;
+}
+
 GridCell cell_of(const store::Run& run, const store::Case& one, const std::vector<GridAxis>& axes) {
   GridCell cell;
   cell.one = &one;
   for (const auto& axis : axes) cell.at.push_back(value_of(one.question, axis.name));
   const CaseStatistics statistics(run, one);
   cell.reliable = statistics.reliable();
+  cell.batch = static_cast<double>(std::max<std::int64_t>(1, one.question.batch));
+  cell.minimum_effect = statistics.minimum();
   std::vector<std::size_t> playing;  // places in measured()
   for (const auto& row : one.rows) {
     if (lookup::flag(row.info, "harness")) continue;
-    CellLevel level{row.state,
-                    row.reason,
-                    {},
-                    lookup::number(row.memory, "peak_private_bytes"),
-                    lookup::number(row.memory, "expected_peak_bytes"),
-                    {}};
     const auto place = row.state == "measured" ? statistics.index_of(row.name()) : std::nullopt;
-    if (place) {
-      playing.push_back(*place);
-      const double ms = statistics.estimate_ms(*place);
-      if (std::isfinite(ms)) level.sample_ms = ms / static_cast<double>(std::max<std::int64_t>(1, one.question.batch));
-      if (const auto reference = statistics.reference(); reference && *reference == *place) {
-        level.speedup = {1, 1, 1};
-        level.direction = stats::Direction::same;
-      } else if (reference) {
-        const auto comparison = statistics.compare(*reference, *place);
-        level.speedup = comparison.ratio();
-        if (cell.reliable) level.direction = statistics.direction(comparison);
-      }
-    }
-    cell.levels.emplace(row.name(), std::move(level));
+    if (place) playing.push_back(*place);
+    cell.levels.emplace(row.name(), level_of(statistics, row, place, cell));
   }
-  if (!cell.reliable) return cell;
-  const auto best = stats::not_excluded_as_best(
-      playing.size(), [&](std::size_t i, std::size_t j) { return statistics.compare(playing[i], playing[j]); },
-      statistics.minimum());
-  for (const auto i : best.members) cell.best.push_back(statistics.measured()[playing[i]]->name());
-  cell.tie_within = best.tie_within;
+  if (cell.reliable) find_best(cell, statistics, playing);
   return cell;
 }
 
+// In the order of the axes' values, whatever the order in which they were measured.
+void sort_cells(Grid& grid) {
+  const auto places = [&](const GridCell& cell) {
+    std::vector<std::ptrdiff_t> all;
+    for (std::size_t i = 0; i < grid.axes.size(); ++i) {
+      const auto& values = grid.axes[i].values;
+      all.push_back(std::find(values.begin(), values.end(), cell.at[i]) - values.begin());
+    }
+    return all;
+  };
+  std::stable_sort(grid.cells.begin(), grid.cells.end(),
+                   [&](const GridCell& a, const GridCell& b) { return places(a) < places(b); });
+}
+
 }  // namespace
+
+const stats::Comparison* GridCell::compared(const std::string& reference, const std::string& level) const {
+  const auto found = comparisons.find({reference, level});
+  return found == comparisons.end() ? nullptr : &found->second;
+}
 
 const GridCell* Grid::find(const std::vector<std::string>& at) const {
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const GridCell& cell) { return cell.at == at; });
@@ -109,6 +143,7 @@ Grid grid_of(const store::Run& run) {
           std::find(grid.levels.begin(), grid.levels.end(), row.name()) == grid.levels.end())
         grid.levels.push_back(row.name());
   }
+  sort_cells(grid);
   return grid;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stats/best.hpp"
@@ -21,8 +22,8 @@ struct GridAxis {
 
 // What is known of a level in a cell.
 struct CellLevel {
-  std::string state, reason;        // of one that was not measured
-  std::optional<double> sample_ms;  // time of an iteration over the batch
+  std::string state, reason;     // of one that was not measured
+  stats::Interval iteration_ms;  // with the 99% interval of its restarts; NaN: not known
   std::optional<double> peak_bytes;
   std::optional<double> expected_bytes;  // of a peak that was not measured here but foreseen from other points
   stats::Interval speedup;               // over the case's reference; NaN: not known
@@ -36,6 +37,13 @@ struct GridCell {
   std::vector<std::string> best;            // not excluded as the fastest; empty: none was measured, or not reliably
   double tie_within = 0;                    // stats::BestSet
   bool reliable = true;                     // other programs did not take most blocks' processors
+  double batch = 1;
+  double minimum_effect = 0.01;  // smaller differences are never claimed
+  // Of each two levels with a number, {reference, level}: above 0 the level is faster. None where it is not reliable.
+  std::map<std::pair<std::string, std::string>, stats::Comparison> comparisons;
+
+  // nullptr: one of the two has no number here.
+  const stats::Comparison* compared(const std::string& reference, const std::string& level) const;
 };
 
 struct Grid {

@@ -13,22 +13,20 @@ constexpr double kTail = 0.005;        // of the 99% interval that compare() mak
 constexpr double kAlpha = 0.01;        // of all comparisons with one level together
 constexpr double kAsNormal = 1000000;  // degrees of freedom
 
-// How much wider than a 99% interval the bound has to be so that `others` of them hold at once. Never narrower.
-double widening(const Comparison& comparison, std::size_t others) {
-  const double tail = kAlpha / static_cast<double>(std::max<std::size_t>(1, others));
-  if (tail >= kTail) return 1;
-  const bool by_restarts = comparison.half_width.basis == Basis::restarts;
-  const double df = by_restarts ? std::max(1, comparison.restarts() - 1) : kAsNormal;
-  return student_t_quantile(1 - tail, df) / student_t_quantile(1 - kTail, df);
-}
-
 // Whether `level` is faster than `reference`, beyond what such a comparison allows.
 bool is_faster(const Comparison& comparison, std::size_t others, double minimum_effect) {
-  const double width = comparison.half_width.width * widening(comparison, others);
+  const double width = half_width_at(comparison, kAlpha / static_cast<double>(std::max<std::size_t>(1, others)));
   return std::isfinite(width) && comparison.log_ratio.value > std::max(width, std::log1p(minimum_effect));
 }
 
 }  // namespace
+
+double half_width_at(const Comparison& comparison, double tail) {
+  if (tail >= kTail) return comparison.half_width.width;
+  const bool by_restarts = comparison.half_width.basis == Basis::restarts;
+  const double df = by_restarts ? std::max(1, comparison.restarts() - 1) : kAsNormal;
+  return comparison.half_width.width * student_t_quantile(1 - tail, df) / student_t_quantile(1 - kTail, df);
+}
 
 BestSet not_excluded_as_best(std::size_t count, const CompareTwo& compare, double minimum_effect) {
   BestSet best;

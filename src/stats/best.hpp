@@ -25,4 +25,9 @@ struct BestSet {
 // with a probability of at most 1%.
 BestSet not_excluded_as_best(std::size_t count, const CompareTwo& compare, double minimum_effect);
 
+// Half width of the interval around a comparison's log ratio that leaves `tail` at each end, of the distribution that
+// its 99% interval rests on; never narrower than that. Of several intervals that shall hold at once: 0.005 by their
+// number.
+double half_width_at(const Comparison& comparison, double tail);
+
 }  // namespace strata::stats

@@ -29,13 +29,35 @@ def test_a_map_says_who_is_the_fastest_and_every_point_is_told(strata):
     assert fastest["labels"] == [["quick", "quick"], ["quick", "quick"]] and fastest["values"] == [[0, 0], [0, 0]] and fastest["scale"]["categories"] == ["quick"]
     assert document["summary"].startswith("Quick is the fastest in every one of 4 points") and "more than 100% behind in 4" in document["summary"]
     assert [panel["title"] for panel in items["times1"]["panels"]] == ["size 8", "size 10"]
-    assert all(8 < value < 12 for row in items["speedup1"]["values"] for value in row)
+    speedups = items["surface1"]
+    assert speedups["choices"] == [{"title": "show", "option": "speedup over plain"}] and [layer["name"] for layer in speedups["layers"]] == ["quick"]
+    assert all(8 < field["low"] < field["value"] < field["high"] < 12 and field["outcome"] == "faster than plain, the fastest" for row in speedups["layers"][0]["fields"] for field in row)
     points = items["points"]["rows"]
     assert len(points) == 8 and {row["state"] for row in points} == {"measured"}
     shown = strata.run("show", "last", "--store", str(strata.store), "--format", "json")
     assert json.loads(shown.stdout) == document
     page = next((strata.store.parent / "reports").glob("*.html")).read_text(encoding="utf-8")
     assert "Who is the fastest" in page
+    by_quantity = {item["choices"][0]["option"]: item["layers"][-1]["fields"][1][1]["value"] for item in items.values() if item["kind"] == "surface"}  # quick, size 10, batch 2
+    assert abs(by_quantity["throughput"] * by_quantity["time of a sample"] - 1) < 1e-9 and abs(by_quantity["time of an iteration"] / by_quantity["time of a sample"] - 2) < 1e-9
+
+
+def test_the_crossing_of_two_levels_lies_between_the_last_point_of_one_and_the_first_of_the_other(strata):
+    strata.level("plain", rank=1)
+    strata.level("steep", samples={"median_ns": 400_000, "jitter": 0.01, "seed": 1, "restart": 0.0, "batch_power": 1})
+    done, document, items = sweep(strata, "plain,steep", "--batch", "1..8*2", *SHORT)
+    assert done.returncode == 0, done.stderr
+    crossing = {"axis": "batch", "before": "steep", "from": "2", "after": "plain", "to": "4", "fastest": "yes"}
+    assert items["crossings"]["rows"] == [crossing]
+    assert document["summary"] == (
+        "Plain is the fastest at every point from batch 4 on (2 of 4 points). Steep is the fastest at every point up to batch 2 (2 of 4 points). "
+        "The crossing from steep to plain lies between batch 2 and 4. Plain is within 10% of the fastest in 2 of 4 points and more than 100% behind in 1, in between in 1."
+    )
+    standing = items["standings"]["rows"][0]
+    assert {name: standing[name]["value"] for name in ("points", "alone", "within", "between", "far", "unknown", "without")} == {
+        "points": 4, "alone": 2, "within": 2, "between": 1, "far": 1, "unknown": 0, "without": 0}  # fmt: skip
+    shown = strata.run("show", "last", "--store", str(strata.store), "--format", "md").stdout
+    assert "The crossing from steep to plain lies between batch 2 and 4." in shown and "| along | ahead | up to | then ahead | from |" in shown
 
 
 def test_equal_levels_are_a_tie_and_no_colour(strata):

@@ -33,9 +33,10 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
-  samples: {"median_ns":1000000,"jitter":0.02,"seed":1,"restart":0.01,"slow_every":0,"slow_by":2.0}
+  samples: {"median_ns":1000000,"jitter":0.02,"seed":1,"restart":0.01,"slow_every":0,"slow_by":2.0,"batch_power":0}
                                   wall_ns of measure and warm_up, drawn from the seed and the position; measure takes as long in truth, warm_up only its first iteration;
-                                  restart: spread between processes, drawn from how often this script (a file) was started before
+                                  restart: spread between processes, drawn from how often this script (a file) was started before;
+                                  batch_power: times grow with that power of the batch
   clock: 0.5                      measure tells that share of the time that it takes (and of latencies, CPU time)
   first_ns                        first iteration of warm_up (10 x median)
   variants: {NAME: {...}}         fields that replace those above when STRATA_VARIANT is NAME
@@ -132,14 +133,14 @@ class Fake:
 
     # Samples: a pure function of the script, so that a test can compute them again.
     def draw(self, count: int) -> list[int]:
-        told = {"median_ns": 1_000_000, "jitter": 0.02, "seed": 1, "restart": 0.0, "slow_every": 0, "slow_by": 2.0, **self.script.get("samples", {})}
-        run = self.starts
+        told = {"median_ns": 1_000_000, "jitter": 0.02, "seed": 1, "restart": 0.0, "slow_every": 0, "slow_by": 2.0, "batch_power": 0, **self.script.get("samples", {})}
+        run, median_ns = self.starts, told["median_ns"] * (self.batch or 1) ** told["batch_power"]
         level = random.Random(f"{told['seed']}/{run}").gauss(0.0, 1.0) * told["restart"]
         out = []
         for _ in range(count):
             noise = abs(random.Random(f"{told['seed']}/{run}/{self.drawn}").gauss(0.0, told["jitter"]))
             slow = told["slow_by"] if told["slow_every"] and self.drawn % told["slow_every"] == told["slow_every"] - 1 else 1.0
-            out.append(max(1, round(told["median_ns"] * (1.0 + level) * (1.0 + noise) * slow)))
+            out.append(max(1, round(median_ns * (1.0 + level) * (1.0 + noise) * slow)))
             self.drawn += 1
         if out and self.batch is not None and self.batch not in self.seen:
             self.seen.add(self.batch)

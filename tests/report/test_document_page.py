@@ -124,6 +124,19 @@ def test_surface_stands_in_space_where_the_browser_can_and_is_a_map_on_paper(bro
     assert [error for error in browser.errors() if not re.search("willReadFrequently|GL Driver Message", error)] == []  # what Chromium thinks of Plotly
 
 
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_page_of_a_sweep_is_drawn_for_every_choice_and_nothing_overflows(browser: Browser, pages: Path, width: int, dark: bool) -> None:
+    browser.open(pages / "sweep.html", width, dark=dark)
+    assert browser.evaluate("[...document.querySelectorAll('.family')].map(f => f.querySelectorAll('.choices label').length >= 1)") == [True] * 4
+    selects = browser.evaluate("[...document.querySelectorAll('.choices select')].map(s => [...s.options].map(o => o.value))")
+    for place, options in enumerate(selects):
+        for option in [o for o in options if o != "3D"]:
+            browser.evaluate(f"(s => {{ s.value = {option!r}; s.dispatchEvent(new Event('change')); }})(document.querySelectorAll('.choices select')[{place}])")
+            assert browser.evaluate("[...document.querySelectorAll('.canvas')].filter(c => c.checkVisibility()).map(c => !!c.querySelector('.plot-container'))") == [True] * 4
+    assert browser.errors() == []
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_without_scripts_every_alternative_is_there_with_its_table(browser: Browser, pages: Path) -> None:
     browser.open(pages / "example.html", scripts=False)
     page = (pages / "example.html").read_text(encoding="utf-8")

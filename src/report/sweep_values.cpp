@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/sweep_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace strata::report {
+
+document::Number number_of(const stats::Interval& interval, document::Format format, double factor) {
+  document::Number number{.value = factor * interval.value, .format = format};
+  if (std::isfinite(interval.low) && std::isfinite(interval.high))
+    number.low = factor * interval.low, number.high = factor * interval.high;
+  return number;
+}
+
+document::Number sample_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
+  return number_of(level.iteration_ms, document::Format::seconds, 1e-3 / cell.batch);
+}
+
+const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name) {
+  if (!cell) return nullptr;
+  const auto found = cell->levels.find(name);
+  return found == cell->levels.end() ? nullptr : &found->second;
+}
+
+std::string spaced_state(std::string state) {
+  std::replace(state.begin(), state.end(), '_', ' ');
+  return state;
+}
+
+}  // namespace strata::report

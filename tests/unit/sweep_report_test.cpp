@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sweep's report says and draws, of made-up grids.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "report/render/html.hpp"
+#include "report/sweep_figures.hpp"
+#include "report/sweep_front.hpp"
+#include "report/sweep_sentences.hpp"
+#include "unit/made_grid.hpp"
+
+namespace strata::report {
+namespace {
+
+using analysis::Grid;
+using analysis::GridAxis;
+using analysis::Places;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const GridAxis kBatch{"batch", {"1", "8", "64"}}, kSize{"size", {"32", "64"}}, kMode{"mode", {"infer", "train"}};
+
+// Times and memory of every level, and with them speedups over the first.
+void fill_numbers(Grid& grid, double half_width) {
+  for (auto& cell : grid.cells) {
+    cell.batch = std::stod(cell.at[0]);
+    for (auto& [name, level] : cell.levels) {
+      if (level.state != "measured") continue;
+      const auto* over = cell.compared(grid.reference, name);
+      const double lead = over ? over->log_ratio.value : 0, ms = 2 * std::sqrt(cell.batch) * std::exp(-lead);
+      level.iteration_ms = {ms, ms * std::exp(-half_width), ms * std::exp(half_width)};
+      level.speedup = {std::exp(lead), std::exp(lead - half_width), std::exp(lead + half_width)};
+      level.direction = name == grid.reference || std::abs(lead) < half_width ? stats::Direction::not_resolved
+                        : lead > 0                                            ? stats::Direction::faster
+                                                                              : stats::Direction::slower;
+      level.peak_bytes = 1e8 + 4e6 * cell.batch * (name == "b" ? 2 : 1);
+    }
+  }
+}
+
+// "b" leads at small batches and "a" at the largest; in training they are equal at batch 8. "c" is far behind, and runs
+// out of memory at the last point.
+Grid example_grid() {
+  auto grid = analysis::made_grid({kBatch, kSize, kMode}, {"a", "b", "c"},
+                                  analysis::by_times(
+                                      [](const Places& at, std::size_t level) {
+                                        if (level == 2) return 1.5;
+                                        if (level == 0) return 0.0;
+                                        return at[0] == 0 ? -0.8 : at[0] == 2 ? 0.3 : at[2] == 1 ? 0.01 : -0.05;
+                                      },
+                                      0.04));
+  grid.cells.back().levels.at("c") = {.state = "out_of_memory"};
+  fill_numbers(grid, 0.04);
+  return grid;
+}
+
+TEST(SweepSummary, says_stretches_crossings_and_how_far_behind_the_reference_is) {
+  auto grid = analysis::made_grid({kBatch}, {"a", "b"},
+                                  analysis::by_times(
+                                      [](const Places& at, std::size_t level) {
+                                        const double lead[] = {0.8, 0.042, -0.3};
+                                        return level == 1 ? -lead[at[0]] : 0.0;
+                                      },
+                                      0.04));
+  EXPECT_EQ(
+      sweep_summary(grid),
+      "A is the fastest at every point of batch 64 (1 of 3 points). B is the fastest at every point up to batch 8 "
+      "(2 of 3 points). The crossing from b to a lies between batch 1 and 64. A is within 10% of the fastest in 2 "
+      "of 3 points and more than 100% behind in 1.");
+}
+
+TEST(SweepSummary, claims_nothing_where_the_intervals_tell_nothing) {
+  const auto grid = analysis::made_grid(
+      {kBatch}, {"a", "b"},
+      analysis::by_times([](const Places&, std::size_t level) { return 0.1 * static_cast<double>(level); }, 0.3));
+  EXPECT_EQ(sweep_summary(grid),
+            "In none of 3 points is one level alone the fastest. A is within 10% of the fastest in 0 of 3 points and "
+            "more than 100% behind in 0; in 3 the intervals cannot tell.");
+  EXPECT_THAT(crossings_table(grid).rows, IsEmpty());
+  EXPECT_EQ(sweep_summary(Grid{}), "No point has a result that can be told.");
+}
+
+TEST(SweepSummary, names_no_more_than_two_crossings_and_says_how_many_more_there_are) {
+  const GridAxis size{"size", {"8", "16", "32", "64", "128"}};
+  const GridAxis batch{"batch", {"1", "2", "4", "8", "16", "32"}};
+  const auto grid = analysis::made_grid(
+      {batch, size}, {"a", "b"},
+      analysis::by_times(
+          [](const Places& at, std::size_t level) { return level == (at[0] > at[1] ? 1U : 0U) ? 0.0 : 0.4; }, 0.04));
+  const auto summary = sweep_summary(grid);
+  EXPECT_THAT(summary, HasSubstr("The crossing from a to b lies between batch 1 and 2 (size 8)."));
+  EXPECT_THAT(summary, HasSubstr("Other crossings are in the table (7)."));
+  EXPECT_EQ(crossings_table(grid).rows.size(), 9U);  // five along batch, four along size
+}
+
+TEST(SweepFigures, third_axes_are_choices_and_each_quantity_is_a_surface_with_its_outcomes) {
+  const auto grid = example_grid();
+  const SweepLayout layout(grid);
+  EXPECT_THAT(layout.maps(), ElementsAre(ElementsAre("infer"), ElementsAre("train")));
+  const auto winners = sweep_winners(grid, layout);
+  ASSERT_EQ(winners.size(), 2U);
+  EXPECT_EQ(winners[1].choices[0].title + " " + winners[1].choices[0].option, "mode train");
+  EXPECT_EQ(winners[1].labels[0][1], "tie within 6%: a, b");
+  const auto surfaces = sweep_surfaces(grid, layout);
+  ASSERT_EQ(surfaces.items.size(), 12U);  // six quantities in two modes
+  std::vector<std::string> shown;
+  for (const auto& item : surfaces.items) {
+    const auto& surface = std::get<document::Surface>(item);
+    shown.push_back(surface.choices[0].option + ", " + surface.choices[1].option);
+    EXPECT_EQ(surface.is_detail, shown.size() > 2);
+  }
+  EXPECT_EQ(shown[0], "speedup over a, infer");
+  EXPECT_EQ(shown[1], "speedup over a, train");
+  EXPECT_EQ(shown[11], "memory over a, train");
+  const auto& speedup = std::get<document::Surface>(surfaces.items[1]);
+  ASSERT_EQ(speedup.layers.size(), 2U);  // of all but the reference
+  EXPECT_EQ(speedup.layers[0].fields[0][0].outcome, "faster than a, the fastest");
+  EXPECT_EQ(speedup.layers[0].fields[0][1].label, "(0.99)");
+  EXPECT_EQ(speedup.layers[0].fields[0][1].outcome, "inconclusive against a, may be the fastest");
+  EXPECT_EQ(speedup.layers[1].fields[1][2].outcome, "out of memory");
+  EXPECT_FALSE(std::isfinite(speedup.layers[1].fields[1][2].number.value));
+  const auto& throughput = std::get<document::Surface>(surfaces.items[6]);
+  const auto& field = throughput.layers[0].fields[0][1].number;  // a: 8 samples in 2 sqrt(8) ms
+  EXPECT_NEAR(field.value, 8 / (2e-3 * std::sqrt(8)), 1e-6);
+  EXPECT_LT(*field.low, field.value);
+  EXPECT_GT(*field.high, field.value);
+}
+
+TEST(SweepFigures, point_that_was_not_reached_says_so) {
+  auto grid = example_grid();
+  grid.cells.erase(grid.cells.begin());
+  const SweepLayout layout(grid);
+  const auto surfaces = sweep_surfaces(grid, layout);
+  EXPECT_EQ(std::get<document::Surface>(surfaces.items[0]).layers[0].fields[0][0].outcome, "not reached");
+}
+
+TEST(SweepFront, has_the_points_that_no_other_of_the_same_work_beats_in_both_time_and_memory) {
+  const auto grid = example_grid();
+  const auto section = sweep_time_and_memory(grid, SweepLayout(grid));
+  ASSERT_EQ(section.items.size(), 3U);  // a figure a mode, and the table
+  const auto& infer = std::get<document::Figure>(section.items[0]);
+  ASSERT_EQ(infer.panels.size(), 2U);
+  EXPECT_EQ(infer.panels[0].title, "size 32");
+  ASSERT_EQ(infer.panels[0].lines.size(), 4U);
+  // a: 2, 0.707, 0.25 ms a sample and 104, 132, 356 MB; b: 0.9, 0.67, 0.34 ms and 108, 164, 612 MB.
+  EXPECT_THAT(infer.panels[0].lines[3].labels,
+              ElementsAre("a, batch 64", "b, batch 8", "a, batch 8", "b, batch 1", "a, batch 1"));
+  EXPECT_TRUE(infer.panels[0].lines[0].marks_only);
+  EXPECT_FALSE(infer.panels[0].lines[3].marks_only);
+  const auto& front = std::get<document::Table>(section.items[2]);
+  EXPECT_EQ(front.columns.size(), 6U);  // size, mode, level, batch, time, memory
+}
+
+TEST(SweepFront, is_left_out_where_no_memory_is_known) {
+  auto grid = example_grid();
+  for (auto& cell : grid.cells)
+    for (auto& [name, level] : cell.levels) level.peak_bytes.reset();
+  EXPECT_THAT(sweep_time_and_memory(grid, SweepLayout(grid)).items, IsEmpty());
+  EXPECT_EQ(sweep_surfaces(grid, SweepLayout(grid)).items.size(), 8U);  // no memory and none over the reference's
+}
+
+// For tests/report, which look at it in a browser: they name a folder, and plotly's script.
+TEST(SweepReport, pages_for_the_browser_tests) {
+  const char *folder = std::getenv("STRATA_EXAMPLE_PAGES"), *plotly = std::getenv("STRATA_PLOTLY_JS");
+  if (!folder || !plotly) GTEST_SKIP() << "only as the child of another test";
+  const GridAxis batch{"batch", {"1", "2", "4", "8", "16", "32"}}, size{"size", {"32", "64", "128"}};
+  auto grid = analysis::made_grid(
+      {batch, size, kMode}, {"eager", "onednn", "openvino", "static"},
+      analysis::by_times(
+          [](const Places& at, std::size_t level) {
+            const double b = static_cast<double>(at[0]), s = static_cast<double>(at[1]);
+            const double log_times[] = {0, -0.5 + 0.02 * b, -0.4 - 0.12 * b, -0.8 + 0.1 * b - 0.1 * s};
+            return log_times[level] * (at[2] == 1 ? 0.5 : 1);
+          },
+          0.04));
+  grid.reference = "eager";
+  grid.cells.back().levels.at("onednn") = {.state = "out_of_memory"};
+  fill_numbers(grid, 0.04);
+  const SweepLayout layout(grid);
+  document::Document page{.title = "strata sweep: resnet18", .summary = sweep_summary(grid)};
+  document::Section fastest{.id = "fastest", .title = "Fastest level"};
+  for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
+  fastest.items.push_back(standings_table(grid));
+  fastest.items.push_back(document::Text{sweep_error_rates()});
+  page.sections = {fastest,
+                   {.id = "crossings", .title = "Crossings", .items = {crossings_table(grid)}},
+                   sweep_lines(grid, layout),
+                   sweep_surfaces(grid, layout),
+                   sweep_time_and_memory(grid, layout)};
+  const auto html = document::render_html(page, plotly);
+  ASSERT_TRUE(html.has_value()) << html.error().what;
+  std::ofstream(std::string(folder) + "/sweep.html") << *html;
+}
+
+}  // namespace
+}  // namespace strata::report
