@@ -189,7 +189,7 @@ std::vector<document::HeatMap> sweep_winners(const Grid& grid, const SweepLayout
     map.labels.assign(map.rows.size(), std::vector<std::string>(map.columns.size()));
     map.id = fmt::format("fastest{}", maps.size() + 1);
     const auto words = layout.words_of(combination);
-    map.title = words.empty() ? "Who is the fastest" : "Who is the fastest: " + words;
+    map.title = words.empty() ? "Who is the fastest" : "Who is the fastest (" + words + ")";
     map.scale.title = "level";
     map.scale.categories = names;
     map.choices = layout.choices_of(combination);
@@ -216,8 +216,10 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
   if (!axis) return section;
   const bool numbers = analysis::is_ordered(*axis);
   for (const auto& map : layout.maps()) {
-    document::Figure figure{fmt::format("times{}", section.items.size() + 1), layout.words_of(map), {}, "", {}};
-    if (figure.title.empty()) figure.title = fmt::format("Against {}", axis->name);
+    const auto words = layout.words_of(map);
+    document::Figure figure;
+    figure.id = fmt::format("times{}", section.items.size() + 1);
+    figure.title = fmt::format("Against {}{}", axis->name, words.empty() ? words : " (" + words + ")");
     figure.note = "Bands are 99% intervals of the restarts.";
     figure.choices = layout.choices_of(map);
     for (std::size_t r = 0; r < layout.row_count(); ++r) {

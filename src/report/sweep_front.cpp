@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/crossing.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {
@@ -112,7 +113,11 @@ document::Panel SameWork::panel_of(const Group& group) const {
 
 document::Table front_table(const analysis::Grid& grid, const SameWork& works) {
   document::Table table{"front", "Where no other choice is both faster and smaller", {}, {}, {}};
-  for (const auto i : works.axes()) table.columns.push_back({grid.axes[i].name, grid.axes[i].name, ""});
+  for (const auto i : works.axes()) {
+    const auto& axis = grid.axes[i];
+    table.columns.push_back(
+        {axis.name, axis.name, "", analysis::is_ordered(axis) ? document::Align::right : document::Align::left});
+  }
   table.columns.push_back({"level", "level", "", document::Align::left});
   if (works.has_batches()) table.columns.push_back({"batch", "batch", ""});
   table.columns.insert(table.columns.end(),
@@ -140,7 +145,7 @@ document::Section sweep_time_and_memory(const analysis::Grid& grid, const SweepL
   for (const auto& map : layout.maps()) {
     const auto words = layout.words_of(map);
     document::Figure figure{fmt::format("memory{}", section.items.size() + 1),
-                            "A point a level and batch" + (words.empty() ? "" : ": " + words),
+                            "A point a level and batch" + (words.empty() ? "" : " (" + words + ")"),
                             {},
                             "To the left is faster, down is smaller. Dashed: the front, where no other point is both.",
                             layout.choices_of(map)};

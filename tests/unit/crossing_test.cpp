@@ -192,7 +192,7 @@ double normal_of(stats::Random& random) {
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
 }
 
-// Log times as [field][restart][level][round] around the true ones: processes part by 2%, and just that is assumed.
+// Log times as [field][restart][level][round] around the true ones: processes part by 2%.
 // With `shared`, a process serves every field of a restart and brings its offset into all of them.
 struct Simulated {
   static constexpr int kRestarts = 4, kRounds = 6;
@@ -213,17 +213,18 @@ struct Simulated {
       }
     }
   }
-  stats::Comparison compare(std::size_t field, std::size_t reference, std::size_t level) const {
+  stats::Comparison compare(std::size_t field, std::size_t reference, std::size_t level, double assumed = 0.02) const {
     std::vector<std::vector<double>> differences;
     for (const auto& restart : log_times[field]) {
       differences.emplace_back();
       for (std::size_t k = 0; k < kRounds; ++k) differences.back().push_back(restart[reference][k] - restart[level][k]);
     }
-    return stats::compare(differences, 0.02);
+    return stats::compare(differences, assumed);
   }
 };
 
-// Two equal levels at six points of a line: each decided point is wrong.
+// Two equal levels at six points of a line: each decided point is wrong. Next to nothing is assumed of processes, so
+// that intervals rest on the restarts alone and are as narrow as the rule allows.
 double share_of_lines_wrongly_decided(bool shared) {
   constexpr int kRuns = 1000;
   stats::Random random(23);
@@ -231,7 +232,7 @@ double share_of_lines_wrongly_decided(bool shared) {
   for (int run = 0; run < kRuns; ++run) {
     const Simulated simulated(std::vector(6, std::vector<double>{0, 0}), shared, random);
     std::vector<stats::Comparison> all;
-    for (std::size_t field = 0; field < 6; ++field) all.push_back(simulated.compare(field, 0, 1));
+    for (std::size_t field = 0; field < 6; ++field) all.push_back(simulated.compare(field, 0, 1, 0.001));
     std::vector<const stats::Comparison*> line;
     for (const auto& one : all) line.push_back(&one);
     const auto ahead = ahead_along(line, 0);
@@ -241,8 +242,9 @@ double share_of_lines_wrongly_decided(bool shared) {
 }
 
 TEST(CrossingSimulated, equal_levels_are_told_apart_anywhere_on_no_more_than_one_line_of_a_hundred) {
-  EXPECT_LE(share_of_lines_wrongly_decided(false), 0.01);
-  EXPECT_LE(share_of_lines_wrongly_decided(true), 0.01);
+  const double bound = 0.015;  // of 1,000 lines at a rate of 1%: exceeded in one of twenty such tests
+  EXPECT_LE(share_of_lines_wrongly_decided(false), bound);
+  EXPECT_LE(share_of_lines_wrongly_decided(true), bound);
 }
 
 // One level is ahead by half at the beginning and behind by as much at the end; they are equal at the fourth of six
@@ -272,7 +274,7 @@ TEST(CrossingSimulated, a_crossing_is_bracketed_nearly_always_and_almost_never_w
 // "a" is the fastest up to the second batch; at the third one field has an equal level, so that a longer stretch is
 // wrong.
 TEST(CrossingSimulated, a_stretch_reaches_too_far_in_no_more_than_one_sweep_of_a_hundred) {
-  constexpr int kRuns = 400;
+  constexpr int kRuns = 600;
   const GridAxis batch{"batch", {"1", "2", "4", "8"}}, size{"size", {"32", "64"}};
   stats::Random random(77);
   int too_far = 0, found = 0;
@@ -282,7 +284,7 @@ TEST(CrossingSimulated, a_stretch_reaches_too_far_in_no_more_than_one_sweep_of_a
       for (int s = 0; s < 2; ++s) truth.push_back({0, b == 2 && s == 1 ? 0.0 : 0.2, 0.4});
     const Simulated simulated(truth, run % 2 == 0, random);
     auto grid = made_grid({batch, size}, {"a", "b", "c"}, [&](const Places& at, std::size_t i, std::size_t j) {
-      return simulated.compare(at[0] * 2 + at[1], i, j);
+      return simulated.compare(at[0] * 2 + at[1], i, j, 0.001);
     });
     for (const auto& one : stretches_of(grid))
       if (!one.axis) {
@@ -294,6 +296,19 @@ TEST(CrossingSimulated, a_stretch_reaches_too_far_in_no_more_than_one_sweep_of_a
   }
   EXPECT_LE(too_far, kRuns / 100);
   EXPECT_GE(found, kRuns * 95 / 100);
+}
+
+// A level that is just 10%, or just 100%, behind the fastest: whatever is decided may be called wrong.
+TEST(CrossingSimulated, a_gap_at_its_limit_is_decided_in_no_more_than_one_point_of_a_hundred) {
+  constexpr int kRuns = 1000;
+  stats::Random random(3);
+  int decided = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const Simulated simulated({{std::log1p(run % 2 == 0 ? kNear : kFar), 0, 0.5}}, false, random);
+    const auto first = simulated.compare(0, 0, 1, 0.001), second = simulated.compare(0, 0, 2, 0.001);
+    decided += gap_of({&first, &second}) != Gap::unknown;
+  }
+  EXPECT_LE(decided, kRuns * 15 / 1000);
 }
 
 }  // namespace

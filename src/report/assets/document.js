@@ -74,6 +74,11 @@
     const length = known.reduce((a, b) => Math.max(a, b)) - known.reduce((a, b) => Math.min(a, b));
     return length < 12 ? { dtick: Math.max(1, Math.ceil(length / (narrow() ? 4 : 6))) } : {};
   }
+  // Few whole numbers on a logarithmic axis, as batches 1, 2, 4, are its marks.
+  function ownTicks(values) {
+    const places = [...new Set(values)].filter((value) => finite(value) && value > 0).sort((a, b) => a - b);
+    return places.length > 1 && places.length <= (narrow() ? 7 : 12) && places.every(Number.isInteger) ? { tickvals: places, ticktext: places.map((value) => safe(digits(value))) } : {};
+  }
   // `values` are in the unit of the axis.
   function axisOf(axis, values, extra) {
     const places = axis.categories.length
@@ -154,7 +159,7 @@
       const floor = panel.y.log ? above.reduce((least, value) => Math.min(least, value), Infinity) / 2 : -Infinity;
       const room = Math.floor((width / columns) / 7.5);
       const placed = panel.lines.flatMap((line) => line.x.map((value) => value / x.scale));
-      axes[`xaxis${id}`] = axisOf(panel.x, placed, { ...(panel.x.log || panel.x.categories.length ? {} : wholeTicks(placed)), domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
+      axes[`xaxis${id}`] = axisOf(panel.x, placed, { ...(panel.x.categories.length ? {} : panel.x.log ? ownTicks(placed) : wholeTicks(placed)), domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
       axes[`yaxis${id}`] = axisOf(panel.y, panel.lines.flatMap((line) => line.y.map((value) => value / y.scale)), { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
       for (const line of panel.lines) traces.push(...tracesOf(line, panel, x, y, { xaxis: `x${id}`, yaxis: `y${id}` }, floor));
       const unit = titleOf(panel.y, y.unit);
@@ -299,15 +304,15 @@
       const grid = (count) => ({ show: true, start: 0, end: count - 1, size: 1, color: colour, width: 1 });
       return [
         { ...common, type: "surface", x: columns.map((_, c) => c), y: rows.map((_, r) => r), z, surfacecolor: z.map((row) => row.map(() => 0)), cmin: 0, cmax: 1, colorscale: [[0, colour], [1, colour]], showscale: false, opacity: 0.55, hoverinfo: "skip", connectgaps: false, contours: { x: grid(columns.length), y: grid(rows.length) }, lighting: { ambient: 0.8, diffuse: 0.4, specular: 0 } },
-        { ...common, type: "scatter3d", mode: "markers", x: fields.map(([c]) => c), y: fields.map(([, r]) => r), z: fields.map(([, , value]) => value), hovertext: fields.map(([c, r]) => words[r][c]), marker: { size: 3.5, color: colour, symbol: layer.colour >= 10 ? "square" : "circle" } },
+        { ...common, type: "scatter3d", mode: "markers", x: fields.map(([c]) => c), y: fields.map(([, r]) => r), z: fields.map(([, , value]) => value), hovertext: fields.map(([c, r]) => words[r][c]), marker: { size: 2.8, color: colour, symbol: layer.colour >= 10 ? "square" : "circle" } },
       ];
     });
     const ticks = scale.log ? logTicks([plane.low / divisor, plane.high / divisor]) : null;
     const face = { color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), showspikes: false, backgroundcolor: "rgba(0,0,0,0)", tickfont: { size: 11 } };
-    const named = (own, title) => ({ ...face, ...ticksOf(own, 8, 10), title: { text: safe(short(title, 24)), font: { size: 12 } } });
+    const named = (own, title) => ({ ...face, ...ticksOf(own, 8, 10), range: [-0.1, own.length - 0.9], title: { text: safe(short(title, 24)), font: { size: 12 } } });
     const scene = {
-      xaxis: named(columns, figure.column_title), yaxis: named(rows, figure.row_title), aspectmode: "manual", aspectratio: { x: 1.25, y: 1.1, z: 0.8 }, dragmode: "turntable", camera: { eye: { x: -1.35, y: -1.35, z: 0.75 }, center: { x: 0, y: 0, z: -0.12 } },
-      zaxis: { ...face, ...(ticks ? { tickmode: "array", tickvals: ticks.tickvals.map(Math.log10), ticktext: ticks.ticktext, range: [Math.log10(plane.low / divisor) - 0.05, Math.log10(plane.high / divisor) + 0.05] } : { nticks: 6 }), title: { text: safe(short(titleOf(scale, unit), 34)), font: { size: 12 } } },
+      xaxis: named(columns, figure.column_title), yaxis: named(rows, figure.row_title), aspectmode: "manual", aspectratio: { x: 1.25, y: 1.1, z: 0.8 }, dragmode: "turntable", camera: { eye: narrow() ? { x: -1.75, y: -1.75, z: 0.95 } : { x: -1.35, y: -1.35, z: 0.75 }, center: { x: 0, y: 0, z: -0.08 } },
+      zaxis: { ...face, ...(ticks ? { tickmode: "array", tickvals: ticks.tickvals.map(Math.log10), ticktext: ticks.ticktext, range: [Math.log10(plane.low / divisor) - 0.05, Math.log10(plane.high / divisor) + 0.05] } : { nticks: 6 }), title: { text: safe(narrow() ? unit : short(titleOf(scale, unit), 34)), font: { size: 12 } } },
     };
     return { traces, names: new Map(plane.layers.map((layer) => [layer.name, { colour: layer.colour, marks: true }])), layout: layoutOf(narrow() ? 340 : 480, { margin: { l: 0, r: 0, t: 0, b: 0 }, scene }) };
   }
