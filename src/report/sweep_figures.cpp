@@ -86,20 +86,19 @@ Quantity memory_over_reference(const Grid& grid) {
 }
 
 std::vector<Quantity> quantities_of(const Grid& grid) {
-  const std::string interval = "Hovering shows the 99% interval of the restarts.";
   std::vector<Quantity> all;
   if (!grid.reference.empty()) all.push_back(speedup_quantity(grid));
   all.push_back({"time of a sample",
                  {"time of a sample", "", true, document::Format::seconds},
                  std::nullopt,
-                 interval,
+                 "",
                  [](const GridCell& cell, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number = sample_time_of(cell, level)};
                  }});
   all.push_back({"time of an iteration",
                  {"time of an iteration", "", true, document::Format::seconds},
                  std::nullopt,
-                 interval,
+                 "",
                  [](const GridCell&, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number =
                                                      number_of(level.iteration_ms, document::Format::seconds, 1e-3)};
@@ -107,7 +106,7 @@ std::vector<Quantity> quantities_of(const Grid& grid) {
   all.push_back({"throughput",
                  {"throughput", "samples/s", true, document::Format::digits},
                  std::nullopt,
-                 interval,
+                 "",
                  [](const GridCell& cell, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number = throughput_of(cell, level)};
                  }});

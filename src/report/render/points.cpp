@@ -217,7 +217,8 @@ Table layers_table(const Surface& surface) {
       for (std::size_t c = 0; c < surface.columns.size(); ++c) {
         const auto* field = field_of(layer, r, c);
         const auto shown = field ? shown_field(*field) : std::string();
-        row.push_back(shown.empty() ? Cell(Absent{field ? field->outcome : std::string()}) : Cell(shown));
+        const auto words = shown.empty() && field ? field->outcome : shown;
+        row.push_back(words.empty() ? Cell(Absent{}) : Cell(words));
       }
       table.rows.push_back(std::move(row));
     }

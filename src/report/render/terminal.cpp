@@ -147,13 +147,10 @@ void TerminalWriter::item(const HeatMap& map) {
 void TerminalWriter::item(const Surface& surface) {
   paragraph(shown_title(surface), kBold);
   const auto rows = surface.rows.size(), columns = surface.columns.size(), layers = surface.layers.size();
-  if (rows * columns * layers <= kMostFields) {
-    const auto table = layers_table(surface);
-    table_lines(table);
-    reasons(table);
-  } else {
+  if (rows * columns * layers <= kMostFields)
+    table_lines(layers_table(surface));
+  else
     line(fmt::format("  {} by {} fields of {} levels, drawn in the HTML report", rows, columns, layers), kDim);
-  }
   paragraph(surface.note, kDim, "  ");
 }
 
