@@ -273,6 +273,7 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   if (auto ok = check_precision(*ready, facts); !ok) return tl::unexpected(ok.error());
   auto run = a.resumed ? *a.resumed : describe_run(*ready, a);
   if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
+  run.settings.update(kind.settings);
   StoredRun stored(std::move(run), *store, ready->problems, a.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};

@@ -42,6 +42,7 @@ struct RunKind {
   std::function<Result<measure::Outcome>(Prepared&, measure::MachineFacts&, store::Store&, StoredRun&, ProgressLine&)>
       run_cases;
   std::function<int(const CompareArguments&, store::Store&, const measure::Setting&)> show;
+  nlohmann::json settings = nlohmann::json::object();  // that are stored of the run beside compare's
 };
 
 // Checks, runs, shows: the exit code, or what kept it from its end. `a.options` is filled from its texts.

@@ -12,6 +12,17 @@
 
 namespace strata::cli {
 
+// What a run is split into, and who does the parts (cli/sharding.hpp, cli/on_slurm.hpp).
+struct ClusterArguments {
+  std::string shard;   // as typed, "2/8"; empty: not split
+  bool go_on = false;  // with the shard's run that the store has
+  std::string on, partition, constraint, folder;
+  int nodes = 0;                    // 0: not said
+  std::vector<std::string> sbatch;  // options of its own
+
+  bool splits() const { return !shard.empty() || !on.empty(); }
+};
+
 struct CompareArguments {
   plan::Options options;
   std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output;
@@ -21,6 +32,7 @@ struct CompareArguments {
   bool retry = false, full_proof = false;  // of a sweep
   std::string find_batch;                  // its rule, likewise
   std::pair<std::int64_t, std::int64_t> batch_bounds;
+  ClusterArguments cluster;           // of a sweep or a training
   std::vector<std::string> words;     // as typed, after the program's name
   std::optional<store::Run> resumed;  // the run that goes on
   nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null

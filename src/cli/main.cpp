@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   strata::cli::add_sweep(app, exit_code, argc, argv);
   strata::cli::add_run(app, exit_code, argc, argv);
   strata::cli::add_resume(app, exit_code);
+  strata::cli::add_status(app, exit_code);
   strata::cli::add_list(app, exit_code);
   strata::cli::add_runs(app, exit_code);
   strata::cli::add_show(app, exit_code);

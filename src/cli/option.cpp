@@ -156,8 +156,9 @@ void refuse(const CLI::App& verb, std::initializer_list<const char*> options, co
 
 void refuse_empty_values(CLI::App& app) {
   for (auto* option : app.get_options()) {
-    // what is handed on to a program may be empty
-    if (option->get_items_expected_max() == 0 || option->get_name() == "arguments") continue;
+    // what is handed on to a program may be empty, or an option of it
+    if (option->get_items_expected_max() == 0 || option->get_name() == "arguments" || option->get_name() == "--sbatch")
+      continue;
     // transform() looks before the option's own checks, which would say less
     option->transform([option](const std::string& value) {
       if (value.empty())

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "analysis/store_metrics.hpp"
+#include "cli/join_stores.hpp"
 #include "cli/list_runs.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
@@ -109,29 +110,6 @@ Result<void> copy_all(const store::Store& from, store::Store& into, std::size_t&
   return {};
 }
 
-int join(const std::vector<std::string>& files, const fs::path& into_path) {
-  std::vector<store::Store> from;  // all are looked at before anything is written
-  for (const auto& file : files) {
-    std::error_code ec;
-    if (fs::equivalent(file, into_path, ec))
-      return complain({fmt::format("{} is the store that runs would come to", file), "name another one", Exit::usage});
-    auto opened = store::Store::open_existing(file);
-    if (!opened) return complain(opened.error());
-    from.push_back(std::move(*opened));
-  }
-  auto into = store::Store::open(into_path);
-  if (!into) return complain(into.error());
-  std::size_t copied = 0, known = 0;
-  for (const auto& one : from)
-    if (auto done = copy_all(one, *into, copied, known); !done) {
-      tell(fmt::format("{} copied before that\n", runs_in_words(copied)));
-      return complain(done.error());
-    }
-  answer(fmt::format("{} copied into {}{}\n", runs_in_words(copied), into_path.string(),
-                     known > 0 ? fmt::format("; {} there already", runs_in_words(known)) : ""));
-  return 0;
-}
-
 Result<void> write_store_of(const store::Store& from, const std::string& run_id, const fs::path& path) {
   auto into = store::Store::open(path);
   if (!into) return tl::unexpected(into.error());
@@ -180,6 +158,29 @@ int refresh(const RunsArguments& a) {
 
 }  // namespace
 
+int join_stores(const std::vector<std::string>& files, const fs::path& into_path) {
+  std::vector<store::Store> from;  // all are looked at before anything is written
+  for (const auto& file : files) {
+    std::error_code ec;
+    if (fs::equivalent(file, into_path, ec))
+      return complain({fmt::format("{} is the store that runs would come to", file), "name another one", Exit::usage});
+    auto opened = store::Store::open_existing(file);
+    if (!opened) return complain(opened.error());
+    from.push_back(std::move(*opened));
+  }
+  auto into = store::Store::open(into_path);
+  if (!into) return complain(into.error());
+  std::size_t copied = 0, known = 0;
+  for (const auto& one : from)
+    if (auto done = copy_all(one, *into, copied, known); !done) {
+      tell(fmt::format("{} copied before that\n", runs_in_words(copied)));
+      return complain(done.error());
+    }
+  answer(fmt::format("{} copied into {}{}\n", runs_in_words(copied), into_path.string(),
+                     known > 0 ? fmt::format("; {} there already", runs_in_words(known)) : ""));
+  return 0;
+}
+
 void add_runs(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("runs", "list, delete, export, import or merge stored runs");
   verb->require_subcommand(1);
@@ -213,11 +214,11 @@ void add_runs(CLI::App& app, int& exit_code) {
       "each; "
       "2 wrong usage, or a run is running.";
   auto* in = add("import", "add the runs of another store", joined,
-                 [](const RunsArguments& args) { return join({args.file}, store_of(args)); });
+                 [](const RunsArguments& args) { return join_stores({args.file}, store_of(args)); });
   in->add_option("file", a->file, "a store, as `runs export` writes one")->required();
   add_store(in, where);
   auto* all = add("merge", "add the runs of several stores to one", joined, [](const RunsArguments& args) {
-    return join({args.files.begin(), args.files.end() - 1}, args.files.back());
+    return join_stores({args.files.begin(), args.files.end() - 1}, args.files.back());
   });
   all->add_option("file", a->files, "the stores, and last the one that they come to; it is made where it is missing")
       ->required()

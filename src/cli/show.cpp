@@ -8,6 +8,7 @@
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
+#include "cluster/join.hpp"
 #include "common/escape.hpp"
 #include "common/write_whole.hpp"
 #include "measure/judge_stored.hpp"
@@ -42,11 +43,19 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
 }
 
 // Trainings, sweeps and suites have pages of their own. nullopt: the run is none of them.
-std::optional<Result<document::Document>> own_document(const store::Run& run, const store::Store& store) {
+std::optional<Result<document::Document>> document_of(const store::Run& run, const store::Store& store) {
   if (report::is_training(run)) return report::training_document(run, store);
   if (report::is_sweep(run)) return report::sweep_document(run);
   if (report::is_suite(run)) return report::suite_document(run, store);
   return std::nullopt;
+}
+
+// The same, of a shard that of the whole, as far as the store has it.
+std::optional<Result<document::Document>> own_document(const store::Run& run, const store::Store& store) {
+  if (!cluster::is_shard(run)) return document_of(run, store);
+  const auto whole = cluster::with_other_shards(run, store);
+  if (!whole) return Result<document::Document>(tl::unexpected(whole.error()));
+  return document_of(*whole, store);
 }
 
 int show(const ShowArguments& a) {

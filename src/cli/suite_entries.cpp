@@ -19,8 +19,9 @@ using Words = std::vector<std::string>;
 
 // What a suite leaves to `strata run`: set-up has to know it beforehand, or it is about the whole suite.
 const std::set<std::string>& not_for_entries() {
-  static const std::set<std::string> names{"data-dir", "help",   "help-all", "dry-run", "env",
-                                           "format",   "output", "python",   "scale",   "store"};
+  static const std::set<std::string> names{"constraint", "data-dir", "dry-run", "env",   "folder", "format",
+                                           "help",       "help-all", "nodes",   "on",    "output", "partition",
+                                           "python",     "resume",   "sbatch",  "scale", "shard",  "store"};
   return names;
 }
 

@@ -9,7 +9,9 @@
 #include <memory>
 
 #include "cli/document.hpp"
+#include "cli/on_slurm.hpp"
 #include "cli/option.hpp"
+#include "cli/sharding.hpp"
 #include "cli/verbs.hpp"
 #include "cli/walks.hpp"
 #include "measure/machine_facts.hpp"
@@ -26,8 +28,10 @@ constexpr std::int64_t kHighestBatch = 4096;  // that is searched where nobody s
 constexpr double kShareOfMemory = 0.9;        // of what is available, that one level may take
 
 // Corners first, so that a budget that ends early has seen the ends; the rest in an order drawn from the seed.
-void arrange_points(Prepared& ready, const plan::Grid& grid, bool limited) {
+// A shard has the corners of the whole grid that fall to it.
+void arrange_points(Prepared& ready, const plan::Grid& grid, bool limited, const std::optional<OwnShard>& own) {
   auto& specs = ready.specs;
+  if (own) specs = cluster::part_of(std::move(specs), own->shard);
   stats::Random random(ready.setting.order_seed);
   random.shuffle(specs);
   std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return grid.is_corner(spec); });
@@ -90,21 +94,36 @@ void add_sweep_options(CLI::App& verb, CompareArguments& a) {
                   "utilisation, or p99=20ms; --batch LOW..HIGH*2 says between which (default: 1 and 4096)")
       ->type_name("RULE");
   verb.add_flag("--retry", a.retry, "also run levels at points no smaller than one at which they ran out of memory");
+  add_cluster_options(verb, a.cluster, "points");
 }
 
 Result<int> run_sweep(CompareArguments& a) {
+  std::optional<OwnShard> own;
+  if (a.cluster.splits()) {
+    if (!a.find_batch.empty())
+      return fail("--find-batch and shards exclude each other: where it looks next follows from all it saw",
+                  "leave one of them out", Exit::usage);
+    const auto whole = whole_sweep(a);
+    if (!whole) return tl::unexpected(whole.error());
+    if (!a.cluster.on.empty()) return send_to_slurm(a, *whole);
+    auto shard = own_shard(a, *whole);
+    if (!shard) return tl::unexpected(shard.error());
+    if (!shard->done.empty()) return say_shard_done(*shard);
+    own = std::move(*shard);
+  }
   std::optional<plan::Grid> grid;
   return run_as(
       a, {.verb = "sweep",
           .arrange = [&](Prepared& ready) -> Result<void> {
             if (auto begun = begin_search(a, ready); !begun) return begun;
             grid.emplace(ready.specs);
-            arrange_points(ready, *grid, !a.dry_run);
+            arrange_points(ready, *grid, !a.dry_run, own);
             return {};
           },
           .run_cases = [&](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
                            ProgressLine& line) { return Walks(a, ready, *grid, facts, store, stored, line).run(); },
-          .show = show_sweep});
+          .show = show_sweep,
+          .settings = own ? own->settings : Json::object()});
 }
 
 void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv) {

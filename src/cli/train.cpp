@@ -13,6 +13,8 @@
 #include "cli/capturing.hpp"
 #include "cli/document.hpp"
 #include "cli/forecast.hpp"
+#include "cli/on_slurm.hpp"
+#include "cli/sharding.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/duration.hpp"
@@ -131,6 +133,7 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
   if (!shape) return tl::unexpected(shape.error());
   training::Plan plan;
   plan.repeats = a.repeats;
+  plan.own_repeats = a.own_repeats;
   plan.proofs = a.proofs;
   plan.norms = a.norms;
   plan.keep = keep;
@@ -190,7 +193,7 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
                           .test = static_cast<std::int64_t>(opened->set.test.count),
                           .batch = a.batch,
                           .epochs = a.epochs,
-                          .repeats = a.repeats,
+                          .repeats = a.own_repeats.empty() ? a.repeats : static_cast<int>(a.own_repeats.size()),
                           .proofs = a.proofs};
   scale_images(a, work);
   if (!a.scaled.empty()) {
@@ -274,6 +277,18 @@ void scale_images(TrainArguments& a, plan::TrainingWork& work) {
 Result<int> run_train(TrainArguments& a) {
   if (!a.common.output.empty())
     if (auto ok = report::check_writable(a.common.output, "-o"); !ok) return tl::unexpected(ok.error());
+  std::optional<OwnShard> own;
+  if (a.common.cluster.splits()) {
+    const auto whole = whole_training(a);
+    if (!whole) return tl::unexpected(whole.error());
+    if (!a.common.cluster.on.empty()) return send_to_slurm(a.common, *whole);
+    auto shard = own_shard(a.common, *whole);
+    if (!shard) return tl::unexpected(shard.error());
+    if (!shard->done.empty()) return say_shard_done(*shard);
+    own = std::move(*shard);
+    for (std::size_t repeat = 0; repeat < whole->parts; ++repeat)
+      if (own->shard.has(repeat)) a.own_repeats.push_back(static_cast<int>(repeat));
+  }
   auto ready = ready_to_train(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
@@ -281,8 +296,9 @@ Result<int> run_train(TrainArguments& a) {
   if (auto same = check_resumed(*ready, a.common); !same) return tl::unexpected(same.error());
   auto store = store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store));
   if (!store) return tl::unexpected(store.error());
-  StoredRun stored(a.common.resumed ? *a.common.resumed : describe(*ready, a), *store, ready->problems,
-                   a.common.resumed.has_value());
+  auto run = a.common.resumed ? *a.common.resumed : describe(*ready, a);
+  if (own) run.settings.update(own->settings);
+  StoredRun stored(std::move(run), *store, ready->problems, a.common.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {

@@ -24,6 +24,7 @@ struct TrainArguments {
   std::string scale;                         // as typed; empty: all of it
   double images_share = 1;                   // that --scale leaves, of each split
   std::string scaled;                        // what it cut, in words
+  std::vector<int> own_repeats;              // of a shard, from 0; empty: all
 };
 
 void add_train_options(CLI::App& verb, TrainArguments& a);

@@ -3,6 +3,7 @@
 
 #include "cli/capturing.hpp"
 #include "cli/option.hpp"
+#include "cli/sharding.hpp"
 #include "cli/train.hpp"
 #include "plan/axes.hpp"
 
@@ -115,6 +116,7 @@ void add_scale(CLI::App& verb, std::string& scale) {
 void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_question(verb, a);
   add_running(verb, a);
+  add_cluster_options(verb, a.common.cluster, "repeats");
   verb.footer(
       "Exit codes: 0 trained; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was trained; "
       "3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, whole epochs are "

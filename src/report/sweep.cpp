@@ -11,6 +11,7 @@
 #include "report/best_batch.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
+#include "report/shards.hpp"
 #include "report/sweep_figures.hpp"
 #include "report/sweep_front.hpp"
 #include "report/sweep_layout.hpp"
@@ -73,9 +74,9 @@ void add_warnings(const store::Run& run, document::Section& section) {
                                      [](const store::Warning& warning) { return warning.id == "W009"; });
   const auto reached = static_cast<double>(run.cases.size()) + static_cast<double>(without);
   if (const auto planned = number(run.settings, "cases"); planned && *planned > reached)
-    section.items.push_back(document::Text{
-        fmt::format("{:.0f} of {:.0f} points were reached; ./strata resume {} goes on", reached, *planned, run.run_id),
-        document::Text::Kind::warning});
+    section.items.push_back(
+        document::Text{fmt::format("{:.0f} of {:.0f} points were reached; {}", reached, *planned, how_to_go_on(run)),
+                       document::Text::Kind::warning});
   for (const auto& warning : run.warnings)
     if (warning.case_key.empty())
       section.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
@@ -112,6 +113,8 @@ document::Document sweep_document(const store::Run& run) {
   for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout)})
     if (!section.items.empty()) out.sections.push_back(section);
   out.sections.push_back(everything(grid));
+  add_machines(out.sections.back(), run);
+  if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   out.facts = run_facts(run);
   return out;
 }

@@ -7,9 +7,11 @@
 #include <algorithm>
 
 #include "analysis/learning.hpp"
+#include "cluster/join.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
+#include "report/shards.hpp"
 #include "report/training_layers.hpp"
 #include "report/training_verdict.hpp"
 
@@ -288,6 +290,17 @@ std::optional<std::pair<Learner, std::vector<Learner>>> learners_of(const std::v
   return std::pair(Learner{reference->row->name(), &reference->learning}, std::move(others));
 }
 
+// Of a row that stands for those of several shards: of all their repeats.
+Result<std::vector<store::Series>> series_of(const store::Row& row, const store::Store& store) {
+  auto all = store.series(row.row_id);
+  for (const auto other : cluster::other_rows(row)) {
+    auto more = store.series(other);
+    if (!all || !more) return all ? std::move(more) : std::move(all);
+    all->insert(all->end(), more->begin(), more->end());
+  }
+  return all;
+}
+
 }  // namespace
 
 bool is_training(const store::Run& run) {
@@ -300,7 +313,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
   for (const auto& one : run.cases) {
     std::vector<Level> levels;
     for (const auto& row : one.rows) {
-      auto series = store.series(row.row_id);
+      auto series = series_of(row, store);
       if (!series) return tl::unexpected(series.error());
       levels.push_back(level_of(row, std::move(*series)));
     }
@@ -340,6 +353,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
     out.summary = "S" + scaled.substr(1) + ". " + out.summary;  // what is a part of a training says so first
     out.facts.push_back({"scale", scaled});
   }
+  if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;
 }

@@ -58,6 +58,13 @@ std::string unit_of(const std::string& name) {
   return name.ends_with("seconds") ? "s" : "1";
 }
 
+std::vector<int> repeats_of(const Plan& plan) {
+  if (!plan.own_repeats.empty()) return plan.own_repeats;
+  std::vector<int> all;
+  for (int repeat = 0; repeat < plan.repeats; ++repeat) all.push_back(repeat);
+  return all;
+}
+
 class CaseTraining {
  public:
   CaseTraining(measure::CaseRun& point, const Plan& plan, const std::vector<fs::path>& initial)
@@ -99,6 +106,7 @@ class CaseTraining {
   measure::CaseRun& point_;
   const Plan& plan_;
   const std::vector<fs::path>& initial_;
+  const std::vector<int> repeats_ = repeats_of(plan_);
   const int epochs_ = question().recipe->training->epochs;
   const std::int64_t steps_ = plan_.data.train / question().batch;        // of an epoch
   std::vector<int> proofs_ = std::vector<int>(point_.players.size(), 0);  // steps and scores, by player
@@ -141,7 +149,7 @@ Result<void> CaseTraining::train() {
   load.begin = probe::other_load(std::chrono::milliseconds(300));
   load.other_run = mark.other();
   probe::LoadMeter meter;
-  for (int repeat = 0; repeat < plan_.repeats && !interrupted(); ++repeat)
+  for (const int repeat : repeats_)
     for (const auto& group : groups()) {
       if (interrupted()) break;
       if (auto done = run_repeat(repeat, group); !done) return done;
@@ -204,8 +212,7 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
     if (auto done = run_epoch(seats, repeat, epoch); !done) return done;
   for (auto& seat : seats) {
     if (seat.out || interrupted()) continue;
-    if (repeat == plan_.repeats - 1)
-      measure::profile_phases(seat.learner.player(), seat.learner.session(), reference());
+    if (repeat == repeats_.back()) measure::profile_phases(seat.learner.player(), seat.learner.session(), reference());
     seat.learner.end();
   }
   return {};
@@ -221,8 +228,9 @@ void CaseTraining::tell_progress(const std::vector<Seat>& seats, int repeat, int
     if (const auto loss = seat.learner.last_loss())
       losses += fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", seat.learner.player().name(), *loss);
   }
-  const double epochs = static_cast<double>(plan_.repeats) * epochs_;
-  const double done = (static_cast<double>(repeat) * epochs_ + epoch +
+  const auto before = std::count_if(repeats_.begin(), repeats_.end(), [&](int one) { return one < repeat; });
+  const double epochs = static_cast<double>(repeats_.size()) * epochs_;
+  const double done = (static_cast<double>(before) * epochs_ + epoch +
                        static_cast<double>(least) / static_cast<double>(std::max<std::int64_t>(1, steps_))) /
                       epochs;
   if (!began_) began_ = {done, std::chrono::steady_clock::now()};

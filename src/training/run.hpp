@@ -13,6 +13,7 @@ namespace strata::training {
 
 struct Plan {
   int repeats = 1;
+  std::vector<int> own_repeats;       // those that this process does, from 0, ascending; empty: all
   double turn_s = 2;                  // of steps, about, before the next level has its turn
   int proofs = 3;                     // steps of each repeat that are proven, at places that are drawn
   std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: an epoch

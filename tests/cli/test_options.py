@@ -17,7 +17,7 @@ import store_damage  # noqa: E402
 
 VERBS = [["compare"], ["sweep"], ["train"], ["run"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],
-         ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["diff"],
+         ["doctor"], ["cache", "list"], ["cache", "prune"], ["cache", "limit"], ["resume"], ["status"], ["diff"],
          ["data", "list"], ["data", "info"], ["data", "verify"], ["data", "fetch"],
          ["data", "show"],
          ["runs", "list"], ["runs", "delete"], ["runs", "export"], ["runs", "import"], ["runs", "merge"], ["runs", "refresh"]]

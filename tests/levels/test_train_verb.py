@@ -220,6 +220,26 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
         assert one["bn.num_batches_tracked"] == 4 * 20, "every batch is counted once"
 
 
+def test_repeats_in_shards_are_those_of_the_whole_and_are_shown_as_one(tmp_path):
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    whole, parts, levels = Place(tmp_path / "whole"), Place(tmp_path / "parts"), "eager,static"
+    options = ("--epochs", "2", "--repeats", "3", "--images", "320")
+    trained = whole.train(levels, *options)
+    assert trained.code == 0, trained.errors
+    for shard in ("1/2", "2/2"):
+        assert parts.train(levels, *options, "--shard", shard).code == 0
+    for name in (f"{level}-r{repeat}-last" for level in levels.split(",") for repeat in (1, 2, 3)):
+        one, two = whole.checkpoint(name), parts.checkpoint(name)
+        assert set(one) == set(two) and all(np.array_equal(one[key], two[key]) for key in one), name
+    shown = parts.run("show", "last", "--format", "json")
+    for place in (0, 1):  # accuracy and loss: means and ranges over three repeats
+        assert shown.figures["by_epoch"]["panels"][place]["lines"] == trained.figures["by_epoch"]["panels"][place]["lines"]
+    for level in levels.split(","):
+        assert shown.row("proof", level)["in_the_middle"] == trained.row("proof", level)["in_the_middle"]
+    assert [row["shard"] for row in shown.tables["shards"]["rows"]] == ["1/2", "2/2"]
+
+
 @pytest.mark.parametrize(("arguments", "code", "words"), [
     (("train", "net.py:build"), 2, "--dataset"),
     (("train", "net.py:build", "--dataset", "digit"), 2, "digits"),

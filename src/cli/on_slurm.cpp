@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/on_slurm.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <numeric>
+#include <random>
+
+#include "cli/say.hpp"
+#include "cluster/progress.hpp"
+#include "common/file_lock.hpp"
+#include "common/places.hpp"
+#include "common/text.hpp"
+#include "common/write_whole.hpp"
+#include "level/level.hpp"
+#include "plan/command.hpp"
+#include "plan/jobs.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using cluster::SharedFolder;
+namespace {
+
+constexpr std::array kWithValue{"--on",     "--partition", "--nodes",  "--constraint", "--sbatch",
+                                "--folder", "--store",     "--format", "--output",     "-o"};
+constexpr std::array kFlags{"--dry-run", "--resume"};
+
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const auto& word : words) all.push_back(plan::quoted(word));
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+Result<fs::path> make_folder(const CompareArguments& a, const Whole& whole) {
+  std::error_code ec;
+  fs::path path = a.cluster.folder;
+  if (path.empty()) {
+    if (cluster::default_folders().empty())
+      return fail("there is no place for the folder that tasks share: HOME is not set",
+                  "name one that all nodes see: --folder DIR", Exit::environment);
+    path = cluster::default_folders() / fmt::format("{}-{}", whole.verb, whole.id(a.options.order_seed, 0));
+  }
+  path = fs::absolute(path, ec).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (a.dry_run) return path;
+  fs::create_directories(path, ec);
+  if (ec || ::access(path.c_str(), W_OK) != 0)
+    return fail(fmt::format("--folder {}: cannot be written{}", path.string(), ec ? ": " + ec.message() : ""),
+                "name a folder that you may write to and that all nodes see: --folder DIR", Exit::usage);
+  return path;
+}
+
+std::int64_t draw_seed() {
+  return static_cast<std::int64_t>(std::random_device{}());
+}
+
+std::string command_that_sends(const CompareArguments& a, const fs::path& folder) {
+  auto command = "./strata " + quoted_words(a.words);
+  return plan::with_option(command, "--folder", folder.string());
+}
+
+// A folder in which nothing was sent yet. The seed becomes one of all shards.
+Result<SharedFolder> begin_folder(CompareArguments& a, const Whole& whole, const fs::path& path) {
+  int nodes = a.cluster.nodes;
+  if (nodes == 0) {
+    const auto counted = cluster::count_nodes(a.cluster.partition);
+    if (!counted) return tl::unexpected(counted.error());
+    nodes = *counted;
+  }
+  SharedFolder folder;
+  folder.path = path;
+  folder.verb = whole.verb;
+  folder.shards = static_cast<int>(std::min<std::size_t>(
+      {static_cast<std::size_t>(nodes), whole.parts, static_cast<std::size_t>(cluster::most_shards)}));
+  folder.parts = static_cast<std::int64_t>(whole.parts);
+  if (!a.options.order_seed) a.options.order_seed = draw_seed();
+  folder.order_seed = *a.options.order_seed;
+  folder.id = whole.id(a.options.order_seed, folder.shards);
+  folder.command = command_that_sends(a, path);
+  return folder;
+}
+
+// One in which something was sent: it must be this.
+Result<SharedFolder> known_folder(CompareArguments& a, const Whole& whole, const fs::path& path) {
+  auto folder = cluster::read_shared_folder(path);
+  if (!folder) return folder;
+  if (!a.options.order_seed) a.options.order_seed = folder->order_seed;
+  if (folder->verb != whole.verb || folder->id != whole.id(a.options.order_seed, folder->shards))
+    return fail(fmt::format("{} is the folder of another {}: {}", path.string(), folder->verb, folder->command),
+                "name another --folder", Exit::usage);
+  const auto nodes = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(a.cluster.nodes), whole.parts));
+  if (nodes > 0 && nodes != folder->shards)
+    return fail(fmt::format("--nodes {}: {} was split into {} shards", a.cluster.nodes, path.string(), folder->shards),
+                "leave --nodes out, or name another --folder", Exit::usage);
+  return folder;
+}
+
+// What a task needs of this process's environment: where set-up put things. sbatch may be told to export nothing.
+std::string exports() {
+  std::string text;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string one = *entry;
+    const auto equals = one.find('=');
+    const auto name = one.substr(0, equals);
+    const bool own = name.starts_with("STRATA_") && name != "STRATA_WORKER";
+    if (equals != std::string::npos && (own || name == "XDG_CACHE_HOME" || name == "XDG_DATA_HOME"))
+      text += fmt::format("export {}={}\n", name, plan::quoted(one.substr(equals + 1)));
+  }
+  return text;
+}
+
+Result<void> write_script(const CompareArguments& a, const SharedFolder& folder) {
+  std::error_code ec;
+  const auto program = fs::read_symlink("/proc/self/exe", ec);
+  if (ec) return fail("what program this is cannot be read: /proc/self/exe: " + ec.message());
+  auto words = words_of_task(a.words);
+  if (std::find(words.begin(), words.end(), "--order-seed") == words.end() &&
+      std::none_of(words.begin(), words.end(), [](const auto& word) { return word.starts_with("--order-seed="); }))
+    words.insert(words.end(), {"--order-seed", std::to_string(folder.order_seed)});
+  const auto here = fs::current_path(ec).string();
+  const auto text = fmt::format(
+      "#!/bin/sh\n"
+      "# Written by strata: a task of an array does its shard, and goes on with what an earlier try of it left.\n"
+      "{}"
+      "cd {} || exit 1\n"
+      "task=$SLURM_ARRAY_TASK_ID\n"
+      "shard={}/shard-$task\n"
+      "rm -f \"$shard.end\"\n"
+      "echo \"{}$task on $SLURMD_NODENAME\"\n"
+      "trap : TERM INT HUP # strata has them too, keeps what it has and ends; then its exit code is written\n"
+      "{} {} --shard \"$task/{}\" --resume --store \"$shard.db\"\n"
+      "code=$?\n"
+      "echo $code >\"$shard.end\"\n"
+      "exit $code\n",
+      exports(), plan::quoted(here), plan::quoted(folder.path.string()), cluster::begin_of_try,
+      plan::quoted(program.string()), quoted_words(words), folder.shards);
+  return write_whole(folder.script(), text);
+}
+
+// "time=2:00:00", "--time=2:00:00" and "time 2:00:00" are one.
+Result<std::string> option_of_sbatch(std::string text) {
+  text.erase(0, std::min(text.find_first_not_of('-'), text.size()));
+  if (const auto space = text.find(' '); space != std::string::npos && space < text.find('=')) text[space] = '=';
+  if (text.empty())
+    return fail("--sbatch: the option is empty", "name one of sbatch's, as --sbatch time=2:00:00", Exit::usage);
+  return "--" + text;
+}
+
+Result<std::vector<std::string>> words_for_sbatch(const ClusterArguments& a, const SharedFolder& folder,
+                                                  const std::vector<int>& shards) {
+  // One that was preempted or lost its node is sent again by Slurm itself, and goes on; its log grows.
+  std::vector<std::string> words{"--array=" + cluster::number_list(shards),
+                                 "--nodes=1",
+                                 "--exclusive",
+                                 "--requeue",
+                                 "--open-mode=append",
+                                 "--job-name=strata-" + folder.verb,
+                                 "--output=" + (folder.path / "shard-%a.log").string()};
+  if (!a.partition.empty()) words.push_back("--partition=" + a.partition);
+  if (!a.constraint.empty()) words.push_back("--constraint=" + a.constraint);
+  for (const auto& text : a.sbatch) {
+    auto option = option_of_sbatch(text);
+    if (!option) return tl::unexpected(option.error());
+    words.push_back(std::move(*option));
+  }
+  words.push_back(folder.script().string());
+  return words;
+}
+
+std::string shards_in_words(const SharedFolder& folder, const std::vector<int>& shards) {
+  return fmt::format("{} of {} shard{} of {} {}", shards.size(), folder.shards, folder.shards == 1 ? "" : "s",
+                     folder.parts, folder.parts_name());
+}
+
+Result<void> send_array(const CompareArguments& a, SharedFolder& folder, const std::vector<int>& shards) {
+  const auto words = words_for_sbatch(a.cluster, folder, shards);
+  if (!words) return tl::unexpected(words.error());
+  if (auto written = write_script(a, folder); !written) return written;
+  std::error_code ignored;
+  for (const int shard : shards) fs::remove(folder.end_of(shard), ignored);  // of an earlier try
+  const auto job = cluster::submit(*words);
+  if (!job) return tl::unexpected(job.error());
+  folder.submissions.push_back({*job, utc_now(), shards});
+  if (auto written = cluster::write_shared_folder(folder); !written) {
+    (void)cluster::cancel({*job});  // nobody would know of it
+    return written;
+  }
+  answer(fmt::format("job {}: {}, a node each\nfolder {}: all nodes must see it\n./strata status {}\n", *job,
+                     shards_in_words(folder, shards), folder.path.string(), plan::quoted(folder.path.string())));
+  return {};
+}
+
+// Those that a folder lacks; empty: none, and why was said.
+Result<std::vector<int>> missing_of(const SharedFolder& folder) {
+  const auto progress = cluster::progress_of(folder);
+  if (!progress.queue_known)
+    return fail(fmt::format("what of {} is under way is not known: {}", folder.path.string(), progress.notes.front()),
+                "nothing was sent; try again when the queue answers", Exit::environment);
+  auto missing = progress.missing();
+  if (missing.empty())
+    answer(fmt::format("nothing to send: {}; ./strata status {}\n",
+                       progress.whole() ? "all shards are done" : "all shards are done or under way",
+                       plan::quoted(folder.path.string())));
+  return missing;
+}
+
+// Typing errors are found here and not on a node.
+Result<void> check_levels(const CompareArguments& a) {
+  const auto found = level::discover(level::search_path(installation().root));
+  const auto names = a.options.levels.empty() ? split(a.levels, ',') : a.options.levels;
+  if (auto chosen = plan::choose_levels(found, names, a.options.device); !chosen) return tl::unexpected(chosen.error());
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> words_of_task(const std::vector<std::string>& words) {
+  std::vector<std::string> own;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto& word = words[i];
+    if (std::find(kFlags.begin(), kFlags.end(), word) != kFlags.end()) continue;
+    const auto name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (std::find(kWithValue.begin(), kWithValue.end(), name) == kWithValue.end()) {
+      own.push_back(word);
+      continue;
+    }
+    if (word == name) ++i;  // its value is a word of its own
+  }
+  return own;
+}
+
+Result<int> send_to_slurm(CompareArguments& a, const Whole& whole) {
+  if (whole.parts < 1) return fail(fmt::format("there are no {} to split", whole.parts_name()), "", Exit::usage);
+  if (auto known = check_levels(a); !known) return tl::unexpected(known.error());
+  const auto path = make_folder(a, whole);
+  if (!path) return tl::unexpected(path.error());
+  std::optional<FileLock> lock;  // two that send at once would send twice
+  if (!a.dry_run) lock.emplace(*path / "lock");
+  const bool known = cluster::is_shared_folder(*path);
+  auto folder = known ? known_folder(a, whole, *path) : begin_folder(a, whole, *path);
+  if (!folder) return tl::unexpected(folder.error());
+  std::vector<int> shards(static_cast<std::size_t>(folder->shards));
+  std::iota(shards.begin(), shards.end(), 1);
+  if (known) {
+    auto missing = missing_of(*folder);
+    if (!missing) return tl::unexpected(missing.error());
+    if (missing->empty()) return 0;
+    shards = std::move(*missing);
+  }
+  if (a.dry_run) {
+    answer(fmt::format("would send {} ({}) from {}\n", shards_in_words(*folder, shards), cluster::number_list(shards),
+                       path->string()));
+    return 0;
+  }
+  if (auto sent = send_array(a, *folder, shards); !sent) return tl::unexpected(sent.error());
+  return 0;
+}
+
+}  // namespace strata::cli

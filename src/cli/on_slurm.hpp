@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// `--on slurm`: shards of a sweep or a training as an array of jobs (docs/cluster.md).
+#pragma once
+
+#include "cli/sharding.hpp"
+
+namespace strata::cli {
+
+// Sends every shard, or into a folder that has some of them those that are neither done nor under way. With --dry-run
+// it says what it would send. Returns the exit code. Errors: no Slurm here, it refuses, the folder is another run's or
+// cannot be written.
+Result<int> send_to_slurm(CompareArguments& a, const Whole& whole);
+
+// What the same program has to be told to do one shard: what was typed, less what is about the cluster, the store and
+// the output.
+std::vector<std::string> words_of_task(const std::vector<std::string>& words);
+
+}  // namespace strata::cli

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sharding.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/option.hpp"
+#include "cli/say.hpp"
+#include "cli/train.hpp"
+#include "common/lookup.hpp"
+#include "common/places.hpp"
+#include "plan/command.hpp"
+#include "plan/options.hpp"
+#include "plan/scale.hpp"
+#include "store/run_state.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+// As Slurm calls it, else as it calls itself.
+std::string node_name() {
+  if (const char* slurm = std::getenv("SLURMD_NODENAME"); slurm && *slurm) return slurm;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+// What the options say beside the network and the seed of the order. How long and how much memory may be taken makes no
+// other whole. Environments go by their names: their paths are a machine's own.
+Json asked_of(const CompareArguments& a) {
+  auto options = a.options;
+  options.order_seed.reset();
+  options.budget_s.reset();
+  options.timeout_s.reset();
+  options.memory_limit_gib.reset();
+  options.environments.clear();
+  Json environments = Json::array();
+  for (const auto& one : a.options.environments) environments.push_back(one.name);
+  return {{"levels", a.options.levels}, {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
+          {"aa", a.options.aa},         {"name", a.options.name},          {"reference", a.options.reference},
+          {"point_time", a.point_time}, {"environments", environments}};
+}
+
+// The newest run of the shard that the store has. Its cases are left out.
+Result<std::optional<store::Run>> newest_run(const fs::path& path, const Json& settings) {
+  if (!there_is(path)) return std::nullopt;
+  const auto store = store::Store::open_existing(path);
+  if (!store) return tl::unexpected(store.error());
+  auto runs = store->list_runs(0);
+  if (!runs) return tl::unexpected(runs.error());
+  for (auto& run : *runs)
+    if (lookup::text(run.settings, "shard_of") == lookup::text(settings, "shard_of") &&
+        lookup::text(run.settings, "shard") == lookup::text(settings, "shard"))
+      return std::optional(std::move(run));
+  return std::nullopt;
+}
+
+Result<void> go_on(CompareArguments& a, OwnShard& own) {
+  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  if (!a.store.empty() && path.has_parent_path()) {
+    std::error_code ignored;  // opening the store says it
+    fs::create_directories(path.parent_path(), ignored);
+  }
+  own.lock = std::make_shared<FileLock>(path.string() + ".lock", [&] {
+    tell(fmt::format("shard {}: another process is at it: waiting for its end\n", own.shard.text()));
+  });
+  const auto found = newest_run(path, own.settings);
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) return {};
+  const auto state = store::state_of(**found);
+  if (state == store::RunState::running)
+    return fail(
+        fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), (*found)->run_id),
+        "let it end; `./strata list runs` shows it", Exit::usage);
+  if (state == store::RunState::finished) {
+    own.done = (*found)->run_id;
+    return {};
+  }
+  const auto store = store::Store::open_existing(path);
+  if (!store) return tl::unexpected(store.error());
+  auto run = store->load_id((*found)->run_id);
+  if (!run) return tl::unexpected(run.error());
+  tell(fmt::format("shard {}: going on with run {}\n", own.shard.text(), run->run_id));
+  a.resumed = std::move(*run);
+  return {};
+}
+
+}  // namespace
+
+void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts) {
+  auto* shard = verb.add_option("--shard", a.shard,
+                                fmt::format("a part of the {}: 2/8 is every 8th, from the 2nd on, in the plan's order; "
+                                            "the others go to other processes with the same options (docs/cluster.md)",
+                                            parts))
+                    ->type_name("I/N");
+  verb.add_flag("--resume", a.go_on, "go on with the shard's newest run in the store, unless it is done")->needs(shard);
+  auto* on = choice(verb.add_option("--on", a.on,
+                                    "send it to a cluster: an array of jobs, a shard and a node each; again: what is "
+                                    "missing of it"),
+                    {"slurm"});
+  on->excludes(shard);
+  const auto add = [&](const char* name, auto& value, const std::string& about, const char* type) {
+    verb.add_option(name, value, about)->type_name(type)->needs(on);
+  };
+  add("--partition", a.partition, "the partition (queue) of the nodes", "NAME");
+  whole(verb.add_option("--nodes", a.nodes,
+                        fmt::format("shards, at most as many as {} (default: the nodes of the partition)", parts)),
+        1, cluster::most_shards)
+      ->needs(on);
+  add("--constraint", a.constraint, "only nodes with these features, so that all are of one kind", "FEATURES");
+  verb.add_option("--sbatch", a.sbatch, "an option of sbatch, as --sbatch time=2:00:00, again for each more")
+      ->type_name("OPTION")
+      ->allow_extra_args(false)
+      ->needs(on);
+  add("--folder", a.folder,
+      "where tasks write their stores and logs; all nodes must see it (default: one for these options in the data "
+      "folder)",
+      "DIR");
+}
+
+std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
+  auto all = asked;
+  all["order_seed"] = order_seed ? Json(*order_seed) : Json();
+  if (verb == "train") all["shards"] = shards;
+  return cluster::id_of_whole(all);
+}
+
+Result<Whole> whole_sweep(CompareArguments& a) {
+  if (auto read = read_texts(a); !read) return tl::unexpected(read.error());
+  auto specs = plan::specs_of(a.options);
+  if (!specs) return tl::unexpected(specs.error());
+  // not said: what each machine has
+  if (a.options.thread_counts.empty() && a.options.threads == 0)
+    for (auto& spec : *specs) spec.erase("threads");
+  auto asked = asked_of(a);
+  asked["specs"] = *specs;
+  return Whole{"sweep", specs->size(), std::move(asked)};
+}
+
+Result<Whole> whole_training(const TrainArguments& a) {
+  int repeats = a.repeats;
+  if (!a.scale.empty()) {
+    const auto scale = plan::parse_scale(a.scale);
+    if (!scale) return tl::unexpected(scale.error());
+    repeats = plan::cut(*scale, a.epochs, a.repeats).repeats;
+  }
+  const auto& o = a.common.options;
+  auto asked = asked_of(a.common);
+  asked["levels"] = a.common.levels;
+  asked.update(Json{{"model", o.model},         {"size", o.size},
+                    {"optimiser", o.optimiser}, {"loss", o.loss},
+                    {"seed", o.seed},           {"device", o.device},
+                    {"inputs", o.inputs},       {"weights", o.weights},
+                    {"dataset", a.dataset},     {"partial", a.partial},
+                    {"epochs", a.epochs},       {"repeats", a.repeats},
+                    {"batch", a.batch},         {"threads", a.threads},
+                    {"init", a.init},           {"augment", a.augment},
+                    {"images", a.images},       {"scale", a.scale},
+                    {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()}});
+  return Whole{"train", static_cast<std::size_t>(repeats), std::move(asked)};
+}
+
+Result<OwnShard> own_shard(CompareArguments& a, const Whole& whole) {
+  const auto shard = cluster::read_shard(a.cluster.shard);
+  if (!shard) return tl::unexpected(shard.error());
+  if (static_cast<std::size_t>(shard->count) > whole.parts)
+    return fail(fmt::format("--shard {}: there are {} {} to split", shard->text(), whole.parts, whole.parts_name()),
+                fmt::format("at most as many shards as {}: --shard 1/{}", whole.parts_name(), whole.parts),
+                Exit::usage);
+  const auto seed = a.options.order_seed;
+  if (whole.verb == "train" && !seed)
+    return fail(fmt::format("--shard {}: the shards of a training need one seed of the order of images", shard->text()),
+                "give all of them the same: --order-seed 1", Exit::usage);
+  OwnShard own;
+  own.shard = *shard;
+  const auto node = node_name();
+  own.settings = {
+      {"shard", shard->text()}, {"shard_of", whole.id(seed, shard->count)}, {"parts", whole.parts}, {"node", node}};
+  if (a.cluster.go_on && !a.resumed)
+    if (auto gone = go_on(a, own); !gone) return tl::unexpected(gone.error());
+  // what it did on another node before stays named
+  const auto before = a.resumed ? lookup::text(a.resumed->settings, "node") : std::string();
+  if (!before.empty() && before != node)
+    own.settings["node"] = before.ends_with(", " + node) ? before : before + ", " + node;
+  return own;
+}
+
+int say_shard_done(const OwnShard& own) {
+  answer(fmt::format("shard {} is done: ./strata show {}\n", own.shard.text(), own.done));
+  return 0;
+}
+
+}  // namespace strata::cli

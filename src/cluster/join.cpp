@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/join.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "cluster/shard.hpp"
+#include "common/lookup.hpp"
+#include "common/outside.hpp"
+#include "store/run_state.hpp"
+
+namespace strata::cluster {
+using Json = nlohmann::json;
+namespace {
+
+constexpr std::size_t kNamed = 3;  // points that a note names
+constexpr const char* kOtherRows = "rows_of_shards";
+
+Shard shard_of(const store::Run& run) {
+  return read_shard(lookup::text(run.settings, "shard")).value_or(Shard{});
+}
+
+std::string node_of(const store::Run& run) {
+  return lookup::text(run.settings, "node");
+}
+
+// "a, b, c and 4 more".
+std::string some_of(const std::vector<std::string>& names) {
+  const auto shown = std::vector<std::string>(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamed)));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     names.size() > kNamed ? fmt::format(" and {} more", names.size() - kNamed) : "");
+}
+
+// Cases of several runs, each once.
+class JoinedCases {
+ public:
+  void add(const store::Run& run, store::Case one);
+  std::vector<store::Case> take() {
+    std::vector<store::Case> all;
+    for (auto& place : places_) all.push_back(std::move(place.one));
+    return all;
+  }
+  Json nodes() const {
+    Json all = Json::object();
+    for (const auto& place : places_) all[place.one.id] = place.node;
+    return all;
+  }
+  std::vector<std::string> notes() const;
+
+ private:
+  struct Place {
+    store::Case one;
+    std::string node, run, started;
+  };
+  static std::tuple<bool, std::string> rank(const Place& place) { return {place.one.finished, place.started}; }
+
+  std::vector<Place> places_;
+  std::map<std::string, std::size_t> by_key_;
+  std::vector<std::string> twice_, other_network_;
+};
+
+void JoinedCases::add(const store::Run& run, store::Case one) {
+  Place place{std::move(one), node_of(run), run.run_id, run.started};
+  const auto [known, is_new] = by_key_.emplace(place.one.key, places_.size());
+  if (is_new) {
+    places_.push_back(std::move(place));
+    return;
+  }
+  auto& before = places_[known->second];
+  (before.one.network == place.one.network ? twice_ : other_network_).push_back(place.one.id);
+  if (rank(before) < rank(place)) before = std::move(place);
+}
+
+std::vector<std::string> JoinedCases::notes() const {
+  std::vector<std::string> all;
+  if (!twice_.empty())
+    all.push_back(fmt::format("{} point{} measured more than once; the newer whole one is shown: {}", twice_.size(),
+                              twice_.size() == 1 ? " was" : "s were", some_of(twice_)));
+  if (!other_network_.empty())
+    all.push_back(
+        fmt::format("the network was another one when {} point{} measured again; the newer whole one is "
+                    "shown: {}",
+                    other_network_.size(), other_network_.size() == 1 ? " was" : "s were", some_of(other_network_)));
+  return all;
+}
+
+// Of a whole and of a part of it, and of two alike the newer.
+bool is_better(const store::Run& one, const store::Run& other) {
+  const auto whole = [](const store::Run& run) { return store::state_of(run) == store::RunState::finished; };
+  return std::tuple(whole(one), one.started) > std::tuple(whole(other), other.started);
+}
+
+// A training's shard counts once: its repeats in two runs would be twice as many.
+std::vector<store::Run> one_run_a_shard(std::vector<store::Run> runs, std::vector<std::string>& notes) {
+  std::map<int, store::Run> best;
+  for (auto& run : runs) {
+    const auto shard = shard_of(run);
+    const auto known = best.find(shard.number);
+    if (known == best.end()) {
+      best.emplace(shard.number, std::move(run));
+      continue;
+    }
+    const bool newer = is_better(run, known->second);
+    notes.push_back(fmt::format("shard {} was trained more than once; {} is shown, and {} is not", shard.text(),
+                                newer ? run.run_id : known->second.run_id, newer ? known->second.run_id : run.run_id));
+    if (newer) known->second = std::move(run);
+  }
+  std::vector<store::Run> all;
+  for (auto& [number, run] : best) all.push_back(std::move(run));
+  return all;
+}
+
+// The row of a level in another shard, added to that in the first. One that has no number there has none in the whole,
+// as a training that is in one piece drops a level for good.
+void add_row(store::Case& one, store::Row row, const Shard& shard) {
+  const auto own =
+      std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& other) { return other.name() == row.name(); });
+  if (own == one.rows.end()) {
+    one.rows.push_back(std::move(row));
+    return;
+  }
+  auto others = outside::field(own->info, kOtherRows).is_array() ? own->info[kOtherRows] : Json::array();
+  others.push_back(row.row_id);
+  own->info[kOtherRows] = std::move(others);
+  const auto proven = [](const store::Row& of) {
+    return lookup::number(of.proof, "in_the_middle.steps_and_scores").value_or(0);
+  };
+  if (own->proof.is_object() && own->proof.contains("in_the_middle"))
+    own->proof["in_the_middle"]["steps_and_scores"] = static_cast<std::int64_t>(proven(*own) + proven(row));
+  if (row.judged && row.state != "measured" && (!own->judged || own->state == "measured")) {
+    own->state = row.state;
+    own->reason = fmt::format("shard {}: {}", shard.text(), row.reason);
+    own->hint = row.hint;
+    own->judged = true;
+  } else if (!row.judged && own->state == "measured") {
+    own->judged = false;  // of a shard that was cut off
+  }
+}
+
+std::vector<store::Case> join_trainings(std::vector<store::Run>& runs, std::vector<std::string>& notes) {
+  std::vector<store::Case> all;
+  for (auto& run : runs)
+    for (auto& one : run.cases) {
+      const auto known = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.key == one.key; });
+      if (known == all.end()) {
+        all.push_back(std::move(one));
+      } else if (known->network != one.network) {
+        notes.push_back(fmt::format("shard {} trained another network and is left out", shard_of(run).text()));
+      } else {
+        known->finished = known->finished && one.finished;
+        for (auto& row : one.rows) add_row(*known, std::move(row), shard_of(run));
+      }
+    }
+  return all;
+}
+
+// Warnings of all, each once; of whole runs with the shard that they are about.
+std::vector<store::Warning> join_warnings(const std::vector<store::Run>& runs) {
+  std::vector<store::Warning> all;
+  for (const auto& run : runs)
+    for (auto warning : run.warnings) {
+      if (warning.case_key.empty() && warning.id != point_without_result)
+        warning.what = fmt::format("shard {}: {}", shard_of(run).text(), warning.what);
+      const bool known = std::any_of(all.begin(), all.end(), [&](const store::Warning& other) {
+        return other.id == warning.id && other.what == warning.what && other.case_key == warning.case_key;
+      });
+      if (!known) all.push_back(std::move(warning));
+    }
+  return all;
+}
+
+Json about_shards(const std::vector<store::Run>& runs, bool trains) {
+  Json all = Json::array();
+  for (const auto& run : runs) {
+    const auto finished =
+        std::count_if(run.cases.begin(), run.cases.end(), [](const auto& one) { return one.finished; });
+    all.push_back({{"shard", lookup::text(run.settings, "shard")},
+                   {"run", run.run_id},
+                   {"node", node_of(run)},
+                   {"cpu", lookup::text(run.machine, "cpu")},
+                   {"state", store::to_string(store::state_of(run))}});
+    if (!trains) all.back()["points"] = finished;
+  }
+  return all;
+}
+
+}  // namespace
+
+store::Run join_shards(std::vector<store::Run> runs) {
+  std::sort(runs.begin(), runs.end(), [](const store::Run& one, const store::Run& other) {
+    return std::tuple(shard_of(one).number, one.started) < std::tuple(shard_of(other).number, other.started);
+  });
+  const bool trains = lookup::text(runs.front().settings, "verb") == "train";
+  std::vector<std::string> notes;
+  if (trains) runs = one_run_a_shard(std::move(runs), notes);
+  const auto shards = about_shards(runs, trains);
+  auto warnings = join_warnings(runs);
+  Json nodes = Json::object();
+  std::vector<store::Case> all;
+  if (trains) {
+    all = join_trainings(runs, notes);
+  } else {
+    JoinedCases cases;
+    for (auto& run : runs)
+      for (auto& one : run.cases) cases.add(run, std::move(one));
+    notes = cases.notes();
+    nodes = cases.nodes();
+    all = cases.take();
+  }
+  store::Run joined = runs.front();  // what is said of a run is the same in all
+  joined.cases = std::move(all);
+  joined.warnings = std::move(warnings);
+  for (const auto& run : runs) {
+    joined.interrupted = joined.interrupted || run.interrupted;
+    joined.finished = run.finished.empty() || joined.finished.empty() ? "" : std::max(joined.finished, run.finished);
+  }
+  if (!trains) joined.settings["cases"] = lookup::number(joined.settings, "parts").value_or(0);
+  joined.settings["joined"] = {{"shards", shards}, {"node_of", nodes}, {"notes", notes}};
+  return joined;
+}
+
+std::vector<std::int64_t> other_rows(const store::Row& row) {
+  std::vector<std::int64_t> all;
+  for (const auto& number : outside::field(row.info, kOtherRows))
+    if (const auto row_id = outside::as_integer(number)) all.push_back(*row_id);
+  return all;
+}
+
+bool is_shard(const store::Run& run) {
+  return !lookup::text(run.settings, "shard_of").empty();
+}
+
+Result<store::Run> with_other_shards(store::Run run, const store::Store& store) {
+  const auto whole = lookup::text(run.settings, "shard_of");
+  const auto listed = store.list_runs(0);
+  if (!listed) return tl::unexpected(listed.error());
+  std::vector<store::Run> runs;
+  for (const auto& other : *listed) {
+    if (other.run_id == run.run_id || lookup::text(other.settings, "shard_of") != whole) continue;
+    auto loaded = store.load_id(other.run_id);
+    if (!loaded) return tl::unexpected(loaded.error());
+    runs.push_back(std::move(*loaded));
+  }
+  runs.push_back(std::move(run));
+  return join_shards(std::move(runs));
+}
+
+}  // namespace strata::cluster

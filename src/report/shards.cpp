@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/shards.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cluster/shard.hpp"
+#include "report/access.hpp"
+
+namespace strata::report {
+namespace {
+
+std::vector<std::string> missing_shards(const store::Run& run) {
+  std::set<int> there;
+  int count = 0;
+  for (const auto& one : list(run.settings, "joined.shards"))
+    if (const auto shard = cluster::read_shard(text(one, "shard"))) {
+      there.insert(shard->number);
+      count = std::max(count, shard->count);
+    }
+  std::vector<std::string> missing;
+  for (int number = 1; number <= count; ++number)
+    if (!there.contains(number)) missing.push_back(cluster::Shard{number, count}.text());
+  return missing;
+}
+
+std::set<std::string> values_of(const store::Run& run, const char* name) {
+  std::set<std::string> values;
+  for (const auto& one : list(run.settings, "joined.shards")) values.insert(text(one, name));
+  return values;
+}
+
+document::Text said(const std::string& sentence) {
+  return {sentence, document::Text::Kind::warning};
+}
+
+}  // namespace
+
+std::optional<document::Section> shards_section(const store::Run& run) {
+  if (!at(run.settings, "joined").is_object()) return std::nullopt;
+  document::Table table{"shards",
+                        "Who did which part",
+                        {{"shard", "shard", "", document::Align::left},
+                         {"run", "run", "", document::Align::left},
+                         {"machine", "machine", "", document::Align::left},
+                         {"cpu", "processor", "", document::Align::left},
+                         {"state", "state", "", document::Align::left}},
+                        {},
+                        {}};
+  const auto& shards = list(run.settings, "joined.shards");
+  const bool points = !shards.empty() && at(shards.front(), "points").is_number();
+  if (points) table.columns.push_back({"points", "points", ""});
+  for (const auto& one : shards) {
+    std::vector<document::Cell> row{text(one, "shard"), text(one, "run"), text(one, "node"), text(one, "cpu"),
+                                    text(one, "state")};
+    if (points) row.emplace_back(document::Number{number(one, "points").value_or(0), document::Format::count});
+    table.rows.push_back(std::move(row));
+  }
+  document::Section section{"shards", "Shards", {}};
+  if (const auto missing = missing_shards(run); !missing.empty())
+    section.items.push_back(said(fmt::format("This store has no run of shard {}.", fmt::join(missing, ", "))));
+  for (const auto& note : list(run.settings, "joined.notes"))
+    if (note.is_string()) section.items.push_back(said(note.get<std::string>() + "."));
+  if (values_of(run, "cpu").size() > 1)
+    section.items.push_back(
+        said("The shards ran on machines of several kinds. Levels of one point shared a machine, so that speedups and "
+             "who is the fastest hold; times of points on different machines say nothing of each other."));
+  section.items.push_back(std::move(table));
+  return section;
+}
+
+void add_machines(document::Section& section, const store::Run& run) {
+  if (values_of(run, "node").size() < 2) return;
+  const auto& nodes = at(run.settings, "joined.node_of");
+  for (auto& item : section.items) {
+    auto* table = std::get_if<document::Table>(&item);
+    if (!table || table->id != "points") continue;
+    table->columns.insert(table->columns.begin() + 1,
+                          document::Column{"machine", "machine", "", document::Align::left});
+    for (auto& row : table->rows) {
+      const auto* point = std::get_if<std::string>(&row.front());
+      const auto found = point && nodes.is_object() ? nodes.find(*point) : nodes.end();
+      const auto node = found != nodes.end() && found->is_string() ? found->get<std::string>() : std::string();
+      row.insert(row.begin() + 1, document::Cell{node});
+    }
+  }
+}
+
+std::string how_to_go_on(const store::Run& run) {
+  if (!at(run.settings, "joined").is_object()) return fmt::format("./strata resume {} goes on", run.run_id);
+  return "each shard goes on by itself: ./strata resume RUN, or the command that sent it";
+}
+
+}  // namespace strata::report

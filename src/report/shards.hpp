@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a report says of a run that is several shards joined (cluster/join.hpp): who did which part, and where.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "report/document.hpp"
+#include "store/record.hpp"
+
+namespace strata::report {
+
+// nullopt: the run is no join.
+std::optional<document::Section> shards_section(const store::Run& run);
+
+// A column with the machine of each point in the table "points" of this section, where there are several.
+void add_machines(document::Section& section, const store::Run& run);
+
+// How the points that were not reached are: "./strata resume RUN goes on".
+std::string how_to_go_on(const store::Run& run);
+
+}  // namespace strata::report
