@@ -46,6 +46,12 @@ def has_nvcc() -> bool:
     return shutil.which("nvcc") is not None or os.access(pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin/nvcc", os.X_OK)
 
 
+def has_slurm() -> bool:
+    """Whether a cluster on loopback can be started (tests/cli/slurm_local.py)."""
+    places = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return os.geteuid() == 0 and all(shutil.which(name, path=places) for name in ("slurmctld", "slurmd", "munged", "sbatch", "squeue"))
+
+
 def other_pytorch() -> bool:
     """Whether the tests are of another PyTorch than strata's own."""
     return os.environ.get("STRATA_PYTHON", sys.executable) != os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)
@@ -69,6 +75,7 @@ ALLOWED = [
     (r"no real data sets here", lambda: not os.path.isdir(os.environ.get("STRATA_TEST_DATA", ""))),
     (r"the program curl is missing", lambda: shutil.which("curl") is None),
     (r"no huge pages here", lambda: not gives_huge_pages()),
+    (r"no Slurm here", lambda: not has_slurm()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
     (r"no file system can be mounted here without rights", lambda: True),  # the test has tried
     (r"PyTorch refuses a BatchNorm over one value", lambda: True),  # one drawn case

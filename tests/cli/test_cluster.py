@@ -185,6 +185,14 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(pl
     assert states(place) == ["timed out", "lost"]
     told = place.run("status", "shared folder")
     assert told.returncode == 1 and "shard 1-2 are sent again" in told.stdout, told.stdout
+    elsewhere = place.run("status", "shared folder", PATH="/nowhere")
+    assert elsewhere.returncode == 1 and "squeue is not on PATH" in elsewhere.stdout and "unknown" in elsewhere.stdout and "sent again" not in elsewhere.stdout
+    unasked = send(place, "--nodes", "2")
+    assert "job 102: 2 of 2 shards" in unasked.stdout
+    slurm.wait()
+    place.environment["PATH"] = "/nowhere"
+    blind = send(place)
+    assert blind.returncode == 3 and "is not known" in blind.stderr and "nothing was sent" in blind.stderr
 
 
 def test_without_a_number_of_nodes_there_are_as_many_shards_as_the_partition_has(place, slurm):
@@ -251,3 +259,20 @@ def test_repeats_of_a_training_need_one_seed_to_be_split(training):
     assert done.returncode == 2 and "--order-seed" in done.stderr
     done = training.run("train", "net", "--dataset", "digits", "--repeats", "2", "--shard", "1/3", "--order-seed", "1", "--store", str(training.store))
     assert done.returncode == 2 and "there are 2 repeats to split" in done.stderr
+
+
+def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path):
+    fake = FakeSlurm(tmp_path / "slurm")
+    training.environment["PATH"] = fake.path
+    training.level("one", rank=1)
+    for task in (1, 2):
+        fake.fate(task, "crash")
+    done = training.run("train", "net", "--dataset", "digits", "--repeats", "3", "--on", "slurm", "--nodes", "2", "--folder", "f")
+    assert done.returncode == 0 and done.stdout.startswith("job 101: 2 of 2 shards of 3 repeats"), done
+    script = (training.folder / "f" / "task.sh").read_text(encoding="utf-8")
+    seed = json.loads((training.folder / "f" / "split.json").read_text(encoding="utf-8"))["order_seed"]
+    assert f'train net --dataset digits --repeats 3 --order-seed {seed} --shard "$task/2" --resume --store "$shard.db"' in script
+    assert "--on" not in script and "STRATA_WORKER" not in script
+    fake.wait()
+    told = training.run("status", "f")
+    assert told.returncode == 1 and "0 of 3 repeats" in told.stdout and "shard 1-2 are sent again" in told.stdout
