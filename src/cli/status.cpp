@@ -88,8 +88,10 @@ void print_next(const SharedFolder& folder, const Progress& progress) {
   if (progress.whole())
     answer(fmt::format("{} joins their stores: then one report has all\n", merge_words(folder)));
   else if (!missing.empty() && progress.queue_known)
-    answer(fmt::format("shard {} {} sent again by the same command: {}\nlogs: {}\n", cluster::number_list(missing),
-                       missing.size() == 1 ? "is" : "are", folder.command, folder.log_of(missing.front()).string()));
+    answer(fmt::format("{} sent again by the same command: {}\nthe log of shard {}: {}\n",
+                       missing.size() == 1 ? fmt::format("shard {} is", missing.front())
+                                           : fmt::format("shards {} are", cluster::number_list(missing)),
+                       folder.command, missing.front(), folder.log_of(missing.front()).string()));
 }
 
 int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& progress) {
@@ -97,7 +99,7 @@ int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& 
     std::vector<int> open;
     for (const auto& shard : progress.shards)
       if (!shard.whole) open.push_back(shard.number);
-    return complain({fmt::format("shard {} of {} is not done", cluster::number_list(open), folder.path.string()),
+    return complain({fmt::format("{}: not done: shard {}", folder.path.string(), cluster::number_list(open)),
                      "./strata status shows why; `./strata runs merge` joins what there is", Exit::usage});
   }
   std::vector<std::string> stores;

@@ -15,14 +15,14 @@ std::vector<document::Fact> run_facts(const store::Run& run) {
     facts.push_back({"suite", fmt::format("{}, entry {:.0f}; ./strata show {} has the others", text(suite, "title"),
                                           number(suite, "entry").value_or(0), text(suite, "run"))});
   const auto shard = text(run.settings, "shard");
-  const auto joined = list(run.settings, "joined.shards").size();
-  if (joined > 0)
-    facts.push_back({"runs", fmt::format("{} of one whole; the table of shards names them", joined)});
-  else
-    facts.push_back({"run", run.run_id});
-  if (joined == 0 && !shard.empty())
-    facts.push_back(
-        {"shard", fmt::format("{}; ./strata show {} has all shards that its store has", shard, run.run_id)});
+  if (const auto& joined = list(run.settings, "joined.shards"); !joined.empty()) {
+    facts.push_back({"runs", fmt::format("{} of one whole; the table of shards names them", joined.size())});
+    facts.push_back({"command of shard " + shard, run.command});
+    return facts;
+  }
+  facts.push_back({"run", run.run_id});
+  if (!shard.empty())
+    facts.push_back({"shard", fmt::format("{}; ./strata show {} has all that its store has", shard, run.run_id)});
   facts.push_back({"command", run.command});
   return facts;
 }

@@ -142,7 +142,7 @@ def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_a
     assert told.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in told.stdout, told.stdout
     assert "no such file on this node" in told.stdout and "shard 2 is sent again by the same command" in told.stdout
     early = place.run("status", "shared folder", "--merge", "--store", str(place.store))
-    assert early.returncode == 2 and "shard 2 of" in early.stderr and not place.store.exists()
+    assert early.returncode == 2 and "not done: shard 2" in early.stderr and not place.store.exists()
     again = send(place)
     assert again.stdout.startswith("job 102: 1 of 3 shards"), again
     assert "--array=2" in slurm.calls("sbatch")[-1]
@@ -184,7 +184,7 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(pl
     slurm.forget()
     assert states(place) == ["timed out", "lost"]
     told = place.run("status", "shared folder")
-    assert told.returncode == 1 and "shard 1-2 are sent again" in told.stdout, told.stdout
+    assert told.returncode == 1 and "shards 1-2 are sent again" in told.stdout, told.stdout
     elsewhere = place.run("status", "shared folder", PATH="/nowhere")
     assert elsewhere.returncode == 1 and "squeue is not on PATH" in elsewhere.stdout and "unknown" in elsewhere.stdout and "sent again" not in elsewhere.stdout
     unasked = send(place, "--nodes", "2")
@@ -275,4 +275,4 @@ def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path
     assert "--on" not in script and "STRATA_WORKER" not in script
     fake.wait()
     told = training.run("status", "f")
-    assert told.returncode == 1 and "0 of 3 repeats" in told.stdout and "shard 1-2 are sent again" in told.stdout
+    assert told.returncode == 1 and "0 of 3 repeats" in told.stdout and "shards 1-2 are sent again" in told.stdout
