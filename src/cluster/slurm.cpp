@@ -135,11 +135,13 @@ TaskState state_from_slurm(std::string_view word) {
 }
 
 TaskState state_from_log(std::string_view log) {
-  // The last word counts: a task that was sent again writes behind what the first try left.
-  static constexpr std::array kSaid{
-      NamedState{"DUE TO TIME LIMIT", TaskState::timed_out}, NamedState{"DUE TO PREEMPTION", TaskState::preempted},
-      NamedState{"DUE TO NODE FAILURE", TaskState::node_failure},
-      NamedState{"oom_kill event", TaskState::out_of_memory}, NamedState{"oom-kill event", TaskState::out_of_memory}};
+  // The last word counts: why it was cancelled stands behind that it was.
+  static constexpr std::array kSaid{NamedState{"CANCELLED AT", TaskState::cancelled},
+                                    NamedState{"DUE TO TIME LIMIT", TaskState::timed_out},
+                                    NamedState{"DUE TO PREEMPTION", TaskState::preempted},
+                                    NamedState{"DUE TO NODE FAILURE", TaskState::node_failure},
+                                    NamedState{"oom_kill event", TaskState::out_of_memory},
+                                    NamedState{"oom-kill event", TaskState::out_of_memory}};
   TaskState state = TaskState::unknown;
   std::size_t last = 0;
   for (const auto& [words, said] : kSaid)

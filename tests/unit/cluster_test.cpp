@@ -127,6 +127,7 @@ TEST(TaskEnds, are_known_without_an_accounting_by_what_slurm_wrote_into_the_log)
       << "the last try counts";
   EXPECT_EQ(judge_task(nullptr, "1\n", begin + "DUE TO PREEMPTION ***\n=== shard 1 on n2\nerror: no space\n").why,
             "exit code 1: no space");
+  EXPECT_EQ(judge_task(nullptr, "143\n", begin + "***\n").state, TaskState::cancelled);
   EXPECT_EQ(judge_task(nullptr, "0\n", "").state, TaskState::finished);
   EXPECT_EQ(judge_task(nullptr, "1\n", "").state, TaskState::failed);
   const auto lost = judge_task(nullptr, "", "measuring\n");
