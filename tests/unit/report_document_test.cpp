@@ -22,6 +22,7 @@
 #include "report/render/sparkline.hpp"
 #include "report/render/terminal.hpp"
 #include "unit/example_document.hpp"
+#include "unit/rendered.hpp"
 
 namespace strata::document {
 namespace {
@@ -34,14 +35,6 @@ namespace fs = std::filesystem;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const std::string kEvil = "</script><img src=x onerror=alert(1)>\"'&|`*[a](b)\x1b[31m\n=1+1,\xe2\x80\xae\xff";
 
-Document document_of(Item item) {
-  return {.title = "t", .sections = {{.id = "s", .title = "S", .items = {std::move(item)}}}};
-}
-
-std::string terminal_of(const Document& document, int width = 80, bool unicode = true) {
-  return render_terminal(document, {.width = width, .colour = false, .unicode = unicode});
-}
-
 std::vector<std::string> lines_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -53,21 +46,6 @@ std::size_t widest(const std::string& text) {
   std::size_t most = 0;
   for (const auto& line : lines_in(text)) most = std::max(most, report::width_of(line));
   return most;
-}
-
-// A page with a script in the place of plotly, so that it is small.
-std::string page_of(const Document& document) {
-  const auto path = fs::temp_directory_path() / ("strata_document_plotly_" + std::to_string(getpid()) + ".js");
-  std::ofstream(path) << "var Plotly;";
-  auto page = render_html(document, path);
-  fs::remove(path);
-  return page.value();
-}
-
-std::size_t times(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++found;
-  return found;
 }
 
 // Everything that a renderer may be given, in all formats; none of them may throw or run into a sanitizer.
@@ -295,63 +273,6 @@ TEST(DocumentHtml, shows_intervals_reasons_and_a_table_of_the_values_of_each_fig
   EXPECT_EQ(times(page, "<summary>The same as a table</summary>"), 4u);
   EXPECT_EQ(times(page, R"(<div class="canvas")"), 4u);
   EXPECT_THAT(page, HasSubstr(R"(<p class="sentence">compile@max-autotune reaches)"));
-}
-
-TEST(DocumentSurface, is_a_table_of_its_fields_in_text_and_markdown_and_details_are_left_out_there) {
-  const auto text = terminal_of(example_document(), 100);
-  EXPECT_THAT(text, HasSubstr("Time of a sample (mode infer)\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("  32, compile +\\(4.0 ms\\) +2.50 ms"));
-  EXPECT_THAT(text, testing::ContainsRegex("  128, eager +36.0 ms +18.0 ms +out of memory\n"));
-  EXPECT_THAT(text, Not(HasSubstr("mode train")));
-  const auto markdown = render_markdown(example_document());
-  EXPECT_THAT(markdown,
-              HasSubstr("| size / batch | 1 | 8 | 64 |\n|---|---:|---:|---:|\n| 32, eager | 4.00 ms | 2.00 ms "));
-  EXPECT_THAT(markdown, HasSubstr(" 18.0 ms | out of memory |\n"));
-  EXPECT_THAT(markdown, Not(HasSubstr("mode train")));
-}
-
-TEST(DocumentSurface, has_every_field_with_interval_and_outcome_in_json_and_csv) {
-  const auto json = nlohmann::json::parse(render_json(example_document()));
-  const auto& surface = json["sections"][3]["items"][1];
-  EXPECT_EQ(surface["kind"], "surface");
-  EXPECT_EQ(surface["choices"], nlohmann::json::parse(R"([{"title": "mode", "option": "train"}])"));
-  const auto& fields = surface["layers"][0]["fields"];
-  EXPECT_EQ(fields[0][1]["value"], 0.002);
-  EXPECT_EQ(fields[0][1]["low"], 0.97 * 0.002);
-  EXPECT_EQ(fields[2][2], nlohmann::json::parse(R"({"value": null, "outcome": "out of memory"})"));
-  const auto csv = render_csv(example_document());
-  EXPECT_THAT(csv, HasSubstr("\n\ntable,layer,row,column,value,low,high,outcome\ntrain,eager,32,1,0.004,"));
-  EXPECT_THAT(csv, HasSubstr("\ntrain,eager,128,64,,,,out of memory\n"));
-}
-
-TEST(DocumentSurface, alternatives_stand_in_one_box_of_a_page_and_other_figures_outside_of_it) {
-  const auto page = page_of(example_document());
-  EXPECT_EQ(times(page, R"(<div class="family">)"), 1u);
-  const auto box = page.find(R"(<div class="family">)"), end = page.find("</section>", box);
-  EXPECT_EQ(times(page.substr(box, end - box), R"(<div class="canvas")"), 2u);
-  auto document = document_of(example_surface("a", "infer", false));
-  auto& items = document.sections[0].items;
-  items.push_back(example_heat_map());
-  items.push_back(example_surface("b", "train", false));
-  EXPECT_EQ(times(page_of(document), R"(<div class="family">)"), 2u);
-  std::get<Surface>(items[0]).choices[0].title = "threads";
-  items.erase(items.begin() + 1);
-  EXPECT_EQ(times(page_of(document), R"(<div class="family">)"), 2u) << "other titles are no alternatives";
-}
-
-TEST(DocumentFigure, points_with_names_are_told_one_by_one_and_not_as_a_curve) {
-  Panel panel{
-      .title = "size 8",
-      .x = {.title = "time"},
-      .y = {.title = "memory"},
-      .lines = {{.name = "eager", .x = {2, 1}, .y = {5, 6}, .labels = {"batch 1", "batch 8"}, .marks_only = true}}};
-  const auto document = document_of(Figure{.id = "f", .title = "Choices", .panels = {panel}});
-  EXPECT_THAT(terminal_of(document), HasSubstr("Choices\n  2 points of 1 line, drawn in the HTML report\n"));
-  EXPECT_THAT(render_markdown(document), HasSubstr("2 points of 1 line, drawn in the HTML report."));
-  EXPECT_THAT(render_csv(document), HasSubstr("table,panel,line,x,y,low,high,point\nf,size 8,eager,2,5,,,batch 1\n"));
-  EXPECT_THAT(page_of(document), HasSubstr("<td>batch 8</td>"));
-  const auto json = nlohmann::json::parse(render_json(document));
-  EXPECT_EQ(json["sections"][0]["items"][0]["panels"][0]["lines"][0]["labels"][1], "batch 8");
 }
 
 TEST(DocumentHtml, needs_no_plotly_where_nothing_is_drawn_and_says_so_where_it_is_missing) {

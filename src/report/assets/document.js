@@ -367,6 +367,7 @@
         }
         redraw();
       });
+      label.className = "view";
       labels.push(label);
     }
     family.element.querySelector(".choices").replaceChildren(...labels);
