@@ -51,9 +51,16 @@ bool may_be_fastest(const GridCell& cell, const std::string& level) {
   return std::find(cell.best.begin(), cell.best.end(), level) != cell.best.end();
 }
 
-void add_crossings(const Grid& grid, std::size_t axis, const std::vector<std::string>& at, const std::string& first,
-                   const std::string& second, std::vector<Crossing>& all) {
-  const auto cells = cells_along(grid, axis, at);
+// A line: the values of all axes but one, and its cells along that one.
+struct GridLine {
+  std::size_t axis;
+  std::vector<std::string> at;
+  std::vector<const GridCell*> cells;
+};
+
+void add_crossings(const Grid& grid, const GridLine& along, const std::string& first, const std::string& second,
+                   std::vector<Crossing>& all) {
+  const auto& [axis, at, cells] = along;
   double minimum_effect = 0;
   std::vector<const stats::Comparison*> line;
   for (const auto* cell : cells) {
@@ -142,10 +149,12 @@ std::vector<Crossing> crossings_of(const Grid& grid) {
   std::vector<Crossing> all;
   for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
     if (!is_ordered(grid.axes[axis])) continue;
-    for (const auto& at : lines_along(grid, axis))
+    for (const auto& at : lines_along(grid, axis)) {
+      const GridLine line{axis, at, cells_along(grid, axis, at)};
       for (std::size_t i = 0; i < grid.levels.size(); ++i)
         for (std::size_t j = i + 1; j < grid.levels.size(); ++j)
-          add_crossings(grid, axis, at, grid.levels[i], grid.levels[j], all);
+          add_crossings(grid, line, grid.levels[i], grid.levels[j], all);
+    }
   }
   std::stable_partition(all.begin(), all.end(), [](const Crossing& one) { return one.of_the_fastest; });
   return all;

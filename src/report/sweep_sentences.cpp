@@ -125,7 +125,8 @@ std::string sweep_summary(const Grid& grid) {
 
 std::string sweep_error_rates() {
   return "What is said of several points holds for all of them at once: a sentence about every point up to or from a "
-         "value, or about one crossing, is wrong in at most 1 of 100 sweeps. Each point by itself is judged with 99%: "
+         "value, or about a crossing on one line, is wrong in at most 1 of 100 sweeps. Each point by itself is judged "
+         "with 99%: "
          "of 100 points that are counted, 1 may be wrong. What the intervals leave open is counted apart.";
 }
 
