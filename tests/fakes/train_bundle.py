@@ -53,6 +53,9 @@ def reference(weights: train_net.Tensors, x: list[list[float]], labels: list[int
     return tensors, about
 
 
+USUAL = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}  # docs/bundle.md
+
+
 def write(folder: str, spec: dict[str, Any], *, dropout: float = 0.0, weak: str = "", seed: int = 0) -> None:
     """`spec`: as docs/bundle.md; its optimiser, threads and batch are kept."""
     draw = random.Random(seed)
@@ -83,7 +86,7 @@ def write(folder: str, spec: dict[str, Any], *, dropout: float = 0.0, weak: str 
                    for name in ("timed", "probe1", "probe2")}
         with open(os.path.join(folder, "reference", f"train.{maths}.json"), "w", encoding="utf-8") as file:
             json.dump(in_mode, file)
-    case = {**spec, "batch": BATCH, "loss": spec.get("loss") or "cross_entropy", "weights_label": "seed0", "inputs": [{"name": "arg0", "dtype": "float32", "shape": [BATCH, FEATURES]}]}
+    case = {**spec, "batch": BATCH, "loss": spec.get("loss") or "cross_entropy", "optimiser": spec.get("optimiser") or USUAL, "weights_label": "seed0", "inputs": [{"name": "arg0", "dtype": "float32", "shape": [BATCH, FEATURES]}]}
     bundle = {"bundle": 1, "spec": spec, "case": case, "id": f"tiny/train/b{BATCH}/{FEATURES}/{maths}/cpu/t{spec.get('threads', 1)}", "model": {"name": "tiny", "kind": "user", "source": "a test"},
               "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [BATCH, FEATURES]}], "input_source": "drawn", "outputs": [{"name": "output", "dtype": "float32", "shape": [BATCH, CLASSES]}],
               "ring": ring, "parameters": 2 * FEATURES + CLASSES * (FEATURES + 1), "weight_bytes": 200, "input_bytes": 192, "flops": 400.0, "activation_bytes": 200, "reference": "float64", "reference_note": "",
