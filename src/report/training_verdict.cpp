@@ -58,6 +58,10 @@ std::string words_of(const Judged& one, double margin) {
   return needed && *needed > one.test.repeats ? fmt::format("{}: about {} repeats would decide", word, *needed) : word;
 }
 
+std::string margin_words(double share) {
+  return fmt::format("{:g} percentage point{}", 100 * share, share == 0.01 ? "" : "s");
+}
+
 // Percentage points of a share.
 Judged in_points(Judged one) {
   for (double* value : {&one.test.mean, &one.test.half90, &one.test.half95}) *value *= 100;
@@ -93,10 +97,10 @@ document::Section verdicts(const Learner& reference, const std::vector<Learner>&
   }
   table.note = fmt::format(
       "Level minus {0} after the last epoch, paired by repeat (same weights, order and images), with 95% intervals. "
-      "Equivalent: the 90% interval lies within {1:g} percentage points (loss: {2:g}), margins that were fixed before. "
+      "Equivalent: the 90% interval lies within {1} (loss: {2:g}), margins that were fixed before. "
       "Different: Student's t at 5% for all levels together (Holm), and the difference is larger than the margin. "
       "Inconclusive: neither. Repeats that did not come to their end are left out.",
-      reference.name, 100 * margins.accuracy, margins.loss);
+      reference.name, margin_words(margins.accuracy), margins.loss);
   section.items.push_back(std::move(table));
   return section;
 }
@@ -114,8 +118,8 @@ std::string verdict_words(const Learner& reference, const std::vector<Learner>& 
                                 : likeness == Likeness::different ? "different from it"
                                                                   : "inconclusive"));
   if (parts.empty() || by_word[Likeness::inconclusive].size() == all.size()) return {};
-  return fmt::format(" Against {}, to {:g} percentage points of test accuracy: {}.", reference.name,
-                     100 * margins.accuracy, fmt::join(parts, "; "));
+  return fmt::format(" Against {}, to {} of test accuracy: {}.", reference.name, margin_words(margins.accuracy),
+                     fmt::join(parts, "; "));
 }
 
 }  // namespace strata::report

@@ -74,7 +74,7 @@ def test_a_level_that_ran_out_of_memory_is_not_tried_at_larger_points_until_it_i
     strata.level("hungry", ops={"load": {"error": {"code": "out_of_memory", "what": "no memory for it", "hint": ""}}})
 
     def reasons(*more: str) -> dict[tuple[str, str], str]:
-        done, _, items = sweep(strata, "plain,hungry", "--batch", "1,2,4", "--size", "8,10", *SHORT, *more)
+        done, _, items = sweep(strata, "plain,hungry", "--batch", "1,2,4", "--size", "8,10", "--restarts", "1", "--point-time", "1s", *more)
         assert done.returncode == 1, done.stderr
         rows = [row for row in items["points"]["rows"] if row["level"] == "hungry"]
         assert all(row["state"] == "out_of_memory" for row in rows)
