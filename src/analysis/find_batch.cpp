@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "analysis/case_statistics.hpp"
-#include "analysis/surface.hpp"
 #include "common/lookup.hpp"
 #include "stats/sample.hpp"
 
@@ -80,8 +79,7 @@ BatchSeen batch_seen(const store::Row& row, const core::Case& question, const st
   return seen;
 }
 
-std::vector<BatchAnswer> find_batches(const store::Run& run, const BatchRule& rule) {
-  const auto grid = grid_of(run);
+std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, const BatchRule& rule) {
   std::vector<std::pair<std::string, std::string>> order;  // combination and level, as they come
   std::map<std::pair<std::string, std::string>, Looked> all;
   for (const auto& cell : grid.cells) {

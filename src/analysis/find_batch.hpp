@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/batch_search.hpp"
+#include "analysis/surface.hpp"
 #include "stats/compare.hpp"
 #include "stats/disturbed.hpp"
 #include "store/record.hpp"
@@ -26,6 +27,7 @@ struct BatchAnswer {
   // the medians of restarts (unpaired), does not exclude it.
   std::vector<std::int64_t> alike;
 };
-std::vector<BatchAnswer> find_batches(const store::Run& run, const BatchRule& rule);
+// `grid`: of the run.
+std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, const BatchRule& rule);
 
 }  // namespace strata::analysis

@@ -44,7 +44,7 @@ Json asked_of(const CompareArguments& a) {
   for (const auto& one : a.options.environments) environments.push_back(one.name);
   return {{"levels", a.options.levels}, {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
           {"aa", a.options.aa},         {"name", a.options.name},          {"reference", a.options.reference},
-          {"point_time", a.point_time}, {"environments", environments}};
+          {"point_time", a.point_time}, {"environments", environments},    {"full_proof", a.full_proof}};
 }
 
 // The newest run of the shard that the store has. Its cases are left out.
@@ -162,7 +162,9 @@ Result<Whole> whole_training(const TrainArguments& a) {
                     {"batch", a.batch},         {"threads", a.threads},
                     {"init", a.init},           {"augment", a.augment},
                     {"images", a.images},       {"scale", a.scale},
-                    {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()}});
+                    {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()},
+                    {"margin", a.margin_text},  {"loss_margin", a.loss_margin},
+                    {"target", a.target_text}});
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(asked)};
 }
 

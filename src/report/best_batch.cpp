@@ -84,24 +84,9 @@ document::Figure curves(const std::vector<BatchAnswer>& answers) {
   return figure;
 }
 
-}  // namespace
-
-document::Section best_batch(const store::Run& run) {
-  document::Section section{"batch", "Best batch", {}};
-  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
-  if (!rule) return section;
-  const auto answers = analysis::find_batches(run, *rule);
-  section.items.push_back(document::Text{"Looked for: " + looked_for(*rule) + "."});
-  section.items.push_back(answers_table(answers));
-  section.items.push_back(curves(answers));
-  return section;
-}
-
-std::string best_batch_words(const store::Run& run) {
-  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
-  if (!rule) return {};
+std::string words_of_answers(const std::vector<BatchAnswer>& answers, const analysis::BatchRule& rule) {
   std::vector<std::string> words;
-  for (const auto& one : analysis::find_batches(run, *rule)) {
+  for (const auto& one : answers) {
     if (!one.batch) {
       words.push_back(fmt::format("{}: none", name_of(one)));
       continue;
@@ -109,7 +94,20 @@ std::string best_batch_words(const store::Run& run) {
     const auto& seen = one.curve.at(*one.batch);
     words.push_back(fmt::format("{}: {} ({:.4g} samples/s)", name_of(one), *one.batch, seen.samples_per_s));
   }
-  return fmt::format("Best batch, {}: {}.", looked_for(*rule), fmt::join(words, ", "));
+  return fmt::format("Best batch, {}: {}.", looked_for(rule), fmt::join(words, ", "));
+}
+
+}  // namespace
+
+std::optional<BestBatch> best_batch(const store::Run& run, const analysis::Grid& grid) {
+  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
+  if (!rule) return std::nullopt;
+  const auto answers = analysis::find_batches(run, grid, *rule);
+  return BestBatch{
+      words_of_answers(answers, *rule),
+      {"batch",
+       "Best batch",
+       {document::Text{"Looked for: " + looked_for(*rule) + "."}, answers_table(answers), curves(answers)}}};
 }
 
 }  // namespace strata::report

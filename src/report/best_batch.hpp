@@ -2,15 +2,19 @@
 // The section of a sweep that looked for a batch: what it found for each level, and the curve it went along.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "analysis/surface.hpp"
 #include "report/document.hpp"
-#include "store/record.hpp"
 
 namespace strata::report {
 
-// Nothing in it where the run looked for none.
-document::Section best_batch(const store::Run& run);
-std::string best_batch_words(const store::Run& run);  // the same in a sentence
+struct BestBatch {
+  std::string sentence;
+  document::Section section;
+};
+// nullopt: the run looked for none. `grid`: of the run.
+std::optional<BestBatch> best_batch(const store::Run& run, const analysis::Grid& grid);
 
 }  // namespace strata::report

@@ -96,9 +96,9 @@ document::Document sweep_document(const store::Run& run) {
   out.title = "strata sweep: " + (run.cases.empty() ? std::string("no point") : run.cases.front().question.model);
   out.subtitle = axes_words(grid);
   out.summary = sweep_summary(grid);
-  if (auto batch = best_batch(run); !batch.items.empty()) {
-    out.summary = best_batch_words(run);
-    out.sections.push_back(std::move(batch));
+  if (auto batch = best_batch(run, grid)) {
+    out.summary = std::move(batch->sentence);
+    out.sections.push_back(std::move(batch->section));
   }
   document::Section fastest{"fastest", "Fastest level", {}};
   for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
