@@ -162,8 +162,7 @@ std::optional<Failure> LevelExecutor::begin_again() {
 
 Result<void> LevelExecutor::finish(int /*restart*/, stats::Random& random) {
   if (!judge_.training || player_.job.level.harness) return {};
-  const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, judge_.training->ring()))));
-  const auto checked = check_last_step(player_, *session_, *judge_.training, index);
+  const auto checked = check_last_step(player_, *session_, *judge_.training, random);
   if (checked)
     profile_phases(player_, *session_, *judge_.training);
   else if (!interrupted())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "common/interrupt.hpp"
 #include "core/bundle_info.hpp"
@@ -176,10 +177,10 @@ Try<void> prove_training(Player& player, Session& session, const Judge& judge) {
   }
   if (auto done = prove_losses(player, session, reference); !done) return done;
   if (!player.training.losses->equal_work()) return {};
+  if (core::is_light(reference.bundle())) return {};  // the step after timing shows the optimiser (check_last_step)
   if (!judge.strict_training)
     if (auto done = prove_rules(player, session, reference); !done) return done;
-  const bool compares_dropout = reference.has_dropout() && !core::is_light(reference.bundle());
-  if (compares_dropout && !interrupted()) return prove_dropout(player, session, reference);
+  if (reference.has_dropout() && !interrupted()) return prove_dropout(player, session, reference);
   return {};
 }
 
@@ -200,9 +201,35 @@ Try<void> start_training(Session& session, const TrainReference& reference) {
 
 namespace {
 
+// Parameters whose step is judged: all, or in a light proof a drawn quarter of them, at least eight. Reading and
+// judging a state takes longer than the step itself, and each restart draws anew.
+std::vector<std::string> judged_parameters(const TrainReference& reference, stats::Random& random) {
+  auto parameters = reference.parameters();
+  if (!core::is_light(reference.bundle())) return parameters;
+  random.shuffle(parameters);
+  parameters.resize(std::min(parameters.size(), std::max<std::size_t>(8, parameters.size() / 4)));
+  return parameters;
+}
+
+// What a state has of these parameters, the optimiser's buffers among it.
+std::vector<std::string> names_of(const SafeTensors& state, const std::vector<std::string>& parameters) {
+  const std::set<std::string> wanted(parameters.begin(), parameters.end());
+  std::vector<std::string> names;
+  for (const auto& name : state.names())
+    if (const auto colon = name.find(':'); colon != std::string::npos && wanted.contains(name.substr(colon + 1)))
+      names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> gradients_of(const std::vector<std::string>& parameters) {
+  std::vector<std::string> names;
+  for (const auto& parameter : parameters) names.push_back("momentum:" + parameter);
+  return names;
+}
+
 // The check of the last step; nullopt: its loss is not finite.
 Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& session, const TrainReference& reference,
-                                                   int index) {
+                                                   int index, const std::vector<std::string>& parameters) {
   // Masks cannot be drawn twice alike, so the steps that are compared go without.
   if (reference.has_dropout())
     if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
@@ -215,7 +242,7 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
   const auto timed_loss = session.checked_output();
   if (!timed_loss) return tl::unexpected(timed_loss.error());
   if (!std::isfinite(loss_in(*timed_loss, index))) return std::nullopt;
-  auto after = session.state();
+  auto after = session.state(names_of(before->tensors, parameters));
   if (!after) return tl::unexpected(after.error());
   const OwnState weights(session, weights_in(before->tensors));
   if (weights.error()) return tl::unexpected(*weights.error());
@@ -229,11 +256,11 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
     auto proven = session.prove({index});
     if (!proven) return tl::unexpected(proven.error());
     loss = std::move(*proven);
-    auto state = session.state();
+    auto state = session.state(gradients_of(parameters));
     if (!state) return tl::unexpected(state.error());
     gradients.push_back(state->tensors);
     const double spread = std::max(player.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
-    update = proof::check_update(reference.parameters(), before->tensors, gradients.front(), after->tensors,
+    update = proof::check_update(parameters, before->tensors, gradients.front(), after->tensors,
                                  reference.optimiser(), lr, spread, steps);
     if (update.verdict.equal_work()) break;
   }
@@ -251,12 +278,14 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
 
 }  // namespace
 
-Try<void> check_last_step(Player& player, Session& session, const TrainReference& reference, int index) {
-  auto found = last_step(player, session, reference, index);
+Try<void> check_last_step(Player& player, Session& session, const TrainReference& reference, stats::Random& random) {
+  const auto parameters = judged_parameters(reference, random);
+  const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, reference.ring()))));
+  auto found = last_step(player, session, reference, index, parameters);
   if (found && !*found) {  // the training diverged after the last block that was looked at
     ++player.training.begun_again;
     if (auto done = start_training(session, reference); !done) return done;
-    found = last_step(player, session, reference, index);
+    found = last_step(player, session, reference, index, parameters);
   }
   if (!found) return tl::unexpected(found.error());
   const auto update = *found ? **found : proof::UpdateVerdict{diverged(index)};

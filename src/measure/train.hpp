@@ -7,8 +7,8 @@
 
 namespace strata::measure {
 
-// Proves a loaded session on all weight sets, and dropout; in float32 the optimiser by differences, too, and in another
-// maths mode that it computes in it. Fills player.training. An error ends the row.
+// Proves a loaded session on all weight sets; unless the capture is light also dropout, in float32 the optimiser rule by
+// rule, and in another maths mode that it computes in it. Fills player.training. An error ends the row.
 Try<void> prove_training(Player& player, Session& session, const Judge& judge);
 
 // After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not
@@ -18,10 +18,11 @@ Try<void> probe_restart(Player& player, Session& session, const proof::TrainRefe
 // The timed weights, the case's optimiser and dropout as given, and warm.
 Try<void> start_training(Session& session, const proof::TrainReference& reference);
 
-// After the last timed block, with nothing loaded again: one more timed iteration on input `index` between two states,
-// and the gradient at the first. A training that has diverged begins again first. Failure: it is not the optimiser's
-// step, or the worker's.
-Try<void> check_last_step(Player& player, Session& session, const proof::TrainReference& reference, int index);
+// After the last timed block, with nothing loaded again: one more timed iteration on a drawn input between two states,
+// and the gradient at the first. A light proof judges a drawn quarter of the parameters, at least eight, others in each
+// restart. A training that has diverged begins again first. Failure: it is not the optimiser's step, or the worker's.
+Try<void> check_last_step(Player& player, Session& session, const proof::TrainReference& reference,
+                          stats::Random& random);
 
 // Times of each phase, by themselves; added to player.phases. What the level cannot do leaves the phases empty.
 void profile_phases(Player& player, Session& session, const proof::TrainReference& reference);

@@ -72,7 +72,10 @@ void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence
               training.losses, "the level did not get that far");
 }
 
-void add_rules(Lines& lines, const TrainEvidence& training) {
+void add_rules(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
+  if (core::is_light(reference.bundle()))
+    return add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt,
+                       "rule by rule at the corners alone; here by the step after timing");
   for (const auto& rule : training.rules)
     add_verdict(lines,
                 {"optimiser: " + rule.name, "observed", "",
@@ -234,7 +237,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_steps(lines, reference, training, mode);
   if (strict) add_precision(lines, reference.maths(), evidence.precision);
   add_ring(lines, reference, training, mode);
-  add_rules(lines, structure);
+  add_rules(lines, reference, structure);
   add_update(lines, training);
   add_counts(lines, training, strict ? &strict->training : nullptr);
   add_losses(lines, evidence, training);
