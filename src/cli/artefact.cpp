@@ -17,9 +17,9 @@ Error of_failure(const level::Level& level, const worker::Failure& failure) {
 
 }  // namespace
 
-Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
-                                  const plan::Environments& environments, const Installation& place,
-                                  const plan::Options& options, ProgressLine& line) {
+Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
+                               const plan::Environments& environments, const Installation& place,
+                               const plan::Options& options, ProgressLine& line) {
   if (const auto why =
           plan::cannot_run(level, bundle, bundle.question, environments.measured, environments.tools, place))
     return tl::unexpected(of_failure(level, *why));

@@ -9,8 +9,8 @@ namespace strata::cli {
 
 // Prepared unless it lies in the cache; the job says where. Error: the level cannot run the bundle here (environment),
 // or its prepare command failed.
-Result<measure::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
-                                  const plan::Environments& environments, const Installation& place,
-                                  const plan::Options& options, ProgressLine& line);
+Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
+                               const plan::Environments& environments, const Installation& place,
+                               const plan::Options& options, ProgressLine& line);
 
 }  // namespace strata::cli

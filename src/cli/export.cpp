@@ -52,7 +52,7 @@ Error no_artefact(const level::Level& level, const level::Found& found, const Js
   std::vector<std::string> shipping;
   std::string closest;
   for (const auto& other : found.levels) {
-    if (!exporting::ships(other)) continue;
+    if (!level::ships(other)) continue;
     shipping.push_back(other.id);
     if (other.from == level.id && !other.peer && closest.empty())
       closest = fmt::format("{} ({}); all of them: ", other.id, other.changes);
@@ -80,7 +80,7 @@ Result<level::Level> choose_level(const ExportArguments& a, const Installation& 
           fmt::format("--level {}: huge pages are a setting of the process and make no other artefact", name),
           fmt::format("--level {}, and start its program with GLIBC_TUNABLES={}", chosen.id, level::kHugePagesTunable),
           Exit::usage);
-    if (!exporting::ships(chosen)) return tl::unexpected(no_artefact(chosen, found, spec, a.python));
+    if (!level::ships(chosen)) return tl::unexpected(no_artefact(chosen, found, spec, a.python));
     const auto base = std::find_if(found.levels.begin(), found.levels.end(),
                                    [&](const auto& level) { return level.id == chosen.id; });
     if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
@@ -92,7 +92,7 @@ Result<level::Level> choose_level(const ExportArguments& a, const Installation& 
   for (const auto& level : found.levels) {
     known.push_back(level.id);
     if (level.id != name) continue;
-    if (!exporting::ships(level)) return tl::unexpected(no_artefact(level, found, spec, a.python));
+    if (!level::ships(level)) return tl::unexpected(no_artefact(level, found, spec, a.python));
     return level;
   }
   for (const auto& problem : found.problems)  // it is there, but cannot be read

@@ -32,7 +32,7 @@ std::string made_at(const fs::path& cache) {
 }
 
 // The row of this level and artefact that ended with a verdict; nullptr: none.
-const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
+const store::Row* verdict_row(const store::Case& one, const plan::Job& job) {
   for (const auto& row : one.rows) {
     const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
     if (judged && row.level == job.level.id && row.variant == job.level.variant &&
@@ -42,7 +42,7 @@ const store::Row* verdict_row(const store::Case& one, const measure::Job& job) {
   return nullptr;
 }
 
-Evidence evidence_of(const store::Run& run, const store::Case& one, const store::Row& row, const measure::Job& job) {
+Evidence evidence_of(const store::Run& run, const store::Case& one, const store::Row& row, const plan::Job& job) {
   const auto verdict = outside::text_or(row.proof, "verdict", "none");
   if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
     return {
@@ -75,7 +75,7 @@ std::string changed_file(const Json& before, const Json& now) {
 }
 
 // Why no run measured this network, if one measured the same case before something of it changed.
-std::string what_changed(const store::Store& store, const std::vector<store::Run>& runs, const measure::Job& job) {
+std::string what_changed(const store::Store& store, const std::vector<store::Run>& runs, const plan::Job& job) {
   const auto& info = job.bundle->info;
   const auto key = key_of(job.bundle->question);
   int looked_at = 0;
@@ -108,7 +108,7 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
 
 }  // namespace
 
-Evidence find_evidence(const fs::path& path, const measure::Job& job) {
+Evidence find_evidence(const fs::path& path, const plan::Job& job) {
   std::error_code ec;
   const std::string none = "no stored run measured it";
   if (!fs::exists(path, ec)) return {{}, fmt::format("{}: there is no store {}", none, path.string()), ""};

@@ -18,7 +18,7 @@ namespace {
 // Paths in the place of {root}, {cache}, ...; what they hold is never looked at again.
 class Filler {
  public:
-  Filler(const measure::Job& job, const Installation& place) {
+  Filler(const plan::Job& job, const Installation& place) {
     const auto places = plan::places_of(place);
     values_ = {{"python", places.python},
                {"tools_python", places.tools_python},
@@ -59,12 +59,7 @@ std::vector<Piece> pieces(const Json& object, const Filler& fill, const std::str
 
 }  // namespace
 
-bool ships(const level::Level& level) {
-  std::error_code ec;
-  return fs::exists(level.folder / "export" / "export.json", ec);
-}
-
-Result<Recipe> read_recipe(const measure::Job& job, const Installation& place) {
+Result<Recipe> read_recipe(const plan::Job& job, const Installation& place) {
   const fs::path folder = job.level.folder / "export", file = folder / "export.json";
   std::ifstream in(file);
   const Json told = Json::parse(in, nullptr, false);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/places.hpp"
-#include "measure/session.hpp"
+#include "plan/job.hpp"
 
 namespace strata::exporting {
 
@@ -23,10 +23,7 @@ struct Recipe {
   std::string python;                 // the interpreter that has them
 };
 
-// Whether the level has an export folder.
-bool ships(const level::Level& level);
-
 // Errors: export.json cannot be read or lacks a field.
-Result<Recipe> read_recipe(const measure::Job& job, const Installation& place);
+Result<Recipe> read_recipe(const plan::Job& job, const Installation& place);
 
 }  // namespace strata::exporting

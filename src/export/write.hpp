@@ -9,7 +9,7 @@
 namespace strata::exporting {
 
 struct Export {
-  const measure::Job& job;
+  const plan::Job& job;
   const Recipe& recipe;
   const Evidence& evidence;
   std::string proving;           // the command that proves the artefact

@@ -248,6 +248,11 @@ bool good_id(const std::string& id) {
   return !id.empty() && id.size() <= 40 && id[0] >= 'a' && id[0] <= 'z' && std::all_of(id.begin(), id.end(), good);
 }
 
+bool ships(const Level& level) {
+  std::error_code ec;
+  return fs::exists(level.folder / "export" / "export.json", ec);
+}
+
 Result<Level> read(const fs::path& folder) {
   const fs::path file = folder / "level.json";
   auto object = parse_file(file);

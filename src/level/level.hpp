@@ -88,6 +88,9 @@ struct Places {
 };
 std::vector<std::string> expand(const std::vector<std::string>& command, const Level& level, const Places& places);
 
+// Whether `strata export` can ship what it makes of a case: the level has an export folder (docs/export.md).
+bool ships(const Level& level);
+
 // Why the build left a level's program out, and what to do: from `<program>.missing`, two lines that its CMakeLists.txt
 // wrote (strata_leave_out). nullopt: it did not.
 std::optional<Error> left_out(const std::filesystem::path& program);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "export/recipe.hpp"
 #include "level/lines.hpp"
 #include "plan/command.hpp"
 #include "plan/jobs.hpp"
@@ -60,7 +59,7 @@ Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle
       player.row.info["lines"]["total"] = player.row.info["lines"]["total"].get<int>() + file.lines;
     }
   }
-  if (exporting::ships(level))
+  if (level::ships(level))
     player.row.info["artefact"] = player.job.cache.filename().string();  // what strata export would ship
   return player;
 }

@@ -11,30 +11,18 @@
 #include "common/outside.hpp"
 #include "common/safetensors.hpp"
 #include "core/layer_size.hpp"
-#include "level/level.hpp"
-#include "plan/bundle.hpp"
+#include "plan/job.hpp"
 #include "proof/clock.hpp"
 #include "stats/clients.hpp"
 #include "store/record.hpp"
-#include "worker/worker.hpp"
 
 namespace strata::measure {
 
 using Json = nlohmann::json;
+using plan::Job;
 using worker::Failure;
 template <class T>
 using Try = tl::expected<T, Failure>;
-
-// One level for one case: all that is needed to start a worker of it.
-struct Job {
-  level::Level level;
-  const plan::Bundle* bundle = nullptr;
-  std::filesystem::path cache;    // of this level, network and environment; exists
-  std::filesystem::path scratch;  // for the tensors of this worker; exists
-  worker::Launch launch;          // argv, environment, log
-  std::chrono::milliseconds timeout{600000};
-  bool allow_debug = false;
-};
 
 // The parts of a start, each in ms. `again` is their sum: process start to the end of the first iteration.
 struct StartUp {

@@ -260,8 +260,8 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
     if (!state) return tl::unexpected(state.error());
     gradients.push_back(state->tensors);
     const double spread = std::max(player.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
-    update = proof::check_update(parameters, before->tensors, gradients.front(), after->tensors,
-                                 reference.optimiser(), lr, spread, steps);
+    update = proof::check_update(parameters, before->tensors, gradients.front(), after->tensors, reference.optimiser(),
+                                 lr, spread, steps);
     if (update.verdict.equal_work()) break;
   }
   const double timed = loss_in(*timed_loss, index), again = loss_in(*loss, index),

@@ -143,9 +143,9 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   return std::nullopt;
 }
 
-Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
-                              const Environment& environment, const Options& options, const fs::path& log_folder) {
-  measure::Job job;
+Result<Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
+                     const Environment& environment, const Options& options, const fs::path& log_folder) {
+  Job job;
   job.level = level;
   job.bundle = &bundle;
   const auto places = places_of(place);

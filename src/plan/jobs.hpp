@@ -3,8 +3,8 @@
 #pragma once
 
 #include "level/level.hpp"
-#include "measure/session.hpp"
 #include "plan/environment.hpp"
+#include "plan/job.hpp"
 #include "plan/options.hpp"
 
 namespace strata::plan {
@@ -21,9 +21,8 @@ std::optional<worker::Failure> cannot_run(const level::Level& level, const Bundl
                                           const Installation& place);
 
 // Everything needed to start a worker of the level, its cache folder and `log_folder` made. Error: one cannot be made.
-Result<measure::Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
-                              const Environment& environment, const Options& options,
-                              const std::filesystem::path& log_folder);
+Result<Job> make_job(const level::Level& level, const Bundle& bundle, const Installation& place,
+                     const Environment& environment, const Options& options, const std::filesystem::path& log_folder);
 
 level::Places places_of(const Installation& place);
 
