@@ -141,6 +141,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
       }
       began_ = false;
       player_.evidence.add_block(verdict);
+      player_.evidence.note_inputs(session_->had_new_inputs());
       if (!verdict.equal_work())
         wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
     }

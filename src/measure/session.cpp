@@ -13,6 +13,7 @@
 #include "common/interrupt.hpp"
 #include "common/monotonic.hpp"
 #include "common/places.hpp"
+#include "stats/schedule.hpp"
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 
 constexpr auto kLongestNs = static_cast<double>(worker::longest_ns);
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is counted
+constexpr int kNoncePlaces = 8;  // three bits each: 16 million iterations of a process before a number returns
 
 // What the main thread of a process, or ours, has waited for a core so far; 0 where the kernel does not tell.
 double waited_for_core_ns(const std::string& process) {
@@ -107,6 +109,11 @@ bool Session::can_serve(const Job& job, const std::vector<int>& cpus) const {
       (!has_kernels(launch_.env) && without_kernel_folders(launch_.env) == without_kernel_folders(other.env));
   return launch_.argv == other.argv && same_env && launch_.cpus == cpus &&
          launch_.data_limit_bytes == other.data_limit_bytes && launch_.writable == other.writable;
+}
+
+Session::Session(const Job& job) : job_(&job) {
+  stats::Random random(static_cast<std::uint64_t>(monotonic_ns()));  // no level can have seen them
+  for (int i = 0; i < kNoncePlaces; ++i) nonce_places_.push_back(random.below(std::uint64_t{1} << 31));
 }
 
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
@@ -251,7 +258,9 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
                                  {"indices", plan.indices},
                                  {"check", plan.check},
                                  {"out", out_.string()},
-                                 {"region", "end_to_end"}});
+                                 {"region", "end_to_end"},
+                                 {"nonce", {{"first", numbered_}, {"places", nonce_places_}}}});
+  numbered_ += static_cast<std::uint64_t>(plan.iterations);
   if (!answer) return tl::unexpected(answer.error());
   auto said = fields(*answer, "measure");
   store::Block block;
@@ -260,6 +269,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   block.cpu_ns = said.integer_or_null("cpu_ns");
   block.runq_ns = said.integer_or_null("runq_ns");
   block.start_ns = said.integer_or_null("start_ns").value_or(0);
+  new_inputs_ = said.integer("nonce_places", 0, kMost, 0) > 0;
   if (said.error()) return tl::unexpected(broken(said));
   steps_ += plan.head + plan.iterations;
   const double told = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);

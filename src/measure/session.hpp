@@ -108,7 +108,9 @@ class Session {
   Try<store::Block> measure(const BlockPlan& plan);
   const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
   double last_bytes() const;                                 // of the file that it wrote
-  Try<SafeTensors> checked_output() const;                   // the output kept aside by the last measure()
+  // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, nonce).
+  bool had_new_inputs() const { return new_inputs_; }
+  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
   Try<Json> memory();
   Try<ServeAnswer> serve(const ServeRequest& request);
   Try<Json> report();  // what the level says about itself by now; null if it does not
@@ -146,7 +148,7 @@ class Session {
   void end() { worker_->end(); }
 
  private:
-  explicit Session(const Job& job) : job_(&job) {}
+  explicit Session(const Job& job);
   void name_out();
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
@@ -170,6 +172,9 @@ class Session {
   std::int64_t asked_ns_ = 0, waited_ns_ = 0;  // of the last request: the monotonic clock, and how long it took
   std::int64_t loading_since_ns_ = 0;
   proof::Timed timed_;
+  std::vector<std::uint64_t> nonce_places_;
+  std::uint64_t numbered_ = 0;  // timed iterations so far
+  bool new_inputs_ = false;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

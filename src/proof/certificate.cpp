@@ -296,6 +296,20 @@ void add_clock(Lines& lines, const Evidence& evidence) {
   lines.add(line);
 }
 
+void add_new_inputs(Lines& lines, const Evidence& evidence) {
+  Line line{"every timed input is new", "reported", "not_checked", "", "every block", ""};
+  const int all = evidence.blocks_of_new_inputs + evidence.blocks_of_old_inputs;
+  if (evidence.blocks_of_new_inputs > 0 && evidence.blocks_of_old_inputs == 0) {
+    line.result = "pass";
+    line.value = fmt::format("{} blocks", all);
+    line.detail =
+        "the iteration's number stands in the last bits of a few values: an answer that is kept fits no other";
+  } else if (all > 0) {
+    line.detail = "the level leaves its inputs as they are, or they hold no floating-point values";
+  }
+  lines.add(line);
+}
+
 std::string Evidence::note_clock(const ClockEvidence& seen) {
   auto why = seen.complaint();
   if (clock.complaint().empty() && (!why.empty() || !clock.checked() || seen.untold_ns() > clock.untold_ns()))
@@ -327,6 +341,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_settings(lines, (in_mode ? *in_mode : reference).question(), evidence);
   add_work(lines, evidence);
   add_clock(lines, evidence);
+  add_new_inputs(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
   out.kind = lines.kind();

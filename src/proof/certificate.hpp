@@ -22,8 +22,9 @@ struct Evidence {
   std::optional<PrecisionShare> precision;       // of the timed weights in that mode
   int blocks_checked = 0;
   int blocks_failed = 0;
-  std::optional<OutputVerdict> block_failure;                           // the first
-  nlohmann::json hello, load;                                           // the worker's answers
+  std::optional<OutputVerdict> block_failure;              // the first
+  int blocks_of_new_inputs = 0, blocks_of_old_inputs = 0;  // as the level says; of this process, not of a resumed run's
+  nlohmann::json hello, load;                              // the worker's answers
   std::map<std::string, std::map<std::string, std::string>> read_back;  // set -> tensor -> SHA-256, from read_weights
   double own_spread = 0;               // of a level that is not deterministic, in relative error
   std::optional<double> iteration_ms;  // measured median, and the least time that the machine's limits allow:
@@ -37,6 +38,8 @@ struct Evidence {
   // Keeps what was seen of one restart's clock if it speaks more against the level than what is known; why it is not
   // believed, or empty.
   std::string note_clock(const ClockEvidence& seen);
+  // What the level says of a block: every iteration had an input of its own.
+  void note_inputs(bool were_new) { ++(were_new ? blocks_of_new_inputs : blocks_of_old_inputs); }
   // Adds the verdict of one timed block.
   void add_block(const OutputVerdict& verdict);
 };

@@ -89,5 +89,7 @@ void add_settings(Lines& lines, const core::Case& question, const Evidence& evid
 void add_work(Lines& lines, const Evidence& evidence);
 // That the told times are those of the driver's own clock.
 void add_clock(Lines& lines, const Evidence& evidence);
+// That no iteration had an input which the level had seen before.
+void add_new_inputs(Lines& lines, const Evidence& evidence);
 
 }  // namespace strata::proof

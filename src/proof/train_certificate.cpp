@@ -247,6 +247,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_settings(lines, reference.question(), evidence);
   add_work(lines, evidence);
   add_clock(lines, evidence);
+  add_new_inputs(lines, evidence);
   const bool weak = add_strength(lines, strict ? strict->reference : reference, evidence, structure);
   Certificate out;
   out.kind = lines.kind();

@@ -13,7 +13,7 @@ import numpy as np
 import preloaded
 import pytest
 from client import ROOT, Failed, Worker, environment, level_folder
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
          "start": ["{python}", "-m", "strata_sdk", "{level}"], "environment": False, "needs": [], "default": "none"}
@@ -161,6 +161,50 @@ def test_wrong_fields_of_measure_are_bad_requests(changed, sample):
     worker = sample()
     worker.load()
     assert code_of(worker, "measure", **(MEASURE | changed)) == "bad_request"
+
+
+@pytest.mark.parametrize("changed", [3, {}, {"first": 1}, {"first": -1, "places": [0]}, {"first": 1, "places": "x"}, {"first": 1, "places": [-1]}, {"first": 1.5, "places": []}, {"first": True, "places": []}])
+def test_wrong_fields_of_a_nonce_are_bad_requests(changed, sample):
+    worker = sample()
+    worker.load()
+    assert code_of(worker, "measure", **(MEASURE | {"nonce": changed})) == "bad_request"
+
+
+REMEMBERS = """seen, hits = set(), 0
+    def set_input(self, inputs):
+        self.x = inputs[0]
+        Sample.hits += self.x.tobytes() in self.seen
+        self.seen.add(self.x.tobytes())
+    def report(self): return {"hits": self.hits}
+"""
+
+
+def test_no_timed_input_is_one_that_a_level_which_remembers_has_seen(sample, tmp_path):
+    worker = sample(REMEMBERS)
+    worker.load()
+    hits = lambda: worker.ask("report")["facts"]["hits"]  # noqa: E731
+    worker.prove([0, 1, 2, 3])
+    assert hits() == 0
+    block = {"iterations": 300, "head": 2, "indices": [i % 4 for i in range(300)], "check": 250, "out": str(tmp_path / "out"), "region": "end_to_end"}
+    answer = worker.ask("measure", **block, nonce={"first": 1, "places": [3, 1, 4, 1, 5, 9, 2, 6]})
+    assert answer["nonce_places"] == 6  # as many as the input has values
+    assert hits() == 2, "only the unrecorded iterations had inputs that were seen"
+    checked = load_file(tmp_path / "out")["2/output"]
+    assert (checked != 30).any() and np.allclose(checked, 30, rtol=8 * 2.0**-23, atol=0)
+    worker.ask("measure", **block, nonce={"first": 301, "places": [3, 1, 4, 1, 5, 9, 2, 6]})
+    assert hits() == 4
+    assert (worker.prove([2])["2/output"] == 30).all() and hits() == 5, "the ring is as it was"
+    assert "nonce_places" not in worker.ask("measure", **block) and hits() == 5 + 302, "without numbers all are known"
+
+
+def test_inputs_without_values_that_can_hold_a_number_stay_as_they_are(sample, bundle, tmp_path):
+    worker = sample()
+    worker.load()
+    for dtype, value in ((np.int64, 3), (np.float32, 0.0), (np.float32, np.inf)):
+        save_file({f"{i}/arg0": np.full((2, 3), value, dtype) for i in range(4)}, tmp_path / "ring")
+        worker.ask("inputs", path=str(tmp_path / "ring"))
+        answer = worker.ask("measure", **(MEASURE | {"out": str(tmp_path / "out"), "nonce": {"first": 7, "places": [0, 1]}}))
+        assert answer["nonce_places"] == 0 and (load_file(tmp_path / "out")["0/output"] == value * 10.0).all()
 
 
 @pytest.mark.parametrize("missing", ["iterations", "head", "indices"])

@@ -50,7 +50,7 @@ Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vect
 }
 
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check) {
+                std::span<const std::size_t> indices, std::optional<std::size_t> check, Nonce* nonce) {
   Block block;
   block.wall_ns.resize(indices.size());
   block.latency_ns.resize(indices.size());
@@ -60,6 +60,7 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
   const auto cpu_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   block.start_ns = now_ns();
   for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (nonce != nullptr) nonce->put(indices[i]);
     const Iteration one = iterate(level, ring[indices[i]], results);
     block.wall_ns[i] = one.wall_ns;
     block.latency_ns[i] = one.latency_ns;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strata/level.hpp"
+#include "strata/nonce.hpp"
 
 namespace strata {
 
@@ -28,8 +29,9 @@ struct Block {
   std::vector<HostTensor> kept;         // results of recorded iteration `check`
 };
 
-// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()).
+// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()). `nonce`: puts a number
+// into the input before each of these, outside of the timed region; nullptr: inputs stay as they are.
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check);
+                std::span<const std::size_t> indices, std::optional<std::size_t> check, Nonce* nonce);
 
 }  // namespace strata

@@ -338,7 +338,13 @@ json Worker::measure(const json& request) {
       throw Failure("bad_request", fmt::format("check {} is not one of the {} iterations", *check, iterations));
   }
   const auto out = check ? field<std::string>(request, "out") : std::string();
-  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check);
+  std::vector<std::uint64_t> places;
+  std::optional<Nonce> nonce;
+  if (const auto asked = request.find("nonce"); asked != request.end()) {
+    places = field<std::vector<std::uint64_t>>(*asked, "places");
+    nonce.emplace(ring_, field<std::uint64_t>(*asked, "first"), places);
+  }
+  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check, nonce ? &*nonce : nullptr);
   note_first(block.wall_ns.front());
   if (check) {
     check_results(block.kept);
@@ -346,11 +352,13 @@ json Worker::measure(const json& request) {
     name_results(named, wanted[*check], block.kept);
     write(out, named);
   }
-  return {{"wall_ns", block.wall_ns},
-          {"latency_ns", block.latency_ns},
-          {"cpu_ns", block.cpu_ns},
-          {"start_ns", block.start_ns},
-          {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
+  json result{{"wall_ns", block.wall_ns},
+              {"latency_ns", block.latency_ns},
+              {"cpu_ns", block.cpu_ns},
+              {"start_ns", block.start_ns},
+              {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
+  if (nonce) result["nonce_places"] = nonce->places();
+  return result;
 }
 
 json Worker::memory(const json&) {

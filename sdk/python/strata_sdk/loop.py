@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -65,8 +65,8 @@ def warm_up(level: Level, ring: Sequence[Any], iterations: int, min_ns: int) -> 
     return count, times
 
 
-def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int) -> Block:
-    """`head` unrecorded iterations, then one a ring index; keeps the result of recorded iteration `check` (-1: none)."""
+def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int, put: Callable[[int], None]) -> Block:
+    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; keeps the result of recorded iteration `check` (-1: none)."""
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
@@ -80,6 +80,7 @@ def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int
         start = now()
         for i in range(count):
             inputs = entries[i]
+            put(i)
             t0 = now()
             set_input(inputs)
             t1 = now()

@@ -245,10 +245,28 @@ class Worker:
         if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
             raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
         level, ring = self.running()
-        block = loop.measure(level, ring, indices, head, check)
+        answer: dict[str, Any] = {}
+        if "nonce" in request:
+            with self._nonces(request["nonce"], indices) as nonces:
+                block = loop.measure(level, ring, indices, head, check, nonces.put)
+            answer["nonce_places"] = nonces.used
+        else:
+            block = loop.measure(level, ring, indices, head, check, lambda _iteration: None)
         if check >= 0:
             self.write_outputs(request["out"], indices[check], block.kept)
-        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns}
+        return answer | {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns}
+
+    def _nonces(self, asked: Any, indices: Sequence[int]) -> Any:
+        """The numbers that the driver wants in the inputs of a block (nonce.Nonces)."""
+        allowed = "allowed: `first`, an integer from 0, and `places`, a list of them"
+        if not isinstance(asked, dict) or not isinstance(asked.get("places"), list):
+            raise BadRequest(f"`nonce` is {asked!r}", allowed)
+        first, *places = [asked.get("first"), *asked["places"]]
+        if any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in (first, *places)):
+            raise BadRequest(f"`nonce` is {asked!r}", allowed)
+        from .nonce import Nonces
+
+        return Nonces(self.arrays, indices, first, places)
 
     def write_outputs(self, path: str, index: int, outputs: Any) -> None:
         """One result as a file of tensors; a harness level has none."""
