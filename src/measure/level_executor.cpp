@@ -107,6 +107,7 @@ BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
   const auto ring = static_cast<std::uint64_t>(player_.job.bundle->info.value("ring", 1));
   for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random.below(ring)));
   plan.check = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations)));
+  if (!judge_.training) plan.exchange = static_cast<int>(random.below(ring));
   return plan;
 }
 
@@ -131,7 +132,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
     if (!output) {
       wrong = output.error();
     } else if (!wrong) {
-      const std::vector<int> index{plan.indices[static_cast<std::size_t>(plan.check)]};
+      const std::vector<int> index{session_->checked_index()};
       const auto verdict = judge_.training
                                ? check_loss(*output, index.front())
                                : proof::check_outputs(*judge_.outputs, "timed", *output, index, player_.tolerance());

@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kLongestNs = static_cast<double>(worker::longest_ns);
 constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is counted
-constexpr int kNoncePlaces = 8;  // three bits each: 16 million iterations of a process before a number returns
+constexpr int kPlaces = 8;  // three bits each: 16 million iterations of a process before a number returns
 
 // What the main thread of a process, or ours, has waited for a core so far; 0 where the kernel does not tell.
 double waited_for_core_ns(const std::string& process) {
@@ -113,7 +113,7 @@ bool Session::can_serve(const Job& job, const std::vector<int>& cpus) const {
 
 Session::Session(const Job& job) : job_(&job) {
   stats::Random random(static_cast<std::uint64_t>(monotonic_ns()));  // no level can have seen them
-  for (int i = 0; i < kNoncePlaces; ++i) nonce_places_.push_back(random.below(std::uint64_t{1} << 31));
+  for (int i = 0; i < kPlaces; ++i) places_.push_back(random.below(std::uint64_t{1} << 31));
 }
 
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
@@ -253,14 +253,16 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
 Try<store::Block> Session::measure(const BlockPlan& plan) {
   const auto process = std::to_string(worker_->pid());
   const double queued = waited_for_core_ns(process) + waited_for_core_ns("thread-self");
+  Json fresh = {{"first", next_number_}, {"places", places_}};
+  if (plan.exchange) fresh["exchange"] = *plan.exchange;
   auto answer = call("measure", {{"iterations", plan.iterations},
                                  {"head", plan.head},
                                  {"indices", plan.indices},
                                  {"check", plan.check},
                                  {"out", out_.string()},
                                  {"region", "end_to_end"},
-                                 {"nonce", {{"first", numbered_}, {"places", nonce_places_}}}});
-  numbered_ += static_cast<std::uint64_t>(plan.iterations);
+                                 {"fresh", std::move(fresh)}});
+  next_number_ += static_cast<std::uint64_t>(plan.iterations);
   if (!answer) return tl::unexpected(answer.error());
   auto said = fields(*answer, "measure");
   store::Block block;
@@ -269,7 +271,11 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   block.cpu_ns = said.integer_or_null("cpu_ns");
   block.runq_ns = said.integer_or_null("runq_ns");
   block.start_ns = said.integer_or_null("start_ns").value_or(0);
-  new_inputs_ = said.integer("nonce_places", 0, kMost, 0) > 0;
+  outside::Fields changed(said.object_or_empty("fresh"), said.where() + ": \"fresh\"", said.hint());
+  new_inputs_ = changed.integer("places", 0, kMost, 0) > 0;
+  if (changed.error()) return tl::unexpected(broken(changed));
+  checked_ =
+      plan.exchange && answer->contains("fresh") ? *plan.exchange : plan.indices[static_cast<std::size_t>(plan.check)];
   if (said.error()) return tl::unexpected(broken(said));
   steps_ += plan.head + plan.iterations;
   const double told = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);

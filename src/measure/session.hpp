@@ -34,7 +34,8 @@ struct StartUp {
 
 struct BlockPlan {
   int iterations = 1, head = 0, check = 0;
-  std::vector<int> indices;  // the ring index of each iteration
+  std::vector<int> indices;                    // the ring index of each iteration
+  std::optional<int> exchange = std::nullopt;  // whose input the checked iteration finds in its entry; inference only
 };
 
 // What `state` wrote, copied. The file goes with the last copy.
@@ -108,7 +109,8 @@ class Session {
   Try<store::Block> measure(const BlockPlan& plan);
   const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
   double last_bytes() const;                                 // of the file that it wrote
-  // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, nonce).
+  int checked_index() const { return checked_; }             // of the ring: whose output that is
+  // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, `fresh`).
   bool had_new_inputs() const { return new_inputs_; }
   Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
   Try<Json> memory();
@@ -172,9 +174,10 @@ class Session {
   std::int64_t asked_ns_ = 0, waited_ns_ = 0;  // of the last request: the monotonic clock, and how long it took
   std::int64_t loading_since_ns_ = 0;
   proof::Timed timed_;
-  std::vector<std::uint64_t> nonce_places_;
-  std::uint64_t numbered_ = 0;  // timed iterations so far
-  bool new_inputs_ = false;
+  std::vector<std::uint64_t> places_;  // of numbers in inputs
+  std::uint64_t next_number_ = 1;      // of a timed iteration
+  bool new_inputs_ = false;            // in the last block
+  int checked_ = 0;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

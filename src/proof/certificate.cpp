@@ -305,7 +305,7 @@ void add_new_inputs(Lines& lines, const Evidence& evidence) {
     line.detail =
         "the iteration's number stands in the last bits of a few values: an answer that is kept fits no other";
   } else if (all > 0) {
-    line.detail = "the level leaves its inputs as they are, or they hold no floating-point values";
+    line.detail = "the level leaves its inputs as they are, or they hold no floating-point value that can be changed";
   }
   lines.add(line);
 }

@@ -264,22 +264,26 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
 
 
 @pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
-def test_every_timed_input_has_a_number_in_its_last_bits(level, fresh, tmp_path):
+def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(level, fresh, tmp_path):
     worker = fresh(level)
     worker.load()
     before = worker.prove([0, 1, 2, 3])
-    block = {"iterations": 4, "head": 1, "indices": [0, 1, 2, 3], "out": str(tmp_path / "out.safetensors"), "region": "end_to_end"}
+    out = tmp_path / "out.safetensors"
+    block = {"iterations": 4, "head": 1, "indices": [0, 1, 2, 3], "out": str(out), "region": "end_to_end"}
+    changes = {"first": 8**8 - 5, "places": [10, 20, 30, 40, 50, 60, 70, 80]}
     for check in range(4):
-        answer = worker.ask("measure", **block, check=check, nonce={"first": 8**8 - 5, "places": [10, 20, 30, 40, 50, 60, 70, 80]})
-        assert answer["nonce_places"] == 8
-        for name, value in load_file(tmp_path / "out.safetensors").items():
-            assert (value != before[name]).any(), "another input"
-            assert np.allclose(value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max())
+        for more, index in (({}, check), ({"exchange": (check + 1) % 4}, (check + 1) % 4), ({"exchange": check}, check)):
+            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {"places": 8}
+            outputs = load_file(out)
+            assert outputs and all(name.startswith(f"{index}/") for name in outputs)
+            for name, value in outputs.items():
+                assert (value != before[name]).any(), "another input"
+                assert np.allclose(value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max())
     after = worker.prove([0, 1, 2, 3])
     assert all((after[name] == before[name]).all() for name in before), "the ring is as it was"
-    for changed in (3, {"first": 1}, {"first": "x", "places": []}, {"first": 1, "places": 2}):
+    for changed in (3, {"first": 1}, {"first": "x", "places": []}, {"first": 1, "places": 2}, changes | {"exchange": 4}, changes | {"exchange": -1}):
         with pytest.raises(Failed) as failed:
-            worker.ask("measure", **block, check=0, nonce=changed)
+            worker.ask("measure", **block, check=0, fresh=changed)
         assert failed.value.code == "bad_request", changed
 
 

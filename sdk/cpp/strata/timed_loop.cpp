@@ -7,6 +7,8 @@
 
 #include <cstdio>
 
+#include "strata/bundle.hpp"
+
 namespace strata {
 
 namespace {
@@ -50,7 +52,7 @@ Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vect
 }
 
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check, Nonce* nonce) {
+                std::span<const std::size_t> indices, std::optional<std::size_t> check, FreshInputs* fresh) {
   Block block;
   block.wall_ns.resize(indices.size());
   block.latency_ns.resize(indices.size());
@@ -60,11 +62,14 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
   const auto cpu_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   block.start_ns = now_ns();
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (nonce != nullptr) nonce->put(indices[i]);
+    if (fresh != nullptr) fresh->put(i);
     const Iteration one = iterate(level, ring[indices[i]], results);
     block.wall_ns[i] = one.wall_ns;
     block.latency_ns[i] = one.latency_ns;
-    if (check == i)
+    if (check != i) continue;
+    if (fresh != nullptr && fresh->exchanged())  // a result may be a view of the input, which changes back
+      for (const auto& result : results) block.kept.push_back(copy_of(result.view));
+    else
       block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
   }
   block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;

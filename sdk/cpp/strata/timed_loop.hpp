@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "strata/fresh_inputs.hpp"
 #include "strata/level.hpp"
-#include "strata/nonce.hpp"
 
 namespace strata {
 
@@ -29,9 +29,9 @@ struct Block {
   std::vector<HostTensor> kept;         // results of recorded iteration `check`
 };
 
-// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()). `nonce`: puts a number
-// into the input before each of these, outside of the timed region; nullptr: inputs stay as they are.
+// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()). `fresh` changes the
+// ring before each of these, outside of the timed region; nullptr: it stays as it is.
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check, Nonce* nonce);
+                std::span<const std::size_t> indices, std::optional<std::size_t> check, FreshInputs* fresh);
 
 }  // namespace strata

@@ -339,17 +339,26 @@ json Worker::measure(const json& request) {
   }
   const auto out = check ? field<std::string>(request, "out") : std::string();
   std::vector<std::uint64_t> places;
-  std::optional<Nonce> nonce;
-  if (const auto asked = request.find("nonce"); asked != request.end()) {
+  std::optional<FreshInputs> fresh;
+  std::size_t checked = check ? wanted[*check] : 0;
+  if (const auto asked = request.find("fresh"); asked != request.end()) {
     places = field<std::vector<std::uint64_t>>(*asked, "places");
-    nonce.emplace(ring_, field<std::uint64_t>(*asked, "first"), places);
+    fresh.emplace(ring_, wanted, field<std::uint64_t>(*asked, "first"), places);
+    if (check && asked->contains("exchange")) {
+      if (steps()) throw Failure("bad_request", "inputs of training steps are not exchanged", "leave exchange out");
+      const auto other = static_cast<std::size_t>(count_field(*asked, "exchange", 0));
+      if (other >= ring_.size())
+        throw Failure("bad_request",
+                      fmt::format("exchange {} is not within the ring: 0 to {}", other, ring_.size() - 1));
+      fresh->exchange_at(*check, checked = other);
+    }
   }
-  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check, nonce ? &*nonce : nullptr);
+  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check, fresh ? &*fresh : nullptr);
   note_first(block.wall_ns.front());
   if (check) {
     check_results(block.kept);
     Named named;
-    name_results(named, wanted[*check], block.kept);
+    name_results(named, checked, block.kept);
     write(out, named);
   }
   json result{{"wall_ns", block.wall_ns},
@@ -357,7 +366,7 @@ json Worker::measure(const json& request) {
               {"cpu_ns", block.cpu_ns},
               {"start_ns", block.start_ns},
               {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
-  if (nonce) result["nonce_places"] = nonce->places();
+  if (fresh) result["fresh"] = {{"places", fresh->places()}};
   return result;
 }
 

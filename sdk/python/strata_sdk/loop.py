@@ -26,7 +26,7 @@ class Block:
     cpu_ns: int
     runq_ns: int | None
     start_ns: int
-    kept: Any  # what outputs() returned in the checked iteration
+    kept: Any  # what was kept of outputs() in the checked iteration
 
 
 @contextmanager
@@ -65,8 +65,8 @@ def warm_up(level: Level, ring: Sequence[Any], iterations: int, min_ns: int) -> 
     return count, times
 
 
-def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int, put: Callable[[int], None]) -> Block:
-    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; keeps the result of recorded iteration `check` (-1: none)."""
+def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int, put: Callable[[int], None], keep: Callable[[Any], Any]) -> Block:
+    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of recorded iteration `check` (-1: none) what `keep(result)` gives."""
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
@@ -92,7 +92,7 @@ def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int
             wall_ns[i] = t3 - t0
             latency_ns[i] = t2 - t1
             if i == check:
-                kept = result
+                kept = keep(result)
             result = None  # the caller frees it here: not the level's time
         cpu = time.process_time_ns() - cpu
         runq_after = run_queue_ns()

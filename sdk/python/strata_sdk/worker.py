@@ -245,28 +245,38 @@ class Worker:
         if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
             raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
         level, ring = self.running()
-        answer: dict[str, Any] = {}
-        if "nonce" in request:
-            with self._nonces(request["nonce"], indices) as nonces:
-                block = loop.measure(level, ring, indices, head, check, nonces.put)
-            answer["nonce_places"] = nonces.used
+        fresh, checked = self._fresh(request.get("fresh"), indices, check)
+
+        def keep(result: Any) -> dict[str, Any]:
+            return {name: array.copy() for name, array in self._named(checked, result).items()}  # a result may be a view of the input, which changes
+
+        if fresh is None:
+            block = loop.measure(level, ring, indices, head, check, lambda _iteration: None, keep)
         else:
-            block = loop.measure(level, ring, indices, head, check, lambda _iteration: None)
-        if check >= 0:
-            self.write_outputs(request["out"], indices[check], block.kept)
-        return answer | {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns}
+            with fresh:
+                block = loop.measure(level, ring, indices, head, check, fresh.put, keep)
+        if check >= 0 and not self._is_harness():
+            from . import tensors
 
-    def _nonces(self, asked: Any, indices: Sequence[int]) -> Any:
-        """The numbers that the driver wants in the inputs of a block (nonce.Nonces)."""
-        allowed = "allowed: `first`, an integer from 0, and `places`, a list of them"
+            tensors.write(request["out"], block.kept)
+        told = {} if fresh is None else {"fresh": {"places": fresh.places}}
+        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns} | told
+
+    def _fresh(self, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
+        """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None: nothing), and whose input the checked iteration then has."""
+        checked = indices[check] if check >= 0 else -1
+        if asked is None:
+            return None, checked
+        allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(self.ring) - 1}"
         if not isinstance(asked, dict) or not isinstance(asked.get("places"), list):
-            raise BadRequest(f"`nonce` is {asked!r}", allowed)
-        first, *places = [asked.get("first"), *asked["places"]]
-        if any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in (first, *places)):
-            raise BadRequest(f"`nonce` is {asked!r}", allowed)
-        from .nonce import Nonces
+            raise BadRequest(f"`fresh` is {asked!r}", allowed)
+        other = asked.get("exchange")
+        numbers = [asked.get("first"), *asked["places"], *([] if other is None else [other])]
+        if any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers) or (other is not None and (other >= len(self.ring) or self._steps())):
+            raise BadRequest(f"`fresh` is {asked!r}", allowed)
+        from .fresh_inputs import FreshInputs
 
-        return Nonces(self.arrays, indices, first, places)
+        return FreshInputs(self.arrays, indices, asked["first"], asked["places"], check, other), checked if other is None else other
 
     def write_outputs(self, path: str, index: int, outputs: Any) -> None:
         """One result as a file of tensors; a harness level has none."""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strata/nonce.hpp"
+#include "strata/fresh_inputs.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -25,13 +25,12 @@ bool can_hold(const std::byte* at) {
 }
 
 template <class Value>
-std::vector<std::byte*> find(std::byte* data, std::size_t count, std::span<const std::uint64_t> places) {
+std::vector<std::byte*> find_places(std::byte* data, std::size_t count, std::span<const std::uint64_t> places) {
   std::vector<std::byte*> found;
   for (const auto place : places) {
     for (std::size_t i = 0; i < std::min(count, kLooks); ++i) {
-      std::byte* at = data + (place + i) % count * sizeof(Value);
-      if (!can_hold<Value>(at)) continue;
-      if (std::find(found.begin(), found.end(), at) != found.end()) continue;
+      std::byte* at = data + (place % count + i) % count * sizeof(Value);
+      if (!can_hold<Value>(at) || std::find(found.begin(), found.end(), at) != found.end()) continue;
       found.push_back(at);
       break;
     }
@@ -43,39 +42,60 @@ std::vector<std::byte*> find(std::byte* data, std::size_t count, std::span<const
 
 static_assert(std::endian::native == std::endian::little);  // the first byte of a value has its last bits
 
-Nonce::Nonce(std::vector<std::vector<HostTensor>>& ring, std::uint64_t first, std::span<const std::uint64_t> places)
-    : ring_(ring), next_(first), wanted_(places), found_(ring.size()) {}
+FreshInputs::FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::uint64_t first,
+                         std::span<const std::uint64_t> places)
+    : ring_(ring), indices_(indices), first_(first), wanted_(places), found_(ring.size()) {}
 
-Nonce::~Nonce() {
+void FreshInputs::exchange_at(std::size_t check, std::size_t other) {
+  check_ = check;
+  other_ = other;
+}
+
+FreshInputs::~FreshInputs() {
+  if (exchanged_) exchange();
   for (const auto& entry : found_)
     if (entry)
       for (const auto& place : *entry) *place.low = std::byte{place.was};
 }
 
-const std::vector<Nonce::Place>& Nonce::places_of(std::size_t entry) {
+const std::vector<FreshInputs::Place>& FreshInputs::places_of(std::size_t entry) {
   auto& found = found_[entry];
   if (found) return *found;
   found.emplace();
   for (auto& input : ring_[entry]) {
     const auto count = static_cast<std::size_t>(input.view.elements());
     if (count == 0 || (input.view.dtype != "F32" && input.view.dtype != "F64")) continue;
-    const auto at = input.view.dtype == "F32" ? find<float>(writable(input), count, wanted_)
-                                              : find<double>(writable(input), count, wanted_);
+    const auto at = input.view.dtype == "F32" ? find_places<float>(writable(input), count, wanted_)
+                                              : find_places<double>(writable(input), count, wanted_);
     for (std::byte* low : at) found->push_back({low, std::to_integer<std::uint8_t>(*low)});
     break;
   }
   return *found;
 }
 
-void Nonce::put(std::size_t entry) {
-  auto number = next_++;
+void FreshInputs::number(std::size_t entry, std::uint64_t value) {
   for (const auto& place : places_of(entry)) {
-    *place.low = std::byte(static_cast<std::uint8_t>((place.was & ~kMask) | (number & kMask)));
-    number >>= kBits;
+    *place.low = std::byte(static_cast<std::uint8_t>((place.was & ~kMask) | (value & kMask)));
+    value >>= kBits;
   }
 }
 
-std::size_t Nonce::places() const {
+// Entries of a ring have the same shapes.
+void FreshInputs::exchange() {
+  auto &one = ring_[indices_[*check_]], &other = ring_[other_];
+  for (std::size_t i = 0; i < one.size(); ++i)
+    std::swap_ranges(writable(one[i]), writable(one[i]) + one[i].view.bytes, writable(other[i]));
+  exchanged_ = !exchanged_;
+}
+
+void FreshInputs::put(std::size_t iteration) {
+  if (exchanged_) exchange();
+  const bool exchanges = check_ == iteration && other_ != indices_[iteration];
+  number(exchanges ? other_ : indices_[iteration], first_ + iteration);
+  if (exchanges) exchange();
+}
+
+std::size_t FreshInputs::places() const {
   std::optional<std::size_t> fewest;
   for (const auto& entry : found_)
     if (entry) fewest = std::min(fewest.value_or(entry->size()), entry->size());
