@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
 #include "measure/train.hpp"
 #include "probe/machine.hpp"
 
@@ -48,6 +49,11 @@ Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int
       if (auto done = request(kBlockNs, is_long); !done) return tl::unexpected(done.error());
   }
   return evidence;
+}
+
+// Of one entry of the ring: two of them change places and back.
+double input_bytes_of(const Player& player) {
+  return outside::number_or(player.job.bundle->info, "input_bytes");
 }
 
 }  // namespace
@@ -119,7 +125,10 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
     return run::Came::failure;
   }
   pause();  // before its output is judged
-  clock_.add_block(session_->last_timed(), plan.head, session_->last_bytes());
+  const auto& timed = session_->last_timed();
+  const double bytes = session_->last_bytes();
+  clock_.add_kept(session_->kept_ns(), timed.told_ns / plan.iterations, bytes);
+  clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(player_) : 0));
   block->restart = turn.restart;
   block->round = turn.round;
   block->position = turn.position;

@@ -271,6 +271,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   block.cpu_ns = said.integer_or_null("cpu_ns");
   block.runq_ns = said.integer_or_null("runq_ns");
   block.start_ns = said.integer_or_null("start_ns").value_or(0);
+  kept_ns_ = static_cast<double>(said.integer("kept_ns", 0, worker::longest_ns, 0));
   outside::Fields changed(said.object_or_empty("fresh"), said.where() + ": \"fresh\"", said.hint());
   new_inputs_ = changed.integer("places", 0, kMost, 0) > 0;
   if (changed.error()) return tl::unexpected(broken(changed));

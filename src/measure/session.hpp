@@ -109,6 +109,7 @@ class Session {
   Try<store::Block> measure(const BlockPlan& plan);
   const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
   double last_bytes() const;                                 // of the file that it wrote
+  double kept_ns() const { return kept_ns_; }                // how long keeping it aside took, as the level says
   int checked_index() const { return checked_; }             // of the ring: whose output that is
   // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, `fresh`).
   bool had_new_inputs() const { return new_inputs_; }
@@ -178,6 +179,7 @@ class Session {
   std::uint64_t next_number_ = 1;      // of a timed iteration
   bool new_inputs_ = false;            // in the last block
   int checked_ = 0;
+  double kept_ns_ = 0;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

@@ -18,6 +18,8 @@ constexpr double kUntoldShare = 0.25, kUntoldNs = 10e3;
 // independent of it.
 constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
 constexpr int kFewestBlocks = 3;
+// Of keeping a result aside, a copy of it.
+constexpr double kKeptShare = 0.5, kKeptNs = 5e6;
 
 std::string ms(double ns) {
   return fmt::format("{:.3g} ms", ns * 1e-6);
@@ -63,6 +65,15 @@ void ClockEvidence::add_block(const Timed& one, int head, double bytes) {
   }
 }
 
+void ClockEvidence::add_kept(double kept_ns, double told_ns, double bytes) {
+  const double late = kept_ns - (kKeptShare * told_ns + kKeptNs + bytes / kBytesPerNs);
+  ++kept_;
+  if (!least_late_ns_ || late < *least_late_ns_) {
+    least_late_ns_ = late;
+    late_of_ns_ = kept_ns;
+  }
+}
+
 double ClockEvidence::told_ns() const {
   return long_.told_ns;
 }
@@ -82,6 +93,9 @@ std::string ClockEvidence::complaint() const {
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
                        excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.told_ns));
+  if (kept_ >= kFewestBlocks && *least_late_ns_ > 0)
+    return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
+                       ms(late_of_ns_));
   return {};
 }
 

@@ -31,6 +31,9 @@ std::string impossible_sum(const std::string& what, double told_ns, double waite
 class ClockEvidence {
  public:
   void add(const Timed& one, bool is_long);
+  // How long it took to keep the checked result of a block aside, after the clock: what a level puts off until somebody
+  // looks is made there. `told_ns`: of an iteration; `bytes`: of the result.
+  void add_kept(double kept_ns, double told_ns, double bytes);
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
   void add_block(const Timed& one, int head, double bytes);
 
@@ -51,6 +54,9 @@ class ClockEvidence {
   int blocks_ = 0;
   std::optional<double> least_excess_ns_;  // of a block above what is allowed beside its told times
   Timed excess_of_;
+  int kept_ = 0;
+  std::optional<double> least_late_ns_;  // of keeping, above what is allowed
+  double late_of_ns_ = 0;
 };
 
 }  // namespace strata::proof

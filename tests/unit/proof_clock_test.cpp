@@ -61,6 +61,17 @@ TEST(ClockEvidence, accuses_no_honest_level_for_transfer_large_files_or_a_busy_m
     }
 }
 
+TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_kept) {
+  ClockEvidence lazy, honest;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(lazy.complaint(), "");
+    lazy.add_kept(30 * ms, 0.1 * ms, 4e3);
+    honest.add_kept(i == 1 ? 400 * ms : 0.2 * ms, 0.1 * ms, 4e3);  // once it waited for a core
+  }
+  EXPECT_NE(lazy.complaint().find("to keep a result aside took 30 ms"), std::string::npos) << lazy.complaint();
+  EXPECT_EQ(honest.complaint(), "");
+}
+
 TEST(ClockEvidence, accuses_blocks_that_the_told_times_do_not_explain) {
   ClockEvidence slow, honest;
   for (int i = 0; i < 5; ++i) {

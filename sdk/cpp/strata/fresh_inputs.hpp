@@ -30,8 +30,7 @@ class FreshInputs {
   FreshInputs(const FreshInputs&) = delete;
   FreshInputs& operator=(const FreshInputs&) = delete;
 
-  void put(std::size_t iteration);               // before it, outside of its time
-  bool exchanged() const { return exchanged_; }  // of the last put()
+  void put(std::size_t iteration);  // before it, outside of its time
   // Places in use, the fewest of all entries that had a number; 0: some entry has none.
   std::size_t places() const;
 

@@ -67,7 +67,8 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
     block.wall_ns[i] = one.wall_ns;
     block.latency_ns[i] = one.latency_ns;
     if (check != i) continue;
-    if (fresh != nullptr && fresh->exchanged())  // a result may be a view of the input, which changes back
+    if (fresh !=
+        nullptr)  // at once: a result may be a view of the input, which changes, or of what is still written to
       for (const auto& result : results) block.kept.push_back(copy_of(result.view));
     else
       block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector

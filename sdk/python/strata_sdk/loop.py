@@ -27,6 +27,7 @@ class Block:
     runq_ns: int | None
     start_ns: int
     kept: Any  # what was kept of outputs() in the checked iteration
+    kept_ns: int  # how long that took, after the iteration
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
-    kept = None
+    kept, kept_ns = None, 0
     set_input, run, wait, outputs, now = level.set_input, level.run, level.wait, level.outputs, clock
     with quiet_collector():
         for i in range(head):
@@ -93,11 +94,12 @@ def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int
             latency_ns[i] = t2 - t1
             if i == check:
                 kept = keep(result)
+                kept_ns = now() - t3
             result = None  # the caller frees it here: not the level's time
         cpu = time.process_time_ns() - cpu
         runq_after = run_queue_ns()
     waited = runq_after - runq if runq is not None and runq_after is not None else None
-    return Block(wall_ns, latency_ns, cpu, waited, start, kept)
+    return Block(wall_ns, latency_ns, cpu, waited, start, kept, kept_ns)
 
 
 def run_queue_ns() -> int | None:

@@ -260,7 +260,7 @@ class Worker:
 
             tensors.write(request["out"], block.kept)
         told = {} if fresh is None else {"fresh": {"places": fresh.places}}
-        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns} | told
+        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns, "kept_ns": block.kept_ns} | told
 
     def _fresh(self, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
         """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None: nothing), and whose input the checked iteration then has."""
