@@ -267,13 +267,16 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
 def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(level, fresh, tmp_path):
     worker = fresh(level)
     worker.load()
+    ring = {name: 1e4 * value for name, value in load_file(worker.bundle / "inputs.safetensors").items()}  # so large that a softmax does not hide its last bits
+    save_file(ring, tmp_path / "ring.safetensors")
+    worker.ask("inputs", path=str(tmp_path / "ring.safetensors"))
     before = worker.prove([0, 1, 2, 3])
-    out = tmp_path / "out.safetensors"
+    out, size = tmp_path / "out.safetensors", next(iter(ring.values())).size
     block = {"iterations": 4, "head": 1, "indices": [0, 1, 2, 3], "out": str(out), "region": "end_to_end"}
-    changes = {"first": 8**8 - 5, "places": [10, 20, 30, 40, 50, 60, 70, 80]}
+    changes = {"first": 8**8 - 5, "places": list(range(size))}  # so many that they show
     for check in range(4):
         for more, index in (({}, check), ({"exchange": (check + 1) % 4}, (check + 1) % 4), ({"exchange": check}, check)):
-            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {"places": 8}
+            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {"places": size}
             outputs = load_file(out)
             assert outputs and all(name.startswith(f"{index}/") for name in outputs)
             for name, value in outputs.items():
