@@ -8,37 +8,11 @@
 #include <cmath>
 #include <map>
 
-#include "stats/equivalence.hpp"
-
 namespace strata::report {
 namespace {
 
+using analysis::Judged;
 using stats::Likeness;
-
-// A level against the reference in one score.
-struct Judged {
-  std::string name;
-  stats::PairedTest test;
-  Likeness likeness = Likeness::inconclusive;
-};
-
-std::vector<Judged> judge_all(const Learner& reference, const std::vector<Learner>& others, const char* score,
-                              double margin, double floor) {
-  const auto own = reference.learning->ends(score);
-  std::vector<Judged> all;
-  for (const auto& other : others) {
-    std::vector<double> differences;
-    for (const auto& [repeat, value] : other.learning->ends(score))
-      if (const auto pair = own.find(repeat); pair != own.end()) differences.push_back(value - pair->second);
-    if (!differences.empty()) all.push_back({other.name, stats::paired_test(differences, floor)});
-  }
-  std::vector<double> p;
-  for (const auto& one : all) p.push_back(one.test.p);
-  const auto rejected = stats::holm(p, stats::kLikenessAlpha);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i].likeness = stats::judge_likeness(all[i].test, margin, rejected[i]);
-  return all;
-}
 
 document::Cell difference_cell(const stats::PairedTest& test) {
   document::Number number{test.mean, document::Format::digits};
@@ -73,9 +47,8 @@ Judged in_points(Judged one) {
 document::Section verdicts(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
                            double test_images) {
   document::Section section{"verdict", fmt::format("Does it learn as {} does?", reference.name), {}};
-  const double floor = test_images > 0 ? 1 / test_images : 0;
-  const auto accuracy = judge_all(reference, others, "test_accuracy", margins.accuracy, floor);
-  const auto loss = judge_all(reference, others, "test_loss", margins.loss, 0);
+  const auto accuracy = analysis::judge_accuracy(reference, others, margins.accuracy, test_images);
+  const auto loss = analysis::judge_loss(reference, others, margins.loss);
   if (accuracy.empty()) return section;
   document::Table table{"verdicts", "Verdicts", {}, {}, {}};
   table.columns = {{"level", "level", "", document::Align::left},
@@ -107,8 +80,7 @@ document::Section verdicts(const Learner& reference, const std::vector<Learner>&
 
 std::string verdict_words(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
                           double test_images) {
-  const auto all =
-      judge_all(reference, others, "test_accuracy", margins.accuracy, test_images > 0 ? 1 / test_images : 0);
+  const auto all = analysis::judge_accuracy(reference, others, margins.accuracy, test_images);
   std::map<Likeness, std::vector<std::string>> by_word;
   for (const auto& one : all) by_word[one.likeness].push_back(one.name);
   std::vector<std::string> parts;

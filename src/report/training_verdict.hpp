@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a level learn as the reference does? The verdicts of a training's repeats (stats/equivalence.hpp).
+// Does a level learn as the reference does? The verdicts of a training's repeats (analysis/learning_verdict.hpp).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "analysis/learning.hpp"
+#include "analysis/learning_verdict.hpp"
 #include "report/document.hpp"
 
 namespace strata::report {
@@ -16,10 +16,7 @@ struct Margins {
   double loss = 0.05;
 };
 
-struct Learner {
-  std::string name;
-  const analysis::Learning* learning = nullptr;
-};
+using analysis::Learner;
 
 // `test_images`: that a score is over; a difference of one of them is the least that is taken for one. Nothing in it
 // where there is no level beside the reference, or no repeat that both ended.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether two trainings end alike, from paired differences over repeats: two one-sided tests (Schuirmann 1987) for
-// "equivalent", Student's t for "different", Holm (1979) over several levels. Rules: docs/method.md, "Do levels learn
-// alike?".
+// "equivalent", Student's t for "different", Holm (1979) over several levels. Rules: docs/training.md, "Does a
+// level learn as the reference does?".
 #pragma once
 
 #include <optional>
