@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's own verdict on trainings that were run elsewhere, for bench/training_errors.py: `strata_judge_trainings`
-// reads a test a line,
+// The program's own verdict on trainings that were run elsewhere, for bench/training_errors.py:
+// `strata_judge_trainings` reads a test a line,
 //   {"margin": 0.01, "loss_margin": 0.05, "test_images": 360,
 //    "reference": {"test_accuracy": [0.95, ...], "test_loss": [0.2, ...]}, "level": {the same, repeat by repeat}}
 // and writes a line for each: {"accuracy": {"verdict": "equivalent", "mean": ..., "half90": ..., "half95": ...},

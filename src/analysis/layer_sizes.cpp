@@ -57,27 +57,36 @@ SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vec
   return sizes;
 }
 
-std::optional<std::string> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
+std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
   const double rate = core::learning_rate(recipe.optimiser, step);
   const auto* adam = recipe.optimiser.adam();  // whose first step is the rate, whatever the gradient, down to eps
   for (const auto& one : sizes) {
     if (!one.activation) continue;  // of a layer that is not called as one
     if (*one.activation < 0x1p-24)
-      return fmt::format("activations vanish at {} (root mean square {:.2g})", one.layer, *one.activation);
+      return Trouble{one.layer,
+                     fmt::format("activations vanish at {} (root mean square {:.2g})", one.layer, *one.activation),
+                     false};
     if (*one.activation > 0x1p24)
-      return fmt::format("activations explode at {} (root mean square {:.2g})", one.layer, *one.activation);
+      return Trouble{one.layer,
+                     fmt::format("activations explode at {} (root mean square {:.2g})", one.layer, *one.activation),
+                     true};
   }
   // Backwards: a gradient comes from the last layer.
   for (auto one = sizes.rbegin(); one != sizes.rend(); ++one) {
     if (!one->weight || *one->weight == 0) continue;
-    if (!one->gradient) return fmt::format("gradients explode at {} (not finite)", one->layer);
+    if (!one->gradient)
+      return Trouble{one->layer, fmt::format("gradients explode at {} (not finite)", one->layer), true};
     const double moved = adam != nullptr ? *one->gradient / (*one->gradient + adam->eps) : *one->gradient;
     const double share = rate * moved / *one->weight;
     if (share < 0x1p-25)
-      return fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
-                         one->layer, share);
+      return Trouble{one->layer,
+                     fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
+                                 one->layer, share),
+                     false};
     if (share > 1)
-      return fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", one->layer, share);
+      return Trouble{one->layer,
+                     fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", one->layer, share),
+                     true};
   }
   return std::nullopt;
 }

@@ -22,10 +22,15 @@ std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::i
 using SizesByStep = std::map<int, std::map<std::int64_t, std::vector<LayerSize>>>;
 SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vector<std::string>& order);
 
-// The first layer whose signal dies out or grows too large in this step (counted from 0), in words; nullopt: none.
+struct Trouble {
+  std::string layer, words;
+  bool explodes = false;  // else it vanishes
+};
+
+// The first layer whose signal dies out or grows too large in this step (counted from 0); nullopt: none.
 // An activation vanishes below 2^-24 of what enters a network (about 1) and explodes above 2^24. A step of SGD vanishes
 // where the learning rate times the gradient is below 2^-25 of the weights, so that float32 rounds it away, and
 // explodes where it is larger than the weights. What is not finite has exploded.
-std::optional<std::string> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step);
+std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step);
 
 }  // namespace strata::analysis

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -73,8 +74,13 @@ std::optional<Spread> Learning::mean_of_all(const std::string& name) const {
 std::optional<Spread> Learning::last(const std::string& name) const {
   std::vector<double> found;
   for (const int repeat : repeats())
-    if (const auto* epochs = of(name, repeat); epochs && !epochs->empty()) found.push_back(epochs->rbegin()->second);
+    if (const auto value = last(name, repeat)) found.push_back(*value);
   return spread_of(found);
+}
+
+std::optional<double> Learning::last(const std::string& name, int repeat) const {
+  const auto* epochs = of(name, repeat);
+  return epochs && !epochs->empty() ? std::optional(epochs->rbegin()->second) : std::nullopt;
 }
 
 std::map<int, double> Learning::ends(const std::string& name) const {
@@ -138,9 +144,31 @@ Learning::Reached Learning::reached(const std::string& name, double target) cons
   return found;
 }
 
+std::vector<double> Learning::epochs_until(const std::string& name, double target) const {
+  const auto ended = ends(name);
+  std::vector<double> found;
+  for (const int repeat : repeats()) {
+    const auto* epochs = of(name, repeat);
+    const auto first =
+        epochs ? std::find_if(epochs->begin(), epochs->end(), [&](const auto& one) { return one.second >= target; })
+               : std::map<int, double>::const_iterator();
+    if (epochs && first != epochs->end())
+      found.push_back(first->first);
+    else if (ended.contains(repeat) || diverged(repeat))
+      found.push_back(std::numeric_limits<double>::infinity());
+  }
+  return found;
+}
+
 int Learning::diverged() const {
   const auto series = values_.find("diverged_at");
   return series == values_.end() ? 0 : static_cast<int>(series->second.size());
+}
+
+std::optional<Learning::Diverged> Learning::diverged(int repeat) const {
+  const auto* epochs = of("diverged_at", repeat);
+  if (!epochs || epochs->empty()) return std::nullopt;
+  return Diverged{epochs->begin()->first, static_cast<int>(epochs->begin()->second)};
 }
 
 std::optional<Spread> speedup(const Learning& level, const Learning& reference) {

@@ -31,7 +31,8 @@ class Learning {
   std::optional<double> mean(const std::string& name, int repeat) const;
   // The same over all repeats.
   std::optional<Spread> mean_of_all(const std::string& name) const;
-  std::optional<Spread> last(const std::string& name) const;  // of each repeat's last epoch
+  std::optional<Spread> last(const std::string& name) const;              // of each repeat's last epoch
+  std::optional<double> last(const std::string& name, int repeat) const;  // of one
 
   std::map<int, double> ends(const std::string& name) const;  // by repeat, of those that came to the last epoch
 
@@ -48,10 +49,18 @@ class Learning {
   };
   Reached reached(const std::string& name, double target) const;
 
+  // Epochs until a series is first as high as `target`, of the repeats that came to the last epoch, reached it or
+  // diverged; infinite where it never is.
+  std::vector<double> epochs_until(const std::string& name, double target) const;
+
   // Seconds from the first step to the end of an epoch, steps and waiting for input alone, mean over repeats.
   std::optional<double> seconds_until(int epoch) const;
   // Repeats whose loss was not finite.
   int diverged() const;
+  struct Diverged {
+    int epoch = 0, step = 0;  // of the epoch; both from 1
+  };
+  std::optional<Diverged> diverged(int repeat) const;  // when the loss was first not finite; nullopt: never
 
  private:
   const std::map<int, double>* of(const std::string& name, int repeat) const;

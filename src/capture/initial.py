@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
-SCHEMES = ("torch", "kaiming", "xavier")
+ALLOWED = "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY], normal:DEVIATION"
 NONLINEARITIES = ("relu", "leaky_relu", "tanh", "sigmoid", "selu", "linear")
 
 
@@ -23,7 +24,7 @@ class WrongScheme(ValueError):
 def initialise(module, scheme: str) -> None:
     """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it stands; their biases become 0. `torch` leaves what the constructors made.
     kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan), with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and
-    Bengio 2010, normal. Raises WrongScheme."""
+    Bengio 2010, normal; normal:DEVIATION: normal with this standard deviation, whatever the layer. Raises WrongScheme."""
     from torch import nn
 
     name, _, rest = scheme.partition(":")
@@ -35,7 +36,7 @@ def initialise(module, scheme: str) -> None:
         if mode not in ("fan_in", "fan_out"):
             raise WrongScheme(f"--init {scheme}: the mode is {mode!r}", "allowed: fan_in, fan_out")
         nonlinearity = _nonlinearity(scheme, words, "relu")
-        slope = _number(scheme, words.pop(0)) if words else 0.0
+        slope = _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01") if words else 0.0
 
         def draw(weight) -> None:
             nn.init.kaiming_normal_(weight, a=slope, mode=mode, nonlinearity=nonlinearity)
@@ -44,10 +45,17 @@ def initialise(module, scheme: str) -> None:
 
         def draw(weight) -> None:
             nn.init.xavier_normal_(weight, gain=gain)
+    elif name == "normal" and words:
+        deviation = _number(scheme, words.pop(0), "a standard deviation above 0, as 0.01")
+        if not 0 < deviation < math.inf:
+            raise WrongScheme(f"--init {scheme}: {deviation:g} is no standard deviation", "a number above 0, as 0.01")
+
+        def draw(weight) -> None:
+            nn.init.normal_(weight, std=deviation)
     else:
-        raise WrongScheme(f"--init {scheme}: no such scheme", "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+        raise WrongScheme(f"--init {scheme}: no such scheme", ALLOWED)
     if words:
-        raise WrongScheme(f"--init {scheme}: {', '.join(words)} is too much", "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY]")
+        raise WrongScheme(f"--init {scheme}: {', '.join(words)} is too much", ALLOWED)
     for layer in module.modules():
         if isinstance(layer, (nn.modules.conv._ConvNd, nn.Linear)):
             draw(layer.weight)
@@ -62,11 +70,11 @@ def _nonlinearity(scheme: str, words: list[str], otherwise: str) -> str:
     return name
 
 
-def _number(scheme: str, text: str) -> float:
+def _number(scheme: str, text: str, wanted: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise WrongScheme(f"--init {scheme}: {text!r} is no number", "the slope of a leaky ReLU, as 0.01") from None
+        raise WrongScheme(f"--init {scheme}: {text!r} is no number", wanted) from None
 
 
 def load(module, file: str) -> None:

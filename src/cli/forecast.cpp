@@ -187,7 +187,7 @@ TrainingForecast forecast(const TrainArguments& a, Prepared& ready) {
   const auto counts = counts_of(a, ready.setting.place.cache);
   plan::TrainingWork work{.train = counts.train, .test = counts.test, .batch = a.batch};
   work.epochs = a.epochs;
-  work.repeats = a.repeats;
+  work.repeats = trainings_of(a, a.repeats);
   work.proofs = a.proofs;
   auto scaled = a;
   scale_images(scaled, work);

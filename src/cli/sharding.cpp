@@ -164,7 +164,7 @@ Result<Whole> whole_training(const TrainArguments& a) {
                     {"images", a.images},       {"scale", a.scale},
                     {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()},
                     {"margin", a.margin_text},  {"loss_margin", a.loss_margin},
-                    {"target", a.target_text}});
+                    {"target", a.target_text},  {"rule", a.rule}});
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(asked)};
 }
 

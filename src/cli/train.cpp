@@ -9,33 +9,61 @@
 #include <algorithm>
 #include <chrono>
 
-#include "analysis/store_metrics.hpp"
-#include "cli/capturing.hpp"
 #include "cli/document.hpp"
 #include "cli/forecast.hpp"
 #include "cli/on_slurm.hpp"
+#include "cli/run_training.hpp"
 #include "cli/sharding.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/duration.hpp"
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
-#include "common/temporary.hpp"
 #include "common/text.hpp"
-#include "data/cache.hpp"
-#include "data/catalogue.hpp"
-#include "measure/peaks.hpp"
 #include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/render_file.hpp"
 #include "report/training.hpp"
-#include "training/run.hpp"
+#include "stats/convergence.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kSharesOfShift = 8;  // an image is moved by up to this part of its height
+// --sweep-init: those that people use, and two whose deviation is no layer's.
+constexpr const char* kUsualSchemes = "torch;kaiming:fan_in,relu;kaiming:fan_out,relu;xavier;normal:0.0001;normal:1";
+
+Result<void> read_schemes(TrainArguments& a) {
+  a.initials.clear();
+  for (const auto& text : split(a.sweep_init ? kUsualSchemes : a.init, ';')) {
+    auto initial = training::read_init(text);
+    if (!initial) return tl::unexpected(initial.error());
+    for (const auto& before : a.initials)
+      if (before.name == initial->name)
+        return fail(fmt::format("--init {}: {} is named twice", a.init, initial->name), "", Exit::usage);
+    a.initials.push_back(std::move(*initial));
+  }
+  if (a.initials.size() > 1 && a.common.cluster.splits())
+    return fail("several initialisations are not split over shards", "a call for each: --init " + a.initials[0].name,
+                Exit::usage);
+  return {};
+}
+
+// MLPerf's check means nothing of runs that all end at one of a few evaluations.
+Result<void> check_rule(const TrainArguments& a) {
+  if (a.rule != "mlperf") return {};
+  if (!a.target)
+    return fail("--rule mlperf counts the epochs to a target, and none is given", "add --target 95%", Exit::usage);
+  if (a.epochs < stats::kRcpFewestEvaluations)
+    return fail(fmt::format("--rule mlperf: {} evaluations a repeat, one an epoch; allowed: {} or more", a.epochs,
+                            stats::kRcpFewestEvaluations),
+                fmt::format("--epochs {}", stats::kRcpFewestEvaluations), Exit::usage);
+  if (a.repeats < stats::kRcpFewestRuns)
+    return fail(fmt::format("--rule mlperf: {} repeat{}; allowed: {} or more", a.repeats, a.repeats == 1 ? "" : "s",
+                            stats::kRcpFewestRuns),
+                fmt::format("--repeats {}", stats::kRcpFewestRuns), Exit::usage);
+  return {};
+}
 
 Result<void> read_texts_of(TrainArguments& a) {
   auto& o = a.common.options;
@@ -46,9 +74,7 @@ Result<void> read_texts_of(TrainArguments& a) {
   for (const auto& word : split(a.augment, ','))
     if (word != "flip" && word != "crop")
       return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment, word), "", Exit::usage);
-  auto initial = training::read_init(a.init);
-  if (!initial) return tl::unexpected(initial.error());
-  a.initial = std::move(*initial);
+  if (auto read = read_schemes(a); !read) return read;
   const auto margin = number_and_unit(a.margin_text);
   if (!margin || margin->second != "pp" || !(margin->first > 0 && margin->first <= 50))
     return fail(fmt::format("--margin {}: allowed: percentage points above 0 and up to 50", a.margin_text),
@@ -61,6 +87,10 @@ Result<void> read_texts_of(TrainArguments& a) {
                   Exit::usage);
     a.target = target->first / 100;
   }
+  return check_rule(a);
+}
+
+Result<void> cut_by_scale(TrainArguments& a) {
   if (a.scale.empty()) return {};
   const auto scale = plan::parse_scale(a.scale);
   if (!scale) return tl::unexpected(scale.error());
@@ -81,97 +111,6 @@ void drop_untrained(std::vector<level::Level>& levels, const std::vector<std::st
   });
 }
 
-Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, ProgressLine& line) {
-  data::OpenOptions options;
-  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
-  options.cache_dir = cache;
-  options.threads = probe::physical_cores();
-  options.partial = a.partial;
-  const auto progress = line.callbacks();
-  options.status = progress.status;
-  options.note = progress.note;
-  return data::open_dataset(a.dataset, options);
-}
-
-// The network at the data set's size where it takes that, else at its own.
-Result<plan::Bundle> capture(Prepared& ready, const data::Dataset& set, ProgressLine& line) {
-  auto& s = ready.setting;
-  const auto get = [&](const nlohmann::json& spec) {
-    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
-  };
-  const auto own = ready.specs.front();
-  if (!s.options.size.empty()) return get(own);
-  auto sized = own;
-  sized["size"] = {set.shape.height, set.shape.width};
-  auto bundle = get(sized);
-  if (bundle || interrupted()) return bundle;
-  auto otherwise = get(own);
-  if (!otherwise) return tl::unexpected(bundle.error());
-  return otherwise;
-}
-
-Result<data::Shape> image_shape(const plan::Bundle& bundle) {
-  const auto& inputs = bundle.question.inputs;
-  if (inputs.size() == 1 && inputs[0].shape.size() == 4 && inputs[0].dtype == "float32")
-    return data::Shape{inputs[0].shape[1], inputs[0].shape[2], inputs[0].shape[3]};
-  return fail(
-      fmt::format("{} takes no image: strata train wants one float32 input [N, C, H, W]", bundle.question.model),
-      "compare --mode train times single steps of any network", Exit::usage);
-}
-
-// What is asked, beyond the step that the bundle was captured for.
-core::Case question_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Dataset& set) {
-  auto question = bundle.question;
-  question.data = data_name(a, set.name);
-  question.recipe->training = core::Training{a.epochs, a.initial.name, a.augment, a.images};
-  return question;
-}
-
-Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
-                               const fs::path& scratch, const fs::path& keep) {
-  const auto shape = image_shape(bundle);
-  if (!shape) return tl::unexpected(shape.error());
-  training::Plan plan;
-  plan.repeats = a.repeats;
-  plan.own_repeats = a.own_repeats;
-  plan.proofs = a.proofs;
-  plan.norms = a.norms;
-  plan.keep = keep;
-  const auto augment = split(a.augment, ',');
-  const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };
-  plan.augment.flip = has("flip");
-  if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape->height / kSharesOfShift));
-  auto data = training::prepare_data(opened.set, *shape, bundle.question.batch,
-                                     a.images > 0 ? std::optional(a.images) : std::nullopt, scratch);
-  if (!data) return tl::unexpected(data.error());
-  plan.data = std::move(*data);
-  plan.data_note = fmt::format("{}: {} images to learn from, {} to test{}", opened.set.name, plan.data.train,
-                               plan.data.test, plan.data.change.empty() ? "" : ", " + plan.data.change);
-  return plan;
-}
-
-// What is now known for certain: the images, the network.
-TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
-                          const plan::Bundle& bundle, const data::Dataset& set) {
-  const auto size = bundle.question.image_size();
-  Foretold about{.question = bundle.question, .weights_bytes = weights_bytes(bundle.folder)};
-  about.question.data = data_name(a, set.name);
-  if (size) std::tie(about.height, about.width) = std::pair(std::optional(size->first), std::optional(size->second));
-  about.forward_flops = [&]() -> Result<double> {
-    if (const auto flops = measure::flops_of(bundle.info)) return *flops / static_cast<double>(bundle.question.batch);
-    return fail("what the network computes is not counted");
-  };
-  return forecast(a, ready, work, about, participants_of(ready, bundle));
-}
-
-// Nobody shall find out by waiting.
-void say_of_time(const TrainingForecast& told, ProgressLine& line) {
-  constexpr double long_s = 3600;
-  if (told.known && told.seconds > long_s)
-    line.callbacks().note(
-        fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(told.seconds), told.source()));
-}
-
 int show_trained(const TrainArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return complain(run.error());
@@ -182,50 +121,6 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
   const auto path = a.common.output.empty() ? default_report(store.path(), setting.run_id) : fs::path(a.common.output);
   return write_page(*document, setting.place, path);
-}
-
-Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
-                                      ProgressLine& line) {
-  auto& s = ready.setting;
-  auto opened = open_data(a, s.place.cache, line);
-  if (!opened) return tl::unexpected(opened.error());
-  plan::TrainingWork work{.train = static_cast<std::int64_t>(opened->set.train.count),
-                          .test = static_cast<std::int64_t>(opened->set.test.count),
-                          .batch = a.batch,
-                          .epochs = a.epochs,
-                          .repeats = a.own_repeats.empty() ? a.repeats : static_cast<int>(a.own_repeats.size()),
-                          .proofs = a.proofs};
-  scale_images(a, work);
-  if (!a.scaled.empty()) {
-    line.callbacks().note(a.scaled);
-    stored.set("scaled", a.scaled);
-  }
-  const auto bundle = capture(ready, opened->set, line);
-  if (!bundle) return tl::unexpected(bundle.error());
-  const auto temporary = temporary_folder(s.place.cache);
-  if (!temporary) return tl::unexpected(temporary.error());
-  const fs::path scratch = fs::path(*temporary) / "training";
-  std::error_code ec;
-  fs::create_directories(scratch, ec);
-  const auto keep = store.path().parent_path() / "trainings" / s.run_id;
-  auto plan = plan_of(a, *bundle, *opened, scratch, keep);
-  if (!plan) return tl::unexpected(plan.error());
-  line.callbacks().note(plan->data_note);
-  const auto initial = training::initial_weights(*bundle, a.initial, a.repeats, scratch, s.place);
-  if (!initial) return tl::unexpected(initial.error());
-  const auto told = foretell(a, ready, work, *bundle, opened->set);
-  say_of_time(told, line);
-  if (told.known && !a.common.resumed) stored.set("predicted_s", told.seconds);
-  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
-  auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
-  const auto question = question_of(a, *bundle, opened->set);
-  auto outcome =
-      training::train_case(s, *bundle, question, ready.levels, *plan, *initial, facts, store, line.callbacks());
-  if (!outcome) stored.cut_short();
-  if (outcome)
-    if (auto written = analysis::store_metrics(store, s.run_id, key_of(question)); !written)
-      return tl::unexpected(written.error());
-  return outcome;
 }
 
 // How right the forecast was, of a training that came to its end.
@@ -245,16 +140,22 @@ store::Run describe(const Prepared& ready, const TrainArguments& a) {
   run.settings["margin"] = a.margin;
   run.settings["loss_margin"] = a.loss_margin;
   if (a.target) run.settings["target"] = *a.target;
+  run.settings["rule"] = a.rule;
   return run;
 }
 
 }  // namespace
+
+int trainings_of(const TrainArguments& a, int repeats) {
+  return repeats * static_cast<int>(std::max<std::size_t>(1, a.initials.size()));
+}
 
 std::string data_name(const TrainArguments& a, const std::string& set) {
   return a.partial ? set + "-partial" : set;
 }
 
 Result<Prepared> ready_to_train(TrainArguments& a) {
+  if (auto cut = cut_by_scale(a); !cut) return tl::unexpected(cut.error());
   if (auto ok = read_texts_of(a); !ok) return tl::unexpected(ok.error());
   auto ready = get_ready(a.common);
   if (ready) drop_untrained(ready->levels, a.common.options.levels);

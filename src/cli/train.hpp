@@ -9,15 +9,17 @@
 namespace strata::cli {
 
 struct TrainArguments {
-  CompareArguments common;    // network, levels, environment, store
-  training::Initial initial;  // what `init` says
+  CompareArguments common;  // network, levels, environment, store
   std::string dataset, data_dir, augment, init = "torch";
+  bool sweep_init = false;                  // the usual schemes in place of `init`
+  std::vector<training::Initial> initials;  // what these say: a training each
   int epochs = 1, repeats = 1, proofs = 3;
   std::int64_t images = 0;            // at most, of each split; 0: all
-  std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: an epoch
+  std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: as training::Plan
   int batch = 64, threads = 0;
   bool partial = false;                      // files may hold fewer images than published
   std::string margin_text = "1pp";           // as typed
+  std::string rule = "margin";               // or mlperf: also the epochs to the target
   std::string target_text;                   // as typed; empty: none
   std::optional<double> target;              // accuracy whose time is told, a share
   double margin = 0.01, loss_margin = 0.05;  // within which levels learn alike: of accuracy (a share), of loss
@@ -32,6 +34,9 @@ void add_scale(CLI::App& verb, std::string& scale);  // --scale
 
 // The texts read, epochs and repeats scaled, everything else that can be wrong checked.
 Result<Prepared> ready_to_train(TrainArguments& a);
+
+// How often each level is trained: `repeats` times from each initialisation.
+int trainings_of(const TrainArguments& a, int repeats);
 
 // The data set as the case names it: a part of it is another one.
 std::string data_name(const TrainArguments& a, const std::string& set);

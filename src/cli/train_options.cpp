@@ -47,12 +47,18 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   choice(verb.add_option("--loss", o.loss,
                          "cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own)"),
          {"cross_entropy", "nll"});
-  verb.add_option("--init", a.init,
-                  "the weights that it begins with: torch (what the model's code makes), "
-                  "kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY], or a file of weights "
-                  "under PyTorch's names (FILE.safetensors), the same for all repeats")
-      ->type_name("SCHEME")
-      ->capture_default_str();
+  auto* init = verb.add_option("--init", a.init,
+                               "the weights that it begins with: torch (what the model's code makes), "
+                               "kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY], "
+                               "normal:DEVIATION, or a file of weights under PyTorch's names (FILE.safetensors), the "
+                               "same for all repeats; several, as 'torch;xavier', are trained one after the other and "
+                               "compared")
+                   ->type_name("SCHEME[;SCHEME...]")
+                   ->capture_default_str();
+  verb.add_flag("--sweep-init", a.sweep_init,
+                "train from six initialisations, two of them badly scaled: which learn, and where a signal vanishes "
+                "or explodes")
+      ->excludes(init);
   list(verb.add_option("--augment", a.augment,
                        "flip (left to right, by chance), crop (moved by up to an eighth in each direction)"))
       ->type_name("{flip,crop}[,...]");
@@ -69,6 +75,12 @@ void add_question(CLI::App& verb, TrainArguments& a) {
       ->capture_default_str();
   verb.add_option("--target", a.target_text, "say when each level first found so many of the test images, as 95%")
       ->type_name("PERCENT");
+  choice(
+      verb.add_option("--rule", a.rule,
+                      "how it is judged whether levels learn alike: margin (of accuracy and loss at the end), or "
+                      "also mlperf (MLPerf's check of the epochs to --target, in both directions; 20 epochs or more)")
+          ->capture_default_str(),
+      {"margin", "mlperf"});
   add_scale(verb, a.scale);
 }
 
@@ -83,7 +95,7 @@ void add_running(CLI::App& verb, TrainArguments& a) {
         0, kMostProofs);
   whole(verb.add_option("--norms", a.norms,
                         "steps between two looks at how large activations and gradients are in each layer; 0: never "
-                        "(default: an epoch)"),
+                        "(default: an epoch; of several initialisations a quarter)"),
         0, kMostNorms);
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of images and levels (default: drawn and stored)"));
   duration(verb.add_option("--timeout", a.common.timeout,

@@ -5,61 +5,35 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include "analysis/learning.hpp"
-#include "cluster/join.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
+#include "report/trained_level.hpp"
+#include "report/training_cycle.hpp"
+#include "report/training_init.hpp"
 #include "report/training_layers.hpp"
+#include "report/training_rule.hpp"
 #include "report/training_verdict.hpp"
 
 namespace strata::report {
 namespace {
 
-using analysis::Learning;
 using analysis::Spread;
 using document::Absent;
 using document::Cell;
 using document::Format;
 using document::Number;
 
-struct Level {
-  const store::Row* row;
-  Learning learning;  // empty where it has no numbers
-  std::string state, reason;
-  std::vector<store::Series> series;
-};
-
-// A run that was killed has judged no row: what it has epochs of was proven before the first one.
-Level level_of(const store::Row& row, std::vector<store::Series> series) {
-  const Learning learning(series);
-  if (!row.judged && !series.empty())
-    return {&row, learning, "measured", "the run was cut off; ./strata resume goes on with it", std::move(series)};
-  if (row.state != "measured") return {&row, Learning({}), row.state, row.reason, std::move(series)};
-  return {&row, learning, row.state, "", std::move(series)};
-}
-
-Cell cell(const std::optional<Spread>& spread, Format format, const std::string& why = {}) {
-  if (!spread) return Absent{why};
-  Number number{spread->mean, format};
-  if (spread->count > 1) {
-    number.low = spread->low;
-    number.high = spread->high;
-  }
-  return number;
-}
+using Level = TrainedLevel;
 
 std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
   if (spread) *spread = {spread->mean * factor, spread->low * factor, spread->high * factor, spread->count};
   return spread;
-}
-
-const Level* reference_of(const std::vector<Level>& levels, const store::Case& one) {
-  for (const auto& level : levels)
-    if (level.row->name() == one.reference_level) return &level;
-  return nullptr;
 }
 
 document::Table result_table(const std::vector<Level>& levels, const store::Case& one) {
@@ -78,19 +52,20 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
   const Level* reference = reference_of(levels, one);
   for (const auto& level : levels) {
     const auto& row = *level.row;
-    const auto why = level.state == "measured" ? std::string() : level.state;
+    const auto why = level.measured() ? std::string() : level.state;
     const auto best = level.learning.best("test_accuracy");
     const auto& learning = level.learning;
     const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
     table.rows.push_back(
-        {row.name(), cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
-         cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
-         cell(learning.last("test_accuracy"), Format::percent), cell(learning.last("test_loss"), Format::digits),
-         cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
-         reference ? cell(analysis::speedup(learning, reference->learning), Format::ratio) : Cell{Absent{}},
-         cell(learning.mean_of_all("samples_per_s"), Format::count),
-         cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
-         cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
+        {row.name(), spread_cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
+         spread_cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
+         spread_cell(learning.last("test_accuracy"), Format::percent),
+         spread_cell(learning.last("test_loss"), Format::digits),
+         spread_cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
+         reference ? spread_cell(analysis::speedup(learning, reference->learning), Format::ratio) : Cell{Absent{}},
+         spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
+         spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
+         spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
          peak ? Cell{Number{*peak, Format::bytes}} : Cell{Absent{}}});
   }
   table.note = fmt::format(
@@ -160,7 +135,7 @@ document::Table meters(const std::vector<Level>& levels) {
                        {"energy_joules", "energy", "J", Format::digits}};
   std::vector<std::string> missing;
   for (const auto& level : levels)
-    if (level.state == "measured") table.rows.push_back({level.row->name()});
+    if (level.measured()) table.rows.push_back({level.row->name()});
   for (const auto& meter : all) {
     if (std::none_of(levels.begin(), levels.end(),
                      [&](const Level& level) { return level.learning.mean_of_all(meter.name); })) {
@@ -170,7 +145,7 @@ document::Table meters(const std::vector<Level>& levels) {
     table.columns.push_back({meter.name, meter.title, meter.unit});
     auto row = table.rows.begin();
     for (const auto& level : levels)
-      if (level.state == "measured") (row++)->push_back(cell(level.learning.mean_of_all(meter.name), meter.format));
+      if (level.measured()) (row++)->push_back(spread_cell(level.learning.mean_of_all(meter.name), meter.format));
   }
   table.note =
       "Of the steps alone, all threads and processes of the level, what gathers its images included. Resident memory "
@@ -190,9 +165,10 @@ document::Section phases(const std::vector<Level>& levels) {
   const std::vector<const char*> steps{"to_device", "forward", "loss", "backward", "update"};
   for (const char* phase : steps) table.columns.push_back({phase, fmt::format("a step's {}", phase), ""});
   for (const auto& level : levels) {
-    if (level.state != "measured") continue;
+    if (!level.measured()) continue;
     std::vector<Cell> row{level.row->name()};
-    for (const auto& [name, title] : per_epoch) row.push_back(cell(level.learning.mean_of_all(name), Format::seconds));
+    for (const auto& [name, title] : per_epoch)
+      row.push_back(spread_cell(level.learning.mean_of_all(name), Format::seconds));
     for (const char* phase : steps) {
       const auto ms = number(level.row->info, fmt::format("phases.ms.{}", phase));
       row.push_back(ms ? Cell{Number{*ms * 1e-3, Format::seconds}} : Cell{Absent{}});
@@ -239,7 +215,7 @@ std::string summary(const std::vector<Level>& levels, const store::Case& one) {
   std::optional<Spread> best;
   std::string fastest;
   for (const auto& level : levels) {
-    if (level.state != "measured") continue;
+    if (!level.measured()) continue;
     if (const auto last = level.learning.last("test_accuracy")) accuracies.push_back(last->mean);
     const auto ratio = reference ? analysis::speedup(level.learning, reference->learning) : std::nullopt;
     if (ratio && (!best || ratio->mean > best->mean)) {
@@ -268,10 +244,10 @@ document::Table time_to_accuracy(const std::vector<Level>& levels, double target
                    {"seconds", "training time", ""},
                    {"never", "repeats that never did", ""}};
   for (const auto& level : levels) {
-    if (level.state != "measured") continue;
+    if (!level.measured()) continue;
     const auto reached = level.learning.reached("test_accuracy", target);
-    table.rows.push_back({level.row->name(), cell(reached.epoch, Format::digits),
-                          cell(reached.seconds, Format::seconds),
+    table.rows.push_back({level.row->name(), spread_cell(reached.epoch, Format::digits),
+                          spread_cell(reached.seconds, Format::seconds),
                           Number{static_cast<double>(reached.never), Format::count}});
   }
   table.note =
@@ -283,22 +259,95 @@ document::Table time_to_accuracy(const std::vector<Level>& levels, double target
 std::optional<std::pair<Learner, std::vector<Learner>>> learners_of(const std::vector<Level>& levels,
                                                                     const store::Case& one) {
   const Level* reference = reference_of(levels, one);
-  if (!reference || reference->state != "measured") return std::nullopt;
+  if (!reference || !reference->measured()) return std::nullopt;
   std::vector<Learner> others;
   for (const auto& level : levels)
-    if (&level != reference && level.state == "measured") others.push_back({level.row->name(), &level.learning});
+    if (&level != reference && level.measured()) others.push_back({level.row->name(), &level.learning});
   return std::pair(Learner{reference->row->name(), &reference->learning}, std::move(others));
 }
 
-// Of a row that stands for those of several shards: of all their repeats.
-Result<std::vector<store::Series>> series_of(const store::Row& row, const store::Store& store) {
-  auto all = store.series(row.row_id);
-  for (const auto other : cluster::other_rows(row)) {
-    auto more = store.series(other);
-    if (!all || !more) return all ? std::move(more) : std::move(all);
-    all->insert(all->end(), more->begin(), more->end());
+Margins margins_of(const store::Run& run) {
+  return {number(run.settings, "margin").value_or(Margins().accuracy),
+          number(run.settings, "loss_margin").value_or(Margins().loss)};
+}
+
+document::Section result_section(const std::vector<Level>& levels, const store::Case& one, const store::Run& run) {
+  document::Section result{"result", "Result", {result_table(levels, one)}};
+  for (const auto& level : levels)
+    if (const int diverged = level.learning.diverged(); diverged > 0)
+      result.items.push_back(
+          document::Text{fmt::format("{}: the loss was not finite in {} of {} repeats, which ended there",
+                                     level.row->name(), diverged, level.learning.repeats().size()),
+                         document::Text::Kind::warning});
+  for (const auto& warning : run.warnings)
+    if (warning.case_key.empty() || warning.case_key == one.key)
+      result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
+                                            document::Text::Kind::warning});
+  if (const auto target = number(run.settings, "target")) result.items.push_back(time_to_accuracy(levels, *target));
+  return result;
+}
+
+std::vector<document::Section> sections_of(const std::vector<Level>& levels, const store::Case& one,
+                                           const store::Run& run) {
+  std::vector<document::Section> sections{result_section(levels, one, run)};
+  if (const auto compared = learners_of(levels, one))
+    if (auto section =
+            verdicts(compared->first, compared->second, margins_of(run), number(one.trust, "test_images").value_or(0));
+        !section.items.empty())
+      sections.push_back(std::move(section));
+  if (const auto target = number(run.settings, "target"); target && text(run.settings, "rule") == "mlperf")
+    if (const auto compared = learners_of(levels, one))
+      sections.push_back(mlperf_rule(compared->first, compared->second, *target));
+  for (auto& section : {curves(levels), phases(levels)}) sections.push_back(section);
+  if (auto cycle = life_cycle(levels, one); !cycle.items.empty()) sections.push_back(std::move(cycle));
+  if (auto layers = layers_section(levels, *one.question.recipe)) sections.push_back(std::move(*layers));
+  sections.push_back(proof(levels));
+  return sections;
+}
+
+std::string summary_of(const SchemeTraining& training, const store::Run& run) {
+  const auto& one = *training.asked;
+  auto text = summary(training.levels, one);
+  if (const auto compared = learners_of(training.levels, one))
+    text +=
+        verdict_words(compared->first, compared->second, margins_of(run), number(one.trust, "test_images").value_or(0));
+  return text;
+}
+
+// Of one of several trainings, whose ids and titles differ by its scheme.
+document::Section of_scheme(document::Section section, std::size_t place, const std::string& scheme) {
+  const auto prefix = fmt::format("init{}_", place + 1);
+  section.id = prefix + section.id;
+  section.title = fmt::format("{}: {}", scheme, section.title);
+  for (auto& item : section.items)
+    std::visit(
+        [&](auto& one) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(one)>, document::Text>) one.id = prefix + one.id;
+        },
+        item);
+  return section;
+}
+
+void add_trainings(document::Document& out, const std::vector<SchemeTraining>& trainings, const store::Run& run) {
+  const auto& first = *trainings.front().asked;
+  const auto& recipe = *first.question.recipe;
+  out.title = "strata train: " + first.question.model + " on " + first.question.data;
+  if (trainings.size() == 1) {
+    out.subtitle = first.id;
+    out.summary = summary_of(trainings.front(), run);
+    out.sections = sections_of(trainings.front().levels, first, run);
+  } else {
+    auto question = first.question;
+    question.recipe->training->init = core::Training().init;
+    out.subtitle = fmt::format("{}, {} initialisations", question.id(), trainings.size());
+    out.summary = initialisation_words(trainings);
+    out.sections = {initialisations(trainings)};
+    for (std::size_t i = 0; i < trainings.size(); ++i)
+      for (auto& section : sections_of(trainings[i].levels, *trainings[i].asked, run))
+        out.sections.push_back(of_scheme(std::move(section), i, trainings[i].scheme()));
   }
-  return all;
+  out.facts = {{"data", text(first.trust, "data")}, {"optimiser", words(recipe.optimiser)}};
+  if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
 }
 
 }  // namespace
@@ -310,45 +359,13 @@ bool is_training(const store::Run& run) {
 Result<document::Document> training_document(const store::Run& run, const store::Store& store) {
   document::Document out;
   out.title = "strata train";
+  std::vector<SchemeTraining> trainings;
   for (const auto& one : run.cases) {
-    std::vector<Level> levels;
-    for (const auto& row : one.rows) {
-      auto series = series_of(row, store);
-      if (!series) return tl::unexpected(series.error());
-      levels.push_back(level_of(row, std::move(*series)));
-    }
-    out.title = "strata train: " + one.question.model + " on " + one.question.data;
-    out.subtitle = one.id;
-    const auto compared = learners_of(levels, one);
-    const Margins margins{number(run.settings, "margin").value_or(Margins().accuracy),
-                          number(run.settings, "loss_margin").value_or(Margins().loss)};
-    const double test_images = number(one.trust, "test_images").value_or(0);
-    out.summary = summary(levels, one);
-    if (compared) out.summary += verdict_words(compared->first, compared->second, margins, test_images);
-    document::Section result{"result", "Result", {result_table(levels, one)}};
-    for (const auto& level : levels)
-      if (const int diverged = level.learning.diverged(); diverged > 0)
-        result.items.push_back(
-            document::Text{fmt::format("{}: the loss was not finite in {} of {} repeats, which ended there",
-                                       level.row->name(), diverged, level.learning.repeats().size()),
-                           document::Text::Kind::warning});
-    for (const auto& warning : run.warnings)
-      result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
-                                            document::Text::Kind::warning});
-    if (const auto target = number(run.settings, "target")) result.items.push_back(time_to_accuracy(levels, *target));
-    out.sections = {std::move(result)};
-    if (compared)
-      if (auto section = verdicts(compared->first, compared->second, margins, test_images); !section.items.empty())
-        out.sections.push_back(std::move(section));
-    for (auto& section : {curves(levels), phases(levels)}) out.sections.push_back(section);
-    std::vector<LevelSeries> series;
-    for (const auto& level : levels)
-      if (level.state == "measured") series.push_back({level.row, &level.series});
-    if (auto layers = layers_section(series, *one.question.recipe)) out.sections.push_back(std::move(*layers));
-    out.sections.push_back(proof(levels));
-    out.facts = {{"data", text(one.trust, "data")}, {"optimiser", words(one.question.recipe->optimiser)}};
-    if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
+    auto levels = trained_levels(one, store);
+    if (!levels) return tl::unexpected(levels.error());
+    trainings.push_back({&one, std::move(*levels)});
   }
+  if (!trainings.empty()) add_trainings(out, trainings, run);
   if (const auto scaled = text(run.settings, "scaled"); !scaled.empty()) {
     out.summary = "S" + scaled.substr(1) + ". " + out.summary;  // what is a part of a training says so first
     out.facts.push_back({"scale", scaled});

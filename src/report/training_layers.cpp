@@ -6,22 +6,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "analysis/layer_sizes.hpp"
-#include "report/access.hpp"
-
 namespace strata::report {
 namespace {
 
 using analysis::LayerSize;
 using analysis::SizesByStep;
 constexpr std::size_t kMostColumns = 40;
-
-SizesByStep sizes_of(const LevelSeries& level) {
-  std::vector<std::string> order;
-  for (const auto& name : list(level.row->info, "layers"))
-    if (name.is_string()) order.push_back(name.get<std::string>());
-  return analysis::layer_sizes(*level.series, order);
-}
 
 // Of more steps than columns every second, third, ... is shown.
 document::HeatMap map_of(const char* id, const char* title, const std::string& level,
@@ -63,7 +53,7 @@ void add_troubles(document::Section& section, const std::string& level, const Si
     std::size_t count = 0;
     for (const auto& [step, layers] : steps)
       if (const auto why = analysis::trouble(layers, recipe, step - 1); why && count++ == 0)
-        first = fmt::format("{}, repeat {}, step {}: {}", level, repeat + 1, step, *why);
+        first = fmt::format("{}, repeat {}, step {}: {}", level, repeat + 1, step, why->words);
     if (count > 0)
       section.items.push_back(
           document::Text{fmt::format("{}; in {} of the {} steps that were looked at", first, count, steps.size()),
@@ -73,10 +63,11 @@ void add_troubles(document::Section& section, const std::string& level, const Si
 
 }  // namespace
 
-std::optional<document::Section> layers_section(const std::vector<LevelSeries>& levels, const core::Recipe& recipe) {
+std::optional<document::Section> layers_section(const std::vector<TrainedLevel>& levels, const core::Recipe& recipe) {
   document::Section section{"layers", "Layers", {}};
   std::vector<document::HeatMap> maps;
   for (const auto& level : levels) {
+    if (!level.measured()) continue;
     const auto sizes = sizes_of(level);
     if (sizes.empty()) continue;
     add_troubles(section, level.row->name(), sizes, recipe);

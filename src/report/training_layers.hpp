@@ -6,16 +6,11 @@
 
 #include "core/case.hpp"
 #include "report/document.hpp"
-#include "store/record.hpp"
+#include "report/trained_level.hpp"
 
 namespace strata::report {
 
-struct LevelSeries {
-  const store::Row* row;
-  const std::vector<store::Series>* series;
-};
-
-// Maps are of the first repeat of the first level that has sizes; sentences of all. nullopt: nobody looked.
-std::optional<document::Section> layers_section(const std::vector<LevelSeries>& levels, const core::Recipe& recipe);
+// Maps are of the first repeat of the first measured level that has sizes; sentences of all. nullopt: nobody looked.
+std::optional<document::Section> layers_section(const std::vector<TrainedLevel>& levels, const core::Recipe& recipe);
 
 }  // namespace strata::report

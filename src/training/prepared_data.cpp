@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "common/safetensors.hpp"
 #include "data/resize.hpp"
@@ -68,6 +69,14 @@ void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& sha
   }
 }
 
+// Of the first `count` images.
+double commonest_share(const data::Split& split, std::int64_t count) {
+  std::map<std::int64_t, std::int64_t> found;
+  std::int64_t most = 0;
+  for (const auto label : split.labels.first(static_cast<std::size_t>(count))) most = std::max(most, ++found[label]);
+  return static_cast<double>(most) / static_cast<double>(count);
+}
+
 }  // namespace
 
 Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& network, std::int64_t batch,
@@ -91,6 +100,7 @@ Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& n
     return fail(fmt::format("--dataset {}: {} training and {} test images are used; one batch has {}", set.name,
                             out.train, out.test, batch),
                 "a smaller --batch, or more images", Exit::usage);
+  out.commonest = commonest_share(set.test, out.test);
   const data::Shape stored{set.shape.channels, network.height, network.width};
   if (set.shape.height != network.height || set.shape.width != network.width)
     out.change =

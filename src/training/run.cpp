@@ -271,7 +271,7 @@ void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_
   for (const auto& one : *sizes) layers.push_back(one.layer);
   (void)point_.sink.series(player.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
   if (const auto why = analysis::trouble(*sizes, *question().recipe, step))
-    point_.progress.note(fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, player.name(), *why));
+    point_.progress.note(fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, player.name(), why->words));
 }
 
 void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
@@ -431,6 +431,7 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
   if (auto done = point.begin(levels, question); !done) return tl::unexpected(done.error());
   point.record.trust["data"] = plan.data_note;
   point.record.trust["test_images"] = plan.data.test;
+  point.record.trust["commonest_class"] = plan.data.commonest;
   if (auto done = measure::prove_pass()->run(point); !done) return tl::unexpected(done.error());
   CaseTraining training(point, plan, initial);
   if (!interrupted())

@@ -20,7 +20,7 @@ struct Plan {
   Augment augment;
   PreparedData data;
   std::string data_note;       // what was used, in words
-  std::filesystem::path keep;  // folder for states and checkpoints
+  std::filesystem::path keep;  // folder for states and checkpoints of this training alone
 };
 
 // `question`: the bundle's, with the data and the training named. `initial`: by repeat. Error: the store's, or a bundle

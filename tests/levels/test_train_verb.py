@@ -36,6 +36,20 @@ def build():
 
 def with_dropout():
     return Net(0.3), torch.zeros(1, 1, 8, 8)
+
+class Plain(nn.Module):
+    """The same without what brings a signal back to its size."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.hidden, self.fc = nn.Conv2d(1, 8, 3, padding=1), nn.Linear(8 * 4 * 4, 32), nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = torch.max_pool2d(torch.relu(self.conv(x)), 2)
+        return self.fc(torch.relu(self.hidden(torch.flatten(x, 1))))
+
+def plain():
+    return Plain(), torch.zeros(1, 1, 8, 8)
 '''
 LEVELS = "eager,torchscript,libtorch,onednn,static"
 
@@ -193,6 +207,36 @@ def test_a_loss_that_is_not_finite_ends_the_repeat_and_is_said(place):
     assert any("not finite" in item.get("paragraph", "") for item in trained.document["sections"][0]["items"])
 
 
+def test_schemes_of_initialisation_are_a_table_of_what_learns_and_where_a_signal_goes(place):
+    trained = place.train("eager,static", "--epochs", "2", "--images", "320", "--optimiser", "sgd:lr=0.1", "--init", "kaiming:fan_in,relu;normal:1e-6;normal:1e5", model="net.py:plain")
+    assert trained.code == 0, trained.errors
+    rows = {row["scheme"]: row for row in trained.tables["initialisations"]["rows"]}
+    assert list(rows) == ["kaiming:fan_in,relu", "normal:1e-6", "normal:1e5"]
+    seen = {(row["scheme"], row["level"]): row for row in trained.tables["first_seen"]["rows"]}
+    for level in ("eager", "static"):
+        assert [rows[scheme][level].split(":")[0] for scheme in rows] == ["learns", "vanishes", "explodes"], rows
+        for scheme, words in (("normal:1e-6", "activations vanish at hidden"), ("normal:1e5", "activations explode at hidden")):
+            row = seen[scheme, level]
+            assert row["step"]["value"] == 1 and row["layer"] == "hidden" and words in row["what"], row
+    assert trained.document["summary"] == "Learns at every level from kaiming:fan_in,relu; not everywhere from normal:1e-6 (vanishes at eager, static); normal:1e5 (explodes at eager, static)."
+    assert {f"init{i}_{table}" for i in (1, 2, 3) for table in ("result", "proof", "life_cycle")} <= set(trained.tables)
+    assert trained.maps["init1_activations"]["columns"] == ["1", "3", "5", "7", "9", "11", "13", "15", "17", "19"], "four looks an epoch, or more where it has ten steps"
+    kept = max((place.folder / "strata" / "trainings").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    assert {path.name for path in kept.iterdir()} == {"kaiming-fan_in-relu", "normal-1e-6", "normal-1e5"}
+    assert place.run("show", "last", "--format", "json").document == trained.document
+    again = place.run("resume", "last")
+    assert again.errors.count("trained already") == 3 and again.tables["initialisations"] == trained.tables["initialisations"], again.errors
+
+
+def test_mlperfs_rule_judges_the_epochs_to_a_target(place):
+    trained = place.train("eager,static", "--epochs", "20", "--repeats", "5", "--images", "64", "--proofs", "0", "--norms", "0", "--optimiser", "sgd:lr=0.05", "--target", "30%", "--rule", "mlperf")
+    assert trained.code == 0, trained.errors
+    row = trained.row("mlperf", "static")
+    assert row["verdict"] == "passes in both directions" and row["repeats"]["value"] == 5, row
+    assert 0 < row["fewest"]["value"] <= row["epochs"]["value"] and abs(row["fewest"]["value"] - row["fewest_of_reference"]["value"]) < 3
+    assert trained.row("life_cycle", "static")["epoch"]["value"] > 0 and {row["what"] for row in trained.tables["reference_behind"]["rows"]} >= {"start", "train an epoch", "test"}
+
+
 def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_weights(tmp_path):
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
@@ -247,7 +291,15 @@ def test_repeats_in_shards_are_those_of_the_whole_and_are_shown_as_one(tmp_path)
     (("train", "net.py:build", "--dataset", "digits", "--epochs", "0"), 2, "--epochs"),
     (("train", "net.py:build", "--dataset", "digits", "--margin", "1"), 2, "percentage points"),
     (("train", "net.py:build", "--dataset", "digits", "--target", "0.9"), 2, "--target 95%"),
+    (("train", "net.py:build", "--dataset", "digits", "--rule", "mlperf", "--epochs", "20", "--repeats", "5"), 2, "--target 95%"),
+    (("train", "net.py:build", "--dataset", "digits", "--rule", "mlperf", "--epochs", "19", "--repeats", "5", "--target", "90%"), 2, "19 evaluations a repeat"),
+    (("train", "net.py:build", "--dataset", "digits", "--rule", "mlperf", "--epochs", "20", "--repeats", "4", "--target", "90%"), 2, "4 repeats; allowed: 5 or more"),
+    (("train", "net.py:build", "--dataset", "digits", "--sweep-init", "--init", "xavier"), 2, "--sweep-init"),
+    (("train", "net.py:build", "--dataset", "digits", "--init", "torch;torch"), 2, "torch is named twice"),
+    (("train", "net.py:build", "--dataset", "digits", "--init", "torch;xavier", "--repeats", "2", "--shard", "1/2", "--order-seed", "1"), 2, "not split over shards"),
     (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--init", "kaiming:fan"), 2, "fan_in, fan_out"),
+    (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--init", "torch;normal:-1"), 2, "no standard deviation"),
+    (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--init", "normal"), 2, "normal:DEVIATION"),
     (("train", "net.py:build", "--dataset", "digits", "--levels", "eager", "--images", "10"), 2, "one batch has 64")])
 def test_what_cannot_be_trained_is_refused_with_a_reason(arguments, code, words, place):
     process = place.start(*arguments)

@@ -189,7 +189,11 @@ class TroubleTest : public ::testing::Test {
  protected:
   TroubleTest() { recipe_.optimiser.lr = 0.1; }
   std::string said(const LayerSize& changed) const {
-    return analysis::trouble({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0).value_or("");
+    const auto found = analysis::trouble({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0);
+    if (!found) return "";
+    EXPECT_EQ(found->layer, changed.layer);
+    EXPECT_EQ(found->explodes, found->words.find("explode") != std::string::npos);
+    return found->words;
   }
   core::Recipe recipe_;
 };

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/signal_fate.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace strata::analysis {
+namespace {
+
+struct Seen {
+  std::int64_t step = 0;  // from 1
+  Trouble trouble;
+};
+
+// The first trouble of a repeat.
+std::optional<Seen> first_seen(const SizesByStep& sizes, int repeat, const core::Recipe& recipe) {
+  const auto steps = sizes.find(repeat);
+  if (steps == sizes.end()) return std::nullopt;
+  for (const auto& [step, layers] : steps->second)
+    if (auto found = trouble(layers, recipe, step - 1)) return Seen{step, std::move(*found)};
+  return std::nullopt;
+}
+
+void describe(SignalFate& out, const std::optional<Seen>& seen, const std::optional<Learning::Diverged>& diverged) {
+  if (diverged && !(seen && seen->trouble.explodes)) {
+    out.words = fmt::format("the loss is not finite at step {} of epoch {}", diverged->step, diverged->epoch);
+    out.fate = Fate::explodes;
+  } else if (seen) {
+    out.layer = seen->trouble.layer;
+    out.words = seen->trouble.words;
+    out.step = seen->step;
+    out.fate = seen->trouble.explodes ? Fate::explodes : Fate::vanishes;
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Fate fate) {
+  switch (fate) {
+    case Fate::learns:
+      return "learns";
+    case Fate::vanishes:
+      return "vanishes";
+    case Fate::explodes:
+      return "explodes";
+    case Fate::stays:
+      break;
+  }
+  return "stays at chance";
+}
+
+double above_chance(double commonest, double test_images) {
+  if (!(test_images > 0)) return commonest;
+  return commonest + 3 * std::sqrt(commonest * (1 - commonest) / test_images);
+}
+
+std::optional<SignalFate> signal_fate(const Learning& learning, const SizesByStep& sizes, const core::Recipe& recipe,
+                                      double above) {
+  const auto repeats = learning.repeats();
+  if (repeats.empty()) return std::nullopt;
+  SignalFate out;
+  std::optional<int> shown;  // the first repeat that did not learn
+  for (const int repeat : repeats) {
+    const auto accuracy = learning.last("test_accuracy", repeat);
+    const bool learns = accuracy && *accuracy > above && !learning.diverged(repeat);
+    ++out.repeats;
+    out.learned += learns;
+    if (!learns && !shown) shown = repeat;
+  }
+  if (const auto last = learning.last("test_accuracy")) out.accuracy = last->mean;
+  const int repeat = shown.value_or(repeats.front());
+  describe(out, first_seen(sizes, repeat, recipe), learning.diverged(repeat));
+  if (!shown) out.fate = Fate::learns;
+  return out;
+}
+
+}  // namespace strata::analysis

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "analysis/store_metrics.hpp"
+#include "cli/capturing.hpp"
+#include "cli/forecast.hpp"
+#include "cli/run_case.hpp"
+#include "common/interrupt.hpp"
+#include "common/temporary.hpp"
+#include "common/text.hpp"
+#include "data/cache.hpp"
+#include "data/catalogue.hpp"
+#include "measure/peaks.hpp"
+#include "probe/machine.hpp"
+#include "training/run.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kSharesOfShift = 8;          // an image is moved by up to this part of its height
+constexpr std::int64_t kLooksAnEpoch = 4;  // at the layers, where several schemes are compared
+
+Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, ProgressLine& line) {
+  data::OpenOptions options;
+  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  options.cache_dir = cache;
+  options.threads = probe::physical_cores();
+  options.partial = a.partial;
+  const auto progress = line.callbacks();
+  options.status = progress.status;
+  options.note = progress.note;
+  return data::open_dataset(a.dataset, options);
+}
+
+// The network at the data set's size where it takes that, else at its own.
+Result<plan::Bundle> capture(Prepared& ready, const data::Dataset& set, ProgressLine& line) {
+  auto& s = ready.setting;
+  const auto get = [&](const nlohmann::json& spec) {
+    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
+  };
+  const auto own = ready.specs.front();
+  if (!s.options.size.empty()) return get(own);
+  auto sized = own;
+  sized["size"] = {set.shape.height, set.shape.width};
+  auto bundle = get(sized);
+  if (bundle || interrupted()) return bundle;
+  auto otherwise = get(own);
+  if (!otherwise) return tl::unexpected(bundle.error());
+  return otherwise;
+}
+
+Result<data::Shape> image_shape(const plan::Bundle& bundle) {
+  const auto& inputs = bundle.question.inputs;
+  if (inputs.size() == 1 && inputs[0].shape.size() == 4 && inputs[0].dtype == "float32")
+    return data::Shape{inputs[0].shape[1], inputs[0].shape[2], inputs[0].shape[3]};
+  return fail(
+      fmt::format("{} takes no image: strata train wants one float32 input [N, C, H, W]", bundle.question.model),
+      "compare --mode train times single steps of any network", Exit::usage);
+}
+
+// What is asked, beyond the step that the bundle was captured for.
+core::Case question_of(const TrainArguments& a, const training::Initial& initial, const plan::Bundle& bundle,
+                       const data::Dataset& set) {
+  auto question = bundle.question;
+  question.data = data_name(a, set.name);
+  question.recipe->training = core::Training{a.epochs, initial.name, a.augment, a.images};
+  return question;
+}
+
+Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
+                               const fs::path& scratch) {
+  const auto shape = image_shape(bundle);
+  if (!shape) return tl::unexpected(shape.error());
+  training::Plan plan;
+  plan.repeats = a.repeats;
+  plan.own_repeats = a.own_repeats;
+  plan.proofs = a.proofs;
+  plan.norms = a.norms;
+  const auto augment = split(a.augment, ',');
+  const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };
+  plan.augment.flip = has("flip");
+  if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape->height / kSharesOfShift));
+  auto data = training::prepare_data(opened.set, *shape, bundle.question.batch,
+                                     a.images > 0 ? std::optional(a.images) : std::nullopt, scratch);
+  if (!data) return tl::unexpected(data.error());
+  plan.data = std::move(*data);
+  if (a.initials.size() > 1 && !a.norms)
+    plan.norms = std::max<std::int64_t>(1, plan.data.train / bundle.question.batch / kLooksAnEpoch);
+  plan.data_note = fmt::format("{}: {} images to learn from, {} to test{}", opened.set.name, plan.data.train,
+                               plan.data.test, plan.data.change.empty() ? "" : ", " + plan.data.change);
+  return plan;
+}
+
+// What is now known for certain: the images, the network.
+TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
+                          const plan::Bundle& bundle, const data::Dataset& set) {
+  const auto size = bundle.question.image_size();
+  Foretold about{.question = bundle.question, .weights_bytes = weights_bytes(bundle.folder)};
+  about.question.data = data_name(a, set.name);
+  if (size) std::tie(about.height, about.width) = std::pair(std::optional(size->first), std::optional(size->second));
+  about.forward_flops = [&]() -> Result<double> {
+    if (const auto flops = measure::flops_of(bundle.info)) return *flops / static_cast<double>(bundle.question.batch);
+    return fail("what the network computes is not counted");
+  };
+  return forecast(a, ready, work, about, participants_of(ready, bundle));
+}
+
+// Nobody shall find out by waiting.
+void say_of_time(const TrainingForecast& told, ProgressLine& line) {
+  constexpr double long_s = 3600;
+  if (told.known && told.seconds > long_s)
+    line.callbacks().note(
+        fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(told.seconds), told.source()));
+}
+
+// The weights that each training begins with, by scheme and repeat; all schemes are right before anything is trained.
+Result<std::vector<std::vector<fs::path>>> weights_of(const TrainArguments& a, const plan::Bundle& bundle,
+                                                      const fs::path& scratch, const Installation& place) {
+  std::vector<std::vector<fs::path>> all;
+  for (const auto& initial : a.initials) {
+    const auto folder = scratch / fmt::format("initial-{}", all.size());
+    std::error_code ec;  // what writes into it says it
+    fs::create_directories(folder, ec);
+    auto files = training::initial_weights(bundle, initial, a.repeats, folder, place);
+    if (!files) return tl::unexpected(files.error());
+    all.push_back(std::move(*files));
+  }
+  return all;
+}
+
+// A scheme as a folder is called.
+std::string folder_name(std::string scheme) {
+  for (char& c : scheme)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
+  return scheme;
+}
+
+// One scheme's training.
+Result<measure::Outcome> train_one(const Prepared& ready, const plan::Bundle& bundle, const core::Case& question,
+                                   const training::Plan& plan, const std::vector<fs::path>& begun_with,
+                                   measure::MachineFacts& facts, store::Store& store, ProgressLine& line) {
+  const auto& s = ready.setting;
+  auto outcome =
+      training::train_case(s, bundle, question, ready.levels, plan, begun_with, facts, store, line.callbacks());
+  if (outcome)
+    if (auto written = analysis::store_metrics(store, s.run_id, key_of(question)); !written)
+      return tl::unexpected(written.error());
+  return outcome;
+}
+
+// As the run that goes on has it: what several schemes' training is not begun again for. nullopt: it has not ended.
+std::optional<measure::Outcome> ended_before(const Prepared& ready, const core::Case& question) {
+  const auto* before = stored_case(ready.setting.resumed, key_of(question));
+  if (!before || !before->finished) return std::nullopt;
+  measure::Outcome outcome;
+  for (const auto& row : before->rows) measure::add_outcome(outcome, row, ready.setting.options.levels);
+  return outcome;
+}
+
+}  // namespace
+
+Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
+                                      ProgressLine& line) {
+  auto& s = ready.setting;
+  auto opened = open_data(a, s.place.cache, line);
+  if (!opened) return tl::unexpected(opened.error());
+  plan::TrainingWork work{
+      .train = static_cast<std::int64_t>(opened->set.train.count),
+      .test = static_cast<std::int64_t>(opened->set.test.count),
+      .batch = a.batch,
+      .epochs = a.epochs,
+      .repeats = trainings_of(a, a.own_repeats.empty() ? a.repeats : static_cast<int>(a.own_repeats.size())),
+      .proofs = a.proofs};
+  scale_images(a, work);
+  if (!a.scaled.empty()) {
+    line.callbacks().note(a.scaled);
+    stored.set("scaled", a.scaled);
+  }
+  const auto bundle = capture(ready, opened->set, line);
+  if (!bundle) return tl::unexpected(bundle.error());
+  const auto temporary = temporary_folder(s.place.cache);
+  if (!temporary) return tl::unexpected(temporary.error());
+  const fs::path scratch = fs::path(*temporary) / "training";
+  std::error_code ec;
+  fs::create_directories(scratch, ec);
+  auto plan = plan_of(a, *bundle, *opened, scratch);
+  if (!plan) return tl::unexpected(plan.error());
+  line.callbacks().note(plan->data_note);
+  const auto begun_with = weights_of(a, *bundle, scratch, s.place);
+  if (!begun_with) return tl::unexpected(begun_with.error());
+  const auto told = foretell(a, ready, work, *bundle, opened->set);
+  say_of_time(told, line);
+  if (told.known && !a.common.resumed) stored.set("predicted_s", told.seconds);
+  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
+  auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
+  const auto keep = store.path().parent_path() / "trainings" / s.run_id;
+  measure::Outcome all;
+  for (std::size_t i = 0; i < a.initials.size() && !interrupted(); ++i) {
+    const auto question = question_of(a, a.initials[i], *bundle, opened->set);
+    std::optional<measure::Outcome> ended;
+    plan->keep = keep;
+    if (a.initials.size() > 1) {
+      plan->keep /= folder_name(a.initials[i].name);
+      ended = ended_before(ready, question);
+      line.callbacks().note(fmt::format("initialisation {} of {}: {}{}", i + 1, a.initials.size(), a.initials[i].name,
+                                        ended ? ": trained already" : ""));
+    }
+    const auto outcome = ended ? Result<measure::Outcome>(*ended)
+                               : train_one(ready, *bundle, question, *plan, (*begun_with)[i], facts, store, line);
+    if (!outcome) {
+      stored.cut_short();
+      return outcome;
+    }
+    all.failed = all.failed || outcome->failed;
+    all.missing = all.missing || outcome->missing;
+  }
+  return all;
+}
+
+}  // namespace strata::cli

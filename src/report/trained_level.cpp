@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/trained_level.hpp"
+
+#include "cluster/join.hpp"
+#include "report/access.hpp"
+
+namespace strata::report {
+namespace {
+
+// A run that was killed has judged no row: what it has epochs of was proven before the first one.
+TrainedLevel trained_level(const store::Row& row, std::vector<store::Series> series) {
+  const analysis::Learning learning(series);
+  if (!row.judged && !series.empty())
+    return {&row, learning, "measured", "the run was cut off; ./strata resume goes on with it", std::move(series)};
+  if (row.state != "measured") return {&row, analysis::Learning({}), row.state, row.reason, std::move(series)};
+  return {&row, learning, row.state, "", std::move(series)};
+}
+
+// Of a row that stands for those of several shards: of all their repeats.
+Result<std::vector<store::Series>> series_of(const store::Row& row, const store::Store& store) {
+  auto all = store.series(row.row_id);
+  for (const auto other : cluster::other_rows(row)) {
+    auto more = store.series(other);
+    if (!all || !more) return all ? std::move(more) : std::move(all);
+    all->insert(all->end(), more->begin(), more->end());
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<TrainedLevel>> trained_levels(const store::Case& one, const store::Store& store) {
+  std::vector<TrainedLevel> levels;
+  for (const auto& row : one.rows) {
+    auto series = series_of(row, store);
+    if (!series) return tl::unexpected(series.error());
+    levels.push_back(trained_level(row, std::move(*series)));
+  }
+  return levels;
+}
+
+const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const store::Case& one) {
+  for (const auto& level : levels)
+    if (level.row->name() == one.reference_level) return &level;
+  return nullptr;
+}
+
+analysis::SizesByStep sizes_of(const TrainedLevel& level) {
+  std::vector<std::string> order;
+  for (const auto& name : list(level.row->info, "layers"))
+    if (name.is_string()) order.push_back(name.get<std::string>());
+  return analysis::layer_sizes(level.series, order);
+}
+
+document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::Format format,
+                           const std::string& why) {
+  if (!spread) return document::Absent{why};
+  document::Number number{spread->mean, format};
+  if (spread->count > 1) {
+    number.low = spread->low;
+    number.high = spread->high;
+  }
+  return number;
+}
+
+}  // namespace strata::report

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/training_cycle.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analysis/crossing.hpp"
+#include "analysis/row_numbers.hpp"
+#include "report/access.hpp"
+
+namespace strata::report {
+namespace {
+
+using document::Cell;
+using document::Format;
+
+// A part of the way that takes time, in seconds; nullopt: it is not known, or the level has none.
+struct CycleStep {
+  const char *id, *title;
+  std::optional<double> (*seconds)(const TrainedLevel& level);
+};
+
+std::optional<double> prepare_seconds(const TrainedLevel& level) {
+  const auto ms = analysis::first_start(*level.row, "prepare_ms");
+  return ms ? std::optional(*ms * 1e-3) : std::nullopt;
+}
+
+std::optional<double> start_seconds(const TrainedLevel& level) {
+  const double ms = analysis::start_part(*level.row, "again_ms");
+  return std::isfinite(ms) ? std::optional(ms * 1e-3) : std::nullopt;
+}
+
+template <const char* name>
+std::optional<double> mean_seconds(const TrainedLevel& level) {
+  const auto spread = level.learning.mean_of_all(name);
+  return spread ? std::optional(spread->mean) : std::nullopt;
+}
+
+constexpr char kEpoch[] = "epoch_seconds", kScore[] = "score_seconds";
+constexpr CycleStep kCycleSteps[] = {{"prepare", "prepare", prepare_seconds},
+                                     {"start", "start", start_seconds},
+                                     {"epoch", "train an epoch", mean_seconds<kEpoch>},
+                                     {"test", "test", mean_seconds<kScore>}};
+
+Cell count_cell(std::optional<double> value, Format format) {
+  return value ? Cell{document::Number{*value, format}} : Cell{document::Absent{}};
+}
+
+document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
+  document::Table table{"life_cycle",
+                        "From code to test",
+                        {{"level", "level", "", document::Align::left}, {"lines", "lines to keep", ""}},
+                        {},
+                        {}};
+  for (const auto& step : kCycleSteps) table.columns.push_back({step.id, step.title, ""});
+  table.columns.push_back({"shipped", "to ship", ""});
+  for (const auto& level : levels) {
+    if (!level.measured()) continue;
+    std::vector<Cell> row{level.row->name(), count_cell(number(level.row->info, "lines.total"), Format::count)};
+    for (const auto& step : kCycleSteps) row.push_back(count_cell(step.seconds(level), Format::seconds));
+    const auto shipped = analysis::shipped_bytes(*level.row);
+    row.push_back(count_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, Format::bytes));
+    table.rows.push_back(std::move(row));
+  }
+  table.note =
+      "Lines: code that is kept for this level beside the model's own, where it can be counted. Prepare: building or "
+      "compiling what it runs, the first time. Start: a process with warm caches up to its first step, median. Test: "
+      "scoring after an epoch, all test images and as many of those that it learned from. Capturing the network is "
+      "done "
+      "once for all levels. Empty: none, or not known.";
+  return table;
+}
+
+struct BestLevel {
+  const TrainedLevel* level = nullptr;
+  double seconds = 0;
+};
+
+BestLevel best_level(const std::vector<TrainedLevel>& levels, const CycleStep& step) {
+  BestLevel best;
+  for (const auto& level : levels) {
+    if (!level.measured()) continue;
+    const auto seconds = step.seconds(level);
+    if (seconds && *seconds > 0 && (!best.level || *seconds < best.seconds)) best = {&level, *seconds};
+  }
+  return best;
+}
+
+// By how much more time the reference takes, as a share of the best's.
+std::string words_of_distance(double behind) {
+  if (behind <= analysis::kNear) return fmt::format("within {:.0f}%", 100 * analysis::kNear);
+  if (behind > analysis::kFar) return fmt::format("more than {:.0f}% behind", 100 * analysis::kFar);
+  return "in between";
+}
+
+document::Table behind_table(const std::vector<TrainedLevel>& levels, const TrainedLevel& reference) {
+  const auto name = reference.row->name();
+  document::Table table{"reference_behind", fmt::format("How far {} is behind the best", name), {}, {}, {}};
+  table.columns = {{"what", "what", "", document::Align::left},
+                   {"reference", name, ""},
+                   {"best", "best", ""},
+                   {"level", "level", "", document::Align::left},
+                   {"ratio", "ratio", ""},
+                   {"behind", "behind", "", document::Align::left}};
+  for (const auto& step : kCycleSteps) {
+    const auto own = step.seconds(reference);
+    const auto best = best_level(levels, step);
+    if (!own || !best.level) continue;
+    table.rows.push_back({step.title, document::Number{*own, Format::seconds},
+                          document::Number{best.seconds, Format::seconds}, best.level->row->name(),
+                          document::Number{*own / best.seconds, Format::ratio},
+                          words_of_distance(*own / best.seconds - 1)});
+  }
+  table.note =
+      "Of means without intervals: the best of several levels looks better than it is. ./strata compare --mode train "
+      "has a step's speedup with its interval.";
+  return table;
+}
+
+}  // namespace
+
+document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& one) {
+  document::Section section{"life_cycle", "From code to test", {}};
+  auto table = cycle_table(levels);
+  if (table.rows.empty()) return section;
+  section.items.push_back(std::move(table));
+  const auto* reference = reference_of(levels, one);
+  if (reference && reference->measured() && levels.size() > 1)
+    if (auto behind = behind_table(levels, *reference); !behind.rows.empty())
+      section.items.push_back(std::move(behind));
+  return section;
+}
+
+}  // namespace strata::report

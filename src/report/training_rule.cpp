@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/training_rule.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "stats/convergence.hpp"
+
+namespace strata::report {
+namespace {
+
+using stats::Convergence;
+
+Convergence convergence_of(const analysis::Learner& learner, double target) {
+  return stats::convergence(learner.learning->epochs_until("test_accuracy", target));
+}
+
+document::Cell epochs_cell(double value, const char* why) {
+  if (!std::isfinite(value)) return document::Absent{why};
+  return document::Number{value, document::Format::digits};
+}
+
+bool has_enough_runs(const Convergence& one) {
+  return one.runs >= stats::kRcpFewestRuns;
+}
+
+// The verdict on `level`, as a submission against the reference and the other way round.
+std::string words_by_rule(const Convergence& reference, const Convergence& level) {
+  if (!has_enough_runs(level))
+    return fmt::format("not judged: {} of at least {} repeats ended", level.runs, stats::kRcpFewestRuns);
+  if (!level.converges()) return fmt::format("does not converge: {} of {} repeats never did", level.never, level.runs);
+  if (level.mean < stats::fewest_epochs(reference, level.kept())) return "too fast: it learns otherwise";
+  if (level.never > 0) return "not too fast; not judged the other way, since a repeat never reached the target";
+  if (reference.mean < stats::fewest_epochs(level, reference.kept())) return "too slow: it learns otherwise";
+  return "passes in both directions";
+}
+
+}  // namespace
+
+document::Section mlperf_rule(const analysis::Learner& reference, const std::vector<analysis::Learner>& others,
+                              double target) {
+  document::Section section{"rule", "MLPerf's check of convergence", {}};
+  const auto own = convergence_of(reference, target);
+  if (!has_enough_runs(own) || own.never > 0) {
+    section.items.push_back(document::Text{
+        fmt::format("Nothing can be judged by it: {} of {} repeats of {} came to {:g}% of test images; the rule wants "
+                    "all of them, and at least {}.",
+                    own.runs - own.never, own.runs, reference.name, 100 * target, stats::kRcpFewestRuns),
+        document::Text::Kind::warning});
+    return section;
+  }
+  document::Table table{"mlperf", fmt::format("Epochs to {:g}% of test images", 100 * target), {}, {}, {}};
+  table.columns = {{"level", "level", "", document::Align::left},
+                   {"repeats", "repeats", ""},
+                   {"epochs", "epochs", ""},
+                   {"fewest", "fewest allowed", ""},
+                   {"fewest_of_reference", "fewest the reference may take", ""},
+                   {"verdict", "verdict", "", document::Align::left}};
+  for (const auto& other : others) {
+    const auto level = convergence_of(other, target);
+    const bool judged = has_enough_runs(level);
+    const double none = std::nan("");
+    table.rows.push_back({other.name, document::Number{static_cast<double>(level.runs), document::Format::count},
+                          epochs_cell(judged ? level.mean : none, judged ? "does not converge" : "too few repeats"),
+                          epochs_cell(judged ? stats::fewest_epochs(own, level.kept()) : none, "too few repeats"),
+                          epochs_cell(judged ? stats::fewest_epochs(level, own.kept()) : none,
+                                      judged ? "a repeat never did" : "too few repeats"),
+                          words_by_rule(own, level)});
+  }
+  table.note = fmt::format(
+      "{}, with {} as the reference, whose mean is {:.4g}, and then with each level as the reference of {}. Means "
+      "without the fastest and the slowest repeat; a one-sided t test at 5%, of samples that share the reference's "
+      "deviation. MLPerf asks for twice as many runs of the reference, and looks at the first direction alone.",
+      stats::kRcpVersion, reference.name, own.mean, reference.name);
+  section.items.push_back(std::move(table));
+  return section;
+}
+
+}  // namespace strata::report
