@@ -8,6 +8,7 @@
 #include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
+#include "measure/learn.hpp"
 #include "measure/load_facts.hpp"
 #include "measure/turns.hpp"
 
@@ -35,6 +36,7 @@ double process_sigma(const Json& trust, int threads) {
 
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
     : run_(run),
+      case_(one),
       room_(measure::room_of(one.question, run.machine)),
       sigma_(process_sigma(one.trust, room_.threads)),
       minimum_(number(one.trust, "minimum_effect").value_or(0.01)),
@@ -105,7 +107,9 @@ void CaseStatistics::find_tuned() {
 }
 
 stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t level) const {
-  if (together_) return stats::compare(stats::log_differences(blocks_, reference, level), sigma_);
+  if (together_)
+    return stats::compare(stats::log_differences(blocks_, reference, level), sigma_,
+                          measure::learned_of(case_.trust, measured_[reference]->name(), measured_[level]->name()));
   // Never measured side by side: only the restarts' own medians can be compared.
   const auto per_restart = [&](std::size_t which) {
     std::vector<double> logs;
@@ -166,6 +170,7 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
             {"same_within_percent", nullptr},
             {"smallest_visible_percent", nullptr},
             {"rests_on", nullptr},
+            {"learned", nullptr},
             {"by_restart", Json::array()},
             {"resolve", nullptr}};
   if (!reference) return {};
@@ -176,6 +181,7 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
   out["same_within_percent"] = finite(verdict.same_within * 100);
   out["smallest_visible_percent"] = finite(smallest_visible(comparison) * 100);
   out["rests_on"] = std::string(stats::to_string(comparison.half_width.basis));
+  out["learned"] = learned_from_runs(comparison);
   out["by_restart"] = by_restart(comparison);
   out["resolve"] = reliable_ && verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
   return out;
@@ -216,11 +222,8 @@ Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stat
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {
-  const auto first = measure::medians({&row}, room_, 0), second = measure::medians({&row}, room_, 1);
-  stats::Blocks both(first.size());
-  for (std::size_t r = 0; r < first.size(); ++r)
-    for (std::size_t k = 0; k < first[r].size(); ++k) both[r].push_back({first[r][k][0], second[r][k][0]});
-  return stats::compare(stats::log_differences(both, 0, 1), sigma_);
+  return stats::compare(stats::log_differences(measure::twins(row, room_), 0, 1), sigma_,
+                        measure::learned_of(case_.trust, row.name(), row.name()));
 }
 
 }  // namespace strata::analysis

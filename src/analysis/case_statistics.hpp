@@ -35,7 +35,7 @@ class CaseStatistics {
   bool is_tuned(std::size_t i) const { return std::find(tuned_.begin(), tuned_.end(), i) != tuned_.end(); }
 
   const stats::Room& room() const { return room_; }
-  double sigma() const { return sigma_; }      // the process effect
+  double sigma() const { return sigma_; }      // the process effect where no earlier run showed it
   double minimum() const { return minimum_; }  // smaller differences are never claimed
   bool together() const { return together_; }  // levels took turns
   // False: others took cores that the threads need, and most blocks with them. Then no verdict is given at all.
@@ -67,6 +67,7 @@ class CaseStatistics {
   std::optional<stats::Interval> built_ms(const store::Row& row) const;
 
   const store::Run& run_;
+  const store::Case& case_;
   stats::Room room_;
   double sigma_, minimum_;
   bool together_, reliable_ = true;

@@ -24,4 +24,12 @@ inline nlohmann::json by_restart(const stats::Comparison& comparison) {
   return out;
 }
 
+// What an interval owes to earlier runs; null: nothing.
+inline nlohmann::json learned_from_runs(const stats::Comparison& comparison) {
+  if (comparison.half_width.basis != stats::Basis::learned) return {};
+  return {{"process_effect_percent", stats::learned_process_effect(comparison) * 100},
+          {"restarts", comparison.learned.restarts},
+          {"runs", comparison.learned.runs}};
+}
+
 }  // namespace strata::analysis

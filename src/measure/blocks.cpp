@@ -71,4 +71,12 @@ stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::R
   return blocks;
 }
 
+stats::Blocks twins(const store::Row& row, const stats::Room& room) {
+  const auto first = medians({&row}, room, 0), second = medians({&row}, room, 1);
+  stats::Blocks both(first.size());
+  for (std::size_t r = 0; r < first.size(); ++r)
+    for (std::size_t k = 0; k < first[r].size(); ++k) both[r].push_back({first[r][k][0], second[r][k][0]});
+  return both;
+}
+
 }  // namespace strata::measure

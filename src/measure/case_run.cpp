@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "common/interrupt.hpp"
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
+#include "measure/learn.hpp"
 #include "measure/level_executor.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/make_player.hpp"
@@ -42,6 +44,23 @@ Result<void> CaseRun::look_at_machine() {
   return {};
 }
 
+// Points of a sweep are left out: their processes serve other points, too. A case that goes on keeps what it began
+// with.
+Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels) {
+  if (besides.warm || !record.trust.contains("process_sigma")) return {};
+  if (const auto before = cut.trust(); before.is_object()) {
+    record.trust["learned"] = lookup::list(before, "learned");
+    return {};
+  }
+  std::set<std::string> ids;
+  for (const auto& level : levels)
+    if (!level.harness) ids.insert(level.id);
+  auto learned = learn(store_, setting.run_id, record, ids);
+  if (!learned) return tl::unexpected(learned.error());
+  record.trust["learned"] = std::move(*learned);
+  return {};
+}
+
 Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core::Case& asked) {
   if (auto opened = references.open(bundle, besides.strict); !opened) return opened;
   if (bundle.dynamic) {
@@ -67,6 +86,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   auto opened_cut = CutCase::open(setting, record, store_);
   if (!opened_cut) return tl::unexpected(opened_cut.error());
   cut = std::move(*opened_cut);
+  if (auto learned = learn_from_earlier(levels); !learned) return learned;
   if (auto added = sink.of_case(record); !added) return added;
   for (const auto& level : levels) {
     auto player = make_player(level);

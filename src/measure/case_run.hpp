@@ -59,6 +59,7 @@ class CaseRun {
 
  private:
   Result<void> look_at_machine();
+  Result<void> learn_from_earlier(const std::vector<level::Level>& levels);
   std::optional<Failure> prepare_one(const Player& player) const;
   std::optional<Failure> prove_in_float32(Player& player);
 

@@ -14,6 +14,8 @@ class CutCase {
   // stored. Error: the store's; the network is another now.
   static Result<CutCase> open(const Setting& setting, const store::Case& now, store::Store& store);
 
+  // Its `trust`; null where nothing of it is kept.
+  Json trust() const { return before_ ? before_->trust : Json(); }
   // Gives a player the row that it had; false: it has none. A level that had dropped out of the restarts stays out.
   bool take_up(Player& player) const;
   // Blocks and starts of the whole restarts, for players that play.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/interrupt.hpp"
+#include "measure/learn.hpp"
 #include "measure/level_executor.hpp"
 #include "run/criteria.hpp"
 #include "run/interleaver.hpp"
@@ -21,6 +22,9 @@ constexpr int kFewestRounds = 3;  // per restart, however slow the levels are
 // Others' load is read between rounds: over less than a fifth of a second the kernel's ticks say little, and reading it
 // more often than this would cost time.
 constexpr double kLoadWindowS = 0.5, kLeastWindowS = 0.2;
+// A level is unsteady whose restarts part by so many times what is assumed of processes; it is said how many would
+// bring the half width of its interval to this, unless --precision wants another.
+constexpr double kUnsteady = 2, kTellingWidth = 0.05;
 
 // Each measured level against the reference, in the order of the players.
 struct Compared {
@@ -41,10 +45,14 @@ std::vector<Compared> compare_with_reference(const std::vector<Player>& players,
   std::vector<Compared> all;
   if (!reference) return all;
   const auto blocks = medians(rows, plan.room, 0);
-  for (std::size_t level = 0; level < rows.size(); ++level)
-    if (level != *reference)
-      all.push_back(
-          {who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma)});
+  for (std::size_t level = 0; level < rows.size(); ++level) {
+    if (level == *reference) continue;
+    const auto learned = plan.trust && plan.together
+                             ? learned_of(*plan.trust, rows[*reference]->name(), rows[level]->name())
+                             : stats::Learned{};
+    all.push_back(
+        {who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma, learned)});
+  }
   return all;
 }
 
@@ -68,6 +76,22 @@ void note_results(const std::vector<Player>& players, int restart, int restarts,
     if (!values.empty()) line += fmt::format(" {} {:.3g} ms", player.job.level.name(), stats::median(values));
   }
   progress.note(line);
+}
+
+// Levels whose processes part so much that the restarts of this run cannot tell much of them, as soon as two restarts
+// show it: how many it would take.
+void note_unsteady(const std::vector<Player>& players, const TurnsPlan& plan, const Progress& progress) {
+  const double width = plan.effort.precision > 0 ? plan.effort.precision : kTellingWidth;
+  for (const auto& [player, comparison] : compare_with_reference(players, plan)) {
+    const double between = comparison.learned.known() ? stats::expected_between(comparison) : comparison.scatter;
+    if (!(between > kUnsteady * std::numbers::sqrt2 * plan.process_sigma) || std::isnan(comparison.within_se)) continue;
+    const auto needed = stats::restarts_to_reach(comparison, width);
+    if (needed && *needed <= plan.effort.restarts) continue;
+    progress.note(fmt::format("{}: {:.1f}% between {}: {} restarts would give an interval of +-{:.2g}%",
+                              player->job.level.name(), 100 * between,
+                              comparison.learned.known() ? "restarts of earlier runs" : "its first restarts",
+                              needed ? fmt::format("about {}", *needed) : "over 10,000", 100 * width));
+  }
 }
 
 // What the turns of levels come to: progress for people, blocks in the store, and in every block what others had of the
@@ -180,7 +204,9 @@ Result<void> TurnsSink::restart_ended(int restart) {
   if (interrupted()) return {};
   if (plan_.finished)
     if (auto written = plan_.finished(restart, loads); !written) return written;
-  if (!plan_.trial()) note_results(players_, restart, plan_.effort.restarts, progress_);
+  if (plan_.trial()) return {};
+  note_results(players_, restart, plan_.effort.restarts, progress_);
+  if (restart == 1) note_unsteady(players_, plan_, progress_);
   return {};
 }
 
@@ -202,8 +228,9 @@ std::vector<std::string> too_busy(const std::vector<Player>& players, const Turn
     if (!stats::too_busy(comparison, disturbed)) continue;
     std::vector<std::string> why;
     if (stats::too_busy(comparison, 0))
-      why.push_back(fmt::format("{:.1f}% between restarts, {:.1f}% assumed", 100 * comparison.scatter,
-                                100 * std::numbers::sqrt2 * plan.process_sigma));
+      why.push_back(fmt::format("{:.1f}% between restarts, {:.1f}% {}", 100 * comparison.scatter,
+                                100 * stats::expected_between(comparison),
+                                comparison.learned.known() ? "in earlier runs" : "assumed"));
     if (stats::too_busy({}, disturbed))
       why.push_back(fmt::format("{:.0f}% of its blocks were disturbed", 100 * disturbed));
     all.push_back(fmt::format("{}: {}", player->job.level.name(), fmt::join(why, ", ")));

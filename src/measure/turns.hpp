@@ -21,6 +21,7 @@ struct TurnsPlan {
   bool twice = false;      // A/A: two workers of each level
   bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
+  const Json* trust = nullptr;           // of the case, for what earlier runs showed (learn.hpp); none: nothing did
   std::size_t reference = 0;             // index of the reference level
   int first = 0;                         // restarts that are stored already; their blocks lie in the players
   std::vector<probe::Load> load_before;  // of others in those
@@ -47,6 +48,9 @@ Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge,
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
 stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance);
+
+// The blocks of a row's two instances, of a run with --aa: a restart's rounds hold both.
+stats::Blocks twins(const store::Row& row, const stats::Room& room);
 
 // Why each block of one row and instance was disturbed ("" = not), in the order of row.blocks; blocks of the other
 // instance stay "".

@@ -169,13 +169,40 @@ std::string visible_words(const Json& trust, const Json& rows) {
                      percent(too_noisy_percent));
 }
 
+// "process effect 0.25% to 1.1% (learned from 18 restarts in 3 earlier runs), else at least 1.5% (assumed)". Where
+// levels were learned from more and from less, what is said is the least.
+std::string process_words(const Json& trust, const Json& rows) {
+  const auto elsewhere = number(trust, "process_effect_percent");
+  const auto other = elsewhere
+                         ? fmt::format("at least {} ({})", percent(*elsewhere), text(trust, "process_effect_source"))
+                         : std::string();
+  std::optional<double> low, high, restarts, runs;
+  bool all = true;
+  for (const auto& row : rows) {
+    if (!number(row, "ratio.value") || flag(row, "reference") || flag(row, "harness")) continue;
+    const auto effect = number(row, "ratio.learned.process_effect_percent"),
+               taught = number(row, "ratio.learned.restarts");
+    if (!effect || !taught) {
+      all = false;
+      continue;
+    }
+    low = std::min(low.value_or(*effect), *effect);
+    high = std::max(high.value_or(*effect), *effect);
+    if (!restarts || *taught < *restarts) runs = number(row, "ratio.learned.runs");
+    restarts = std::min(restarts.value_or(*taught), *taught);
+  }
+  if (!restarts) return other.empty() ? other : "process effect " + other;
+  const auto least = percent(*low), most = percent(*high);
+  return fmt::format("process effect {}{} (learned from {} restarts in {} earlier run{}){}", least,
+                     most == least ? "" : " to " + most, count(*restarts), count(runs.value_or(1)),
+                     runs.value_or(1) == 1 ? "" : "s", all || other.empty() ? "" : ", else " + other);
+}
+
 std::string trust_line(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   const Json& trust = at(one_case, "trust");
   std::vector<std::string> parts;
   parts.push_back(restarts_words(trust));
-  if (const auto effect = number(trust, "process_effect_percent"))
-    parts.push_back(
-        fmt::format("process effect at least {} ({})", percent(*effect), text(trust, "process_effect_source")));
+  if (auto effect = process_words(trust, list(one_case, "rows")); !effect.empty()) parts.push_back(std::move(effect));
   if (auto visible = visible_words(trust, list(one_case, "rows")); !visible.empty())
     parts.push_back(std::move(visible));
   const auto blocks = number(trust, "blocks"), disturbed = number(trust, "disturbed_blocks");

@@ -171,6 +171,8 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
     assumed.log_ratio = comparison.assumed_only;
     out["aa"] = {{"ratio", interval(comparison.ratio())},
                  {"verdict", std::string(stats::to_string(numbers_.direction(comparison)))},
+                 {"rests_on", std::string(stats::to_string(comparison.half_width.basis))},
+                 {"learned", analysis::learned_from_runs(comparison)},
                  {"by_restart", by_restart(comparison)},
                  {"if_assumed",
                   {{"ratio", interval(assumed.ratio())},

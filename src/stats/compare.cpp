@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 namespace strata::stats {
@@ -97,6 +98,11 @@ std::vector<std::vector<double>> log_differences(const Blocks& blocks, std::size
 
 namespace {
 
+// Variance of an earlier restart's log ratio, had it had as much noise within as one of now; NaN: that is unknown.
+double as_noisy(const Learned& learned, double within) {
+  return learned.variance + (within > learned.within ? within - learned.within : 0);
+}
+
 // The comparison of a value whose evidence is known.
 void set_interval(Comparison& comparison, double value, const Evidence& evidence) {
   comparison.half_width = half_width(evidence);
@@ -106,7 +112,7 @@ void set_interval(Comparison& comparison, double value, const Evidence& evidence
 
 }  // namespace
 
-Comparison compare(std::span<const std::vector<double>> restarts, double process_sigma) {
+Comparison compare(std::span<const std::vector<double>> restarts, double process_sigma, const Learned& learned) {
   Comparison out;
   for (const std::vector<double>& sample : restarts) {
     if (sample.empty()) continue;
@@ -117,6 +123,7 @@ Comparison compare(std::span<const std::vector<double>> restarts, double process
   const auto count = static_cast<double>(out.per_restart.size());
   const Within within = within_restarts(restarts);
   out.process_sigma = process_sigma;
+  out.learned = learned;
   out.scatter = standard_deviation(out.per_restart);
   out.within_se = std::sqrt(within.mean_square);
   set_interval(out, mean(out.per_restart),
@@ -125,7 +132,9 @@ Comparison compare(std::span<const std::vector<double>> restarts, double process
                 .process_sigma = process_sigma,
                 .within = within.mean_square / count,
                 .within_df = within.df,
-                .seen = out.scatter * out.scatter / count});
+                .seen = out.scatter * out.scatter / count,
+                .learned = as_noisy(learned, within.mean_square) / count,
+                .learned_df = learned.df});
   return out;
 }
 
@@ -157,11 +166,30 @@ Comparison no_narrower_than(Comparison comparison, const HalfWidth& other) {
   return comparison;
 }
 
+Learned learned_from(const Comparison& comparison) {
+  if (comparison.restarts() < 2 || !std::isfinite(comparison.scatter)) return {};
+  const double within = comparison.within_se * comparison.within_se;
+  return {.variance = comparison.scatter * comparison.scatter,
+          .within = std::isnan(within) ? 0 : within,
+          .df = static_cast<double>(comparison.restarts() - 1),
+          .restarts = comparison.restarts(),
+          .runs = 1};
+}
+
+double expected_between(const Comparison& comparison) {
+  if (!comparison.learned.known()) return std::numbers::sqrt2 * comparison.process_sigma;
+  return std::sqrt(std::max(comparison.learned.variance - comparison.learned.within, 0.0));
+}
+
+double learned_process_effect(const Comparison& comparison) {
+  const double error = comparison.half_width.standard_error, within = comparison.within_se * comparison.within_se;
+  const double variance = error * error * comparison.restarts();
+  return std::sqrt(std::max(variance - (std::isnan(within) ? 0 : within), 0.0) / 2);
+}
+
 bool too_busy(const Comparison& comparison, double dropped_share) {
   if (dropped_share > 0.6) return true;
-  const double allowed =
-      std::sqrt(comparison.within_se * comparison.within_se + 2 * comparison.process_sigma * comparison.process_sigma);
-  return comparison.scatter > 3 * allowed;  // false where either is NaN
+  return comparison.scatter > 3 * std::hypot(comparison.within_se, expected_between(comparison));  // false for NaN
 }
 
 Verdict judge(const Comparison& comparison, double minimum_effect) {
@@ -185,21 +213,24 @@ double smallest_visible(const Comparison& comparison, double minimum_effect) {
 namespace {
 
 // Half width (of the logarithm) that so many restarts will have, each with this variance within and scatter.
-double planned_half_width(int restarts, double within, double scatter, double process_sigma) {
+double planned_half_width(int restarts, double within, double scatter, double process_sigma,
+                          const Learned& learned = {}) {
   const auto count = static_cast<double>(restarts);
   return half_width({.restarts = restarts,
                      .processes = 2 / count,
                      .process_sigma = process_sigma,
                      .within = within / count,
-                     .seen = scatter * scatter / count})
+                     .seen = scatter * scatter / count,
+                     .learned = as_noisy(learned, within) / count,
+                     .learned_df = learned.df})
       .width;
 }
 
 // Fewest restarts, `from` of them at least, with at most this half width (of the logarithm); it falls from three on.
 std::optional<int> fewest_restarts(double half_width, double within, double scatter, double process_sigma,
-                                   int from = 1) {
+                                   const Learned& learned = {}, int from = 1) {
   const auto enough_are = [&](int restarts) {
-    return planned_half_width(restarts, within, scatter, process_sigma) <= half_width * (1 + 1e-9);
+    return planned_half_width(restarts, within, scatter, process_sigma, learned) <= half_width * (1 + 1e-9);
   };
   if (!(half_width > 0) || !enough_are(most_restarts)) return std::nullopt;
   for (int few = from; few < fewest_with_scatter; ++few)
@@ -210,6 +241,18 @@ std::optional<int> fewest_restarts(double half_width, double within, double scat
     (enough_are(middle) ? fewest : too_few) = middle;
   }
   return fewest;
+}
+
+// As fewest_restarts, of one that goes on as it began.
+std::optional<int> fewest_to_reach(const Comparison& comparison, double half_width) {
+  if (std::isnan(comparison.log_ratio.value) || std::isnan(comparison.within_se)) return std::nullopt;
+  // One restart shows no scatter: then what is expected.
+  const double scatter = std::isnan(comparison.scatter) ? std::hypot(comparison.within_se, expected_between(comparison))
+                                                        : comparison.scatter;
+  // What one or two restarts would claim counts only until three have shown their scatter.
+  const int from = std::min(comparison.restarts(), fewest_with_scatter);
+  return fewest_restarts(half_width, comparison.within_se * comparison.within_se, scatter, comparison.process_sigma,
+                         comparison.learned, from);
 }
 
 }  // namespace
@@ -223,16 +266,14 @@ std::optional<int> restarts_for_precision(double half_width, double process_sigm
 }
 
 std::optional<int> restarts_to_resolve(const Comparison& comparison, double minimum_effect) {
-  const double value = std::abs(comparison.log_ratio.value), sigma = comparison.process_sigma;
-  if (std::isnan(value) || std::isnan(comparison.within_se)) return std::nullopt;
-  const double within = comparison.within_se * comparison.within_se;
-  // One restart shows no scatter: then what is assumed.
-  const double scatter = std::isnan(comparison.scatter) ? std::sqrt(within + 2 * sigma * sigma) : comparison.scatter;
+  const double value = std::abs(comparison.log_ratio.value);
   const double as_different = value > std::log1p(minimum_effect) ? value : 0;
   const double as_same = std::log1p(2 * minimum_effect) - value;
-  // What one or two restarts would claim counts only until three have shown their scatter.
-  const int from = std::min(comparison.restarts(), fewest_with_scatter);
-  return fewest_restarts(std::max(as_different, as_same), within, scatter, sigma, from);
+  return fewest_to_reach(comparison, std::max(as_different, as_same));
+}
+
+std::optional<int> restarts_to_reach(const Comparison& comparison, double half_width) {
+  return fewest_to_reach(comparison, std::log1p(half_width));
 }
 
 Interval difference_ms(double from_ms, double to_ms, const Comparison& comparison) {

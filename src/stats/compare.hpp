@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stats/half_width.hpp"
+#include "stats/learned.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::stats {
@@ -41,6 +42,7 @@ struct Comparison {
   HalfWidth half_width;             // of log_ratio, and what it rests on
   double within_se = nan;           // root mean square of the restarts' own standard errors
   double process_sigma = 0;         // that was assumed
+  Learned learned;                  // of earlier runs
   double scatter = nan;             // standard deviation of the restarts' estimates; NaN for one restart
   std::vector<double> per_restart;  // estimates of the restarts that had data
   std::size_t differences = 0;      // that went in, all restarts together
@@ -49,10 +51,20 @@ struct Comparison {
   Interval ratio() const;  // exp of the log ratio: times as fast as the reference
 };
 
-// Mean of the restarts' trimmed means; half_width (half_width.hpp) of variances mean SE_r^2 / R, 2 sigma^2 / R and that
-// of the restarts' estimates. A restart of fewer than 5 differences borrows the others' spread. No data: all NaN; no
-// spread: infinite ends.
-Comparison compare(std::span<const std::vector<double>> log_differences_per_restart, double process_sigma);
+// Mean of the restarts' trimmed means; half_width (half_width.hpp) of variances mean SE_r^2 / R, 2 sigma^2 / R, that of
+// the restarts' estimates and what was learned. A restart of fewer than 5 differences borrows the others' spread. No
+// data: all NaN; no spread: infinite ends.
+Comparison compare(std::span<const std::vector<double>> log_differences_per_restart, double process_sigma,
+                   const Learned& learned = {});
+
+// What a comparison of one run teaches those after it; nothing if it has no scatter.
+Learned learned_from(const Comparison& comparison);
+// The standard deviation (relative) of a pair's ratio between restarts that processes are expected to make: learned, or
+// assumed of each of the two.
+double expected_between(const Comparison& comparison);
+// The process effect (relative, mean of both levels) that an interval of Basis::learned rests on: of earlier restarts
+// and the run's own.
+double learned_process_effect(const Comparison& comparison);
 
 // For levels that never ran in the same restart, or cases that were measured one after the other: log times per restart
 // of each side. Wider by the drift between restarts; drift from case to case is not in it.
@@ -62,7 +74,8 @@ Comparison compare_unpaired(std::span<const double> reference_log_times, std::sp
 // The comparison with at least this half width, of another one that sees what this one cannot.
 Comparison no_narrower_than(Comparison comparison, const HalfWidth& other);
 
-// True: the restarts scatter over 3 times what the interval allows, or over 60% of pairs were dropped as disturbed.
+// True: the restarts scatter over 3 times what noise within them and expected_between allow, or over 60% of pairs were
+// dropped as disturbed.
 bool too_busy(const Comparison& comparison, double dropped_share);
 
 enum class Direction { faster, slower, same, not_resolved };
@@ -87,6 +100,9 @@ std::optional<int> restarts_for_precision(double half_width, double process_sigm
 // Fewest restarts after which judge would decide, if the estimate and the scatter stay what they are. nullopt: over
 // 10,000, or no data.
 std::optional<int> restarts_to_resolve(const Comparison& comparison, double minimum_effect);
+// Fewest restarts after which the 99% interval has this half width (relative), if the scatter stays what it is. nullopt
+// as above.
+std::optional<int> restarts_to_reach(const Comparison& comparison, double half_width);
 
 // One time per level from all blocks together, so that differences between levels add up along any path.
 struct JointEstimates {

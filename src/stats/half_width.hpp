@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one rule that makes a 99% interval from restarts: an assumed process effect may widen it and never narrow it.
-// Comparisons, rates, quantiles, trials and everything that is planned from them use it. Why: docs/method.md.
+// The one rule that makes a 99% interval from restarts: earlier runs of the same levels may narrow it as far as these
+// restarts agree with them; an assumed process effect may widen it and never narrow it. Comparisons, rates, quantiles,
+// trials and everything that is planned from them use it. Why: docs/method.md.
 #pragma once
 
 #include <limits>
@@ -21,10 +22,12 @@ struct Evidence {
   // Variance of the value from within restarts, and its degrees of freedom; NaN: unknown, 0 with infinite df: none.
   double within = 0, within_df = std::numeric_limits<double>::infinity();
   double seen = std::numeric_limits<double>::quiet_NaN();  // variance of the value from the restarts' own scatter
+  // The same from the scatter of as many restarts of earlier runs, and its degrees of freedom; 0: nothing is known.
+  double learned = 0, learned_df = 0;
 };
 
 // Which part of the evidence the interval rests on.
-enum class Basis { nothing, assumed, restarts, most };
+enum class Basis { nothing, assumed, restarts, most, learned };
 std::string_view to_string(Basis basis);
 
 struct HalfWidth {
@@ -34,12 +37,14 @@ struct HalfWidth {
   Basis basis = Basis::nothing;
 };
 
-// From three restarts on the wider of the assumed process effect (normal, Student's t for the part within restarts) and
-// Student's t over the restarts' own estimates. Fewer: the largest process effect seen of any level; Student's t where
-// two restarts part by more than that. Infinite: no restart, or fewer than three without a spread within.
+// From three restarts on, where earlier runs are known: Student's t on the variance of both together, each by its
+// degrees of freedom, the earlier ones' fewer where these restarts part by more than they explain. Where none are: the
+// wider of the assumed process effect (normal, Student's t for the part within restarts) and Student's t over the
+// restarts' own estimates. Fewer restarts: the largest process effect seen of any level; Student's t where two part by
+// more than that. Infinite: no restart, or fewer than three without a spread within.
 HalfWidth half_width(const Evidence& evidence);
 
-// The first of the two alone: what the interval would be if the assumption were the truth.
+// What the interval would be if the assumption were the truth.
 double assumed_half_width(const Evidence& evidence);
 
 }  // namespace strata::stats

@@ -148,6 +148,10 @@ double student_t_two_sided(double t, double df) {
   return df > 0 ? incomplete_beta(df / 2, 0.5, df / (df + t * t)) : nan;
 }
 
+double f_above(double f, double df1, double df2) {
+  return df1 > 0 && df2 > 0 ? incomplete_beta(df2 / 2, df1 / 2, df2 / (df2 + df1 * f)) : nan;
+}
+
 double chi_square_quantile(double p, double df) {
   if (!(p > 0 && p < 1 && df > 0)) return nan;
   const auto probability = [df](double x) { return incomplete_gamma(df / 2, x / 2); };

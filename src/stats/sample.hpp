@@ -47,6 +47,8 @@ Histogram histogram(std::span<const double> sample, int most_bars = 60);
 double student_t_quantile(double p, double df);
 // The probability that |t| is larger, of Student's t with df > 0 degrees of freedom.
 double student_t_two_sided(double t, double df);
+// The probability that F is larger, of the ratio of two variances with df1 and df2 > 0 degrees of freedom.
+double f_above(double f, double df1, double df2);
 // Quantile p of chi-square with df > 0 degrees of freedom.
 double chi_square_quantile(double p, double df);
 // Upper 95% bound (one-sided, Clopper-Pearson) of a rate of which `hits` of `trials` were seen. 1 for no trials.

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "common/escape.hpp"
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
 #include "store/samples.hpp"
@@ -127,6 +128,8 @@ void check_case(Statement& row, const Case& one) {
   check_numbers(row, "limits", one.limits, {"gflops", "gbytes_per_s"});
   check_flags(row, "limits", one.limits, {"quiet"});
   check_numbers(row, "trust", one.trust, {"process_sigma", "minimum_effect", "restarts"});
+  for (const Json& pair : lookup::list(one.trust, "learned"))
+    check_numbers(row, "trust.learned", pair, {"variance", "within", "df", "restarts", "runs"});
   check_flags(row, "trust", one.trust, {"together"});
   check_numbers_or_null(row, "trust.load", outside::field(one.trust, "load"), {"begin", "others", "steal"});
 }

@@ -84,6 +84,10 @@ class Store {
   // last.
   Result<std::vector<StepTime>> step_times(const core::Case& question, std::optional<std::int64_t> height,
                                            std::optional<std::int64_t> width, const Json& machine) const;
+  // Runs that compared this case of this network on this machine, the newest first; sweeps and trainings are not among
+  // them.
+  Result<std::vector<std::string>> runs_of_case(const std::string& case_key, const std::string& network,
+                                                const Json& machine) const;
   // Participants that ran out of memory on this machine; those that were skipped for it are not among them.
   Result<std::vector<OutOfMemory>> out_of_memory(const Json& machine) const;
   // Runs with a case that has no metrics of today's meaning, the oldest first: of an older strata, killed, or running.

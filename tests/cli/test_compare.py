@@ -10,11 +10,15 @@ import signal
 import sqlite3
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from conftest import MODEL, PROGRAM, rows_of
+from conftest import MODEL, PROGRAM, ROOT, rows_of
+
+sys.path.insert(0, str(ROOT / "tests" / "fakes"))
+import store_damage  # noqa: E402
 
 
 def samples(median_ns: int, **more) -> dict:
@@ -161,6 +165,34 @@ def test_a_level_whose_restarts_part_is_not_called_faster(strata):
     _, result = strata.compare("steady", "moody", restarts=4)
     ratio = rows_of(result)["moody"]["ratio"]
     assert ratio["rests_on"] == "restarts" and ratio["verdict"] == "not_resolved" and len(ratio["by_restart"]) == 4
+
+
+def test_a_run_learns_from_those_before_it_how_much_restarts_part_and_keeps_what_it_learned(strata):
+    strata.level("slow", rank=1, **samples(1_000_000, restart=0.005))
+    strata.level("fast", rank=2, **samples(970_000, seed=2, restart=0.005))
+    _, first = strata.compare("slow", "fast", restarts=4)
+    assert rows_of(first)["fast"]["ratio"]["learned"] is None
+    for _ in range(2):
+        strata.compare("slow", "fast", restarts=4)
+    # whether this machine is quiet now is not what is tested
+    assert store_damage.rewrite(strata.store, "UPDATE run_cases SET trust=json_remove(trust,'$.load')") == 3
+    _, last = strata.compare("slow", "fast", restarts=4)
+    ratio = rows_of(last)["fast"]["ratio"]
+    assert ratio["rests_on"] == "learned" and (ratio["learned"]["runs"], ratio["learned"]["restarts"]) == (3, 12), ratio
+    assert 0.1 < ratio["learned"]["process_effect_percent"] < 1.5
+    strata.compare("slow", "fast", restarts=4)
+    shown = json.loads(strata.run("show", last["run"]["id"], "--store", str(strata.store), "--format", "json").stdout)
+    assert rows_of(shown)["fast"]["ratio"] == ratio, "what comes later changes nothing"
+    text = " ".join(strata.run("show", last["run"]["id"], "--store", str(strata.store)).stdout.split())
+    assert f"(learned from {ratio['learned']['restarts']} restarts in {ratio['learned']['runs']} earlier runs)" in text
+
+
+def test_after_two_restarts_it_is_said_how_many_an_unsteady_level_would_take(strata):
+    strata.level("steady", rank=1)
+    strata.level("moody", rank=2, **samples(1_000_000, restart=0.4))
+    done, _ = strata.compare("steady", "moody", restarts=3)
+    (line,) = [line for line in done.stderr.splitlines() if "would give an interval of +-5%" in line]
+    assert re.search(r"moody: [0-9.]+% between its first restarts: (about [0-9]+|over 10,000) restarts", line), line
 
 
 def test_one_restart_claims_only_what_no_process_effect_explains_and_says_so(strata):

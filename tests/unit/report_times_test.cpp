@@ -111,6 +111,26 @@ TEST(view, enough_restarts_say_only_their_number) {
   EXPECT_EQ(ratio["verdict"], "faster");
 }
 
+TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what_is_assumed_of_the_others) {
+  auto one = case_of({row("eager", steady(10)), row("static", steady(5)), row("compile", steady(6))});
+  const auto learned = [](const char* first, double variance, int runs) {
+    return Json{{"levels", {first, "eager"}}, {"variance", variance}, {"within", 0.0}, {"df", 3 * runs},
+                {"restarts", 4 * runs},       {"runs", runs}};
+  };
+  one.trust["learned"] = {learned("aoti", 1, 3), learned("compile", 8e-6, 3)};
+  const auto words = [&] {
+    const auto run = shown({one});
+    return first_screen(run, run["cases"][0], glyphs(false)).trust;
+  };
+  EXPECT_THAT(words(),
+              HasSubstr("process effect 0.17% (learned from 12 restarts in 3 earlier runs), else at least 1.5% "
+                        "(assumed)"));
+  one.trust["learned"][0] = {
+      {"levels", {"eager", "static"}}, {"variance", 8e-4}, {"within", 0.0}, {"df", 3}, {"restarts", 4}, {"runs", 1}};
+  EXPECT_THAT(words(), HasSubstr("process effect 0.17% to 1.41% (learned from 4 restarts in 1 earlier run)"));
+  EXPECT_THAT(words(), Not(HasSubstr("assumed")));
+}
+
 TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
   const auto run = shown({case_of({row("eager", steady(10)), row("static", steady(9, 4, 0.5))})});
   EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["verdict"], "not_resolved");

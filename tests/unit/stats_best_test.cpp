@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "stats/best.hpp"
 #include "stats/schedule.hpp"
+#include "unit/normal.hpp"
 
 namespace strata::stats {
 namespace {
@@ -49,12 +49,6 @@ TEST(Best, the_more_levels_there_are_the_more_it_takes_to_exclude_one) {
   EXPECT_EQ(not_excluded_as_best(2, made({0.105, 0}, 0.1), 0.01).members.size(), 1U);
   EXPECT_EQ(not_excluded_as_best(10, made(many, 0.1), 0.01).members.size(), 2U);
   EXPECT_EQ(not_excluded_as_best(10, made(many, 0.1, Basis::restarts), 0.01).members.size(), 2U);
-}
-
-double normal(Random& random) {
-  const double u = (static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53;
-  const double v = static_cast<double>(random.next() >> 11) * 0x1p-53;
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
 }
 
 // Five levels, of which one is faster by nothing or by a little; processes part by 2%, and just that is assumed.

@@ -3,22 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "stats/compare.hpp"
 #include "stats/schedule.hpp"
+#include "unit/normal.hpp"
 
 namespace strata::stats {
 namespace {
 
 using Differences = std::vector<std::vector<double>>;
-
-// Normal draws by Box and Muller from the project's own generator: the same on every machine.
-double normal(Random& random) {
-  const double u = (static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53;
-  const double v = static_cast<double>(random.next() >> 11) * 0x1p-53;
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
-}
 
 // Restarts of pairs whose processes have effects of their own, with a share of blocks that something slowed by half.
 Differences simulate(Random& random, int restarts, int pairs, double effect, double sigma, double noise,

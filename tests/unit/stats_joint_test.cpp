@@ -3,19 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "stats/compare.hpp"
 #include "stats/schedule.hpp"
+#include "unit/normal.hpp"
 
 namespace strata::stats {
 namespace {
-
-double normal(Random& random) {
-  const double u = (static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53;
-  const double v = static_cast<double>(random.next() >> 11) * 0x1p-53;
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
-}
 
 // Rounds whose machine drifts by up to a fifth, all levels alike.
 Blocks drifting(const std::vector<double>& level_ns, int restarts, int rounds, double noise, Random& random) {

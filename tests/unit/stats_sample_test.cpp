@@ -48,6 +48,16 @@ TEST(sample, robust_sd_scales_the_median_deviation) {
   EXPECT_NEAR(robust_sd(sample), 0.5930408874022404, 1e-12);
 }
 
+// F tables: 95% quantiles of (5, 15) and (2, 10), the 99% one of (5, 15); with one degree of freedom F is t squared.
+TEST(sample, chances_of_larger_ratios_of_variances_match_the_tables_of_f) {
+  EXPECT_NEAR(f_above(2.9013, 5, 15), 0.05, 2e-6);
+  EXPECT_NEAR(f_above(4.1028, 2, 10), 0.05, 2e-6);
+  EXPECT_NEAR(f_above(4.5556, 5, 15), 0.01, 2e-6);
+  EXPECT_NEAR(f_above(2.5 * 2.5, 1, 7), student_t_two_sided(2.5, 7), 1e-12);
+  EXPECT_EQ(f_above(0, 5, 15), 1);
+  EXPECT_TRUE(std::isnan(f_above(1, 0, 15)));
+}
+
 TEST(sample, student_t_quantiles_match_scipy) {
   EXPECT_NEAR(student_t_quantile(0.995, 1), 63.656741162871526, 1e-8);
   EXPECT_NEAR(student_t_quantile(0.995, 2), 9.924843200918287, 1e-10);

@@ -67,6 +67,7 @@ Result<void> Turns::run(CaseRun& point) const {
                  .room = point.room(),
                  .twice = point.setting.options.aa,
                  .process_sigma = point.record.trust["process_sigma"],
+                 .trust = &point.record.trust,
                  .reference = choose_reference(point),
                  .warm = point.besides.warm,
                  .sink = &point.sink};

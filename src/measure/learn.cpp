@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/learn.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "common/lookup.hpp"
+#include "common/outside.hpp"
+#include "measure/load_facts.hpp"
+#include "measure/turns.hpp"
+#include "store/fingerprint.hpp"
+
+namespace strata::measure {
+namespace {
+
+constexpr std::size_t kMostRuns = 10;  // that teach, the newest
+
+// In which environment a row of this name for it ran; the first one where it needs none.
+std::string environment_hash(const store::Run& run, const std::string& name) {
+  for (const auto& description : run.environments)
+    if (name.empty() || outside::text_or(description, "name") == name) return store::environment_of(description).hash();
+  return {};
+}
+
+// What the runs that were added showed, by the names of two rows.
+class EarlierRuns {
+ public:
+  EarlierRuns(const store::Run& now, const std::set<std::string>& levels) : now_(now), levels_(levels) {}
+
+  // False: it teaches nothing.
+  bool add(const store::Run& run) {
+    if (run.cases.empty() || run.version != now_.version) return false;
+    const auto& one = run.cases.front();
+    if (!outside::flag_or(one.trust, "together", true) || load_of(one).busy()) return false;
+    const auto room = room_of(one.question, run.machine);
+    std::vector<const store::Row*> rows;
+    for (const auto& row : one.rows)
+      if (row.state == "measured" && !row.blocks.empty() && levels_.contains(row.level) &&
+          environment_hash(run, row.environment) == environment_hash(now_, row.environment))
+        rows.push_back(&row);
+    const auto blocks = medians(rows, room, 0);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t k = i + 1; k < rows.size(); ++k)
+        note(rows[i]->name(), rows[k]->name(), stats::log_differences(blocks, i, k));
+      if (lookup::flag(run.settings, "aa"))
+        note(rows[i]->name(), rows[i]->name(), stats::log_differences(twins(*rows[i], room), 0, 1));
+    }
+    return !rows.empty();
+  }
+
+  store::Json to_json() const {
+    auto all = store::Json::array();
+    for (const auto& [names, runs] : shown_) {
+      const auto learned = stats::pool(runs);
+      all.push_back({{"levels", {names.first, names.second}},
+                     {"variance", learned.variance},
+                     {"within", learned.within},
+                     {"df", learned.df},
+                     {"restarts", learned.restarts},
+                     {"runs", learned.runs}});
+    }
+    return all;
+  }
+
+ private:
+  void note(const std::string& one, const std::string& other, const std::vector<std::vector<double>>& differences) {
+    const auto learned = stats::learned_from(stats::compare(differences, 0));
+    if (learned.known()) shown_[std::minmax(one, other)].push_back(learned);
+  }
+
+  const store::Run& now_;
+  const std::set<std::string>& levels_;
+  std::map<std::pair<std::string, std::string>, std::vector<stats::Learned>> shown_;
+};
+
+}  // namespace
+
+Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& one,
+                          const std::set<std::string>& levels) {
+  const auto now = store.load_case(run_id, one.key);
+  if (!now) return tl::unexpected(now.error());
+  const auto ids = store.runs_of_case(one.key, one.network, now->machine);
+  if (!ids) return tl::unexpected(ids.error());
+  EarlierRuns earlier(*now, levels);
+  std::size_t taught = 0;
+  for (const auto& id : *ids) {
+    if (id == run_id) continue;
+    if (const auto run = store.load_case(id, one.key); run && earlier.add(*run)) ++taught;
+    if (taught == kMostRuns) break;
+  }
+  return earlier.to_json();
+}
+
+stats::Learned learned_of(const store::Json& trust, const std::string& one, const std::string& other) {
+  const auto [first, second] = std::minmax(one, other);
+  for (const auto& pair : lookup::list(trust, "learned")) {
+    const auto& names = lookup::list(pair, "levels");
+    if (names.size() != 2 || names[0] != store::Json(first) || names[1] != store::Json(second)) continue;
+    const auto part = [&](const char* name) { return lookup::number(pair, name).value_or(0); };
+    return {.variance = std::max(0.0, part("variance")),
+            .within = std::max(0.0, part("within")),
+            .df = std::clamp(part("df"), 0.0, stats::most_learned_df),
+            .restarts = lookup::whole(pair, "restarts", 0),
+            .runs = lookup::whole(pair, "runs", 0)};
+  }
+  return {};
+}
+
+}  // namespace strata::measure

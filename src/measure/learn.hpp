@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs in the store teach a run that begins: by how much the restarts of each two levels of a case part. It is
+// kept with the run (`trust.learned` of its case), so that its report says the same however many runs come after it.
+#pragma once
+
+#include <set>
+
+#include "stats/learned.hpp"
+#include "store/store.hpp"
+
+namespace strata::measure {
+
+// Of the newest ten runs of this case and network on this machine that have the same environments and version of
+// strata, were not disturbed by others and measured their levels together: an object for each two rows of these levels
+// (by id; a row beside itself in runs with --aa), as learned_of reads it. `run_id`: that begins, and is in the store. A
+// run that cannot be read teaches nothing. Error: the store's.
+Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& one,
+                          const std::set<std::string>& levels);
+
+// What a case's stored `trust` says of two rows, by name, in either order.
+stats::Learned learned_of(const store::Json& trust, const std::string& one, const std::string& other);
+
+}  // namespace strata::measure
