@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "analysis/case_statistics.hpp"
+#include "analysis/meters.hpp"
 #include "common/lookup.hpp"
 #include "stats/sample.hpp"
 
@@ -60,19 +61,13 @@ BatchSeen batch_seen(const store::Row& row, const core::Case& question, const st
   seen.runs = row.state == "measured" && !row.blocks.empty();
   if (!seen.runs) return seen;
   std::vector<double> walls;
-  double cpu = 0, wall_with_cpu = 0;
-  for (const auto& block : row.blocks) {
-    walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
-    if (!block.cpu_ns) continue;
-    cpu += static_cast<double>(*block.cpu_ns);
-    wall_with_cpu = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), wall_with_cpu);
-  }
+  for (const auto& block : row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
   const auto logs = restart_log_times(row, room);
   const double ns = logs.empty()
                         ? stats::median(walls)
                         : std::exp(std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size()));
   seen.samples_per_s = static_cast<double>(question.batch) / ns * 1e9;
-  if (wall_with_cpu > 0) seen.utilisation = cpu / wall_with_cpu / std::max(1, question.threads);
+  seen.utilisation = cpu_utilisation(row, question.threads).value_or(0);
   std::sort(walls.begin(), walls.end());
   const auto rank = static_cast<std::size_t>(std::ceil(kQuantile * static_cast<double>(walls.size())));
   seen.p99_ms = walls[std::min(walls.size(), std::max<std::size_t>(1, rank)) - 1] * 1e-6;

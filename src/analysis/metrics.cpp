@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/client_point.hpp"
+#include "analysis/meters.hpp"
 #include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
 #include "common/lookup.hpp"
@@ -89,6 +90,9 @@ class RowMetrics {
     add(Metric::throughput, numbers.throughput_per_s, how);
     if (is_train()) add(Metric::steps_per_s, 1000.0 / numbers.time.milliseconds, how);
     if (numbers.cpu_ms) add(Metric::cpu_time, *numbers.cpu_ms, "mean of the blocks");
+    for (const auto& [which, meter] : meters_of(row_, case_.question.threads))
+      if (meter.value)
+        add(which, *meter.value, which == Metric::cpu_utilisation ? "mean of the blocks" : "mean of the turns");
     add(Metric::disturbed_share, numbers.disturbed_share, "count");
     add(Metric::restart_spread, numbers.restart_spread, "restarts");
   }

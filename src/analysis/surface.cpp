@@ -57,8 +57,12 @@ CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std:
   CellLevel level{.state = row.state,
                   .reason = row.reason,
                   .peak_bytes = lookup::number(row.memory, "peak_private_bytes"),
-                  .expected_bytes = lookup::number(row.memory, "expected_peak_bytes")};
+                  .expected_bytes = lookup::number(row.memory, "expected_peak_bytes"),
+                  .steady_bytes = lookup::number(row.memory, "steady_private_bytes"),
+                  .share_bytes = lookup::number(row.memory, "steady_pss_bytes"),
+                  .device_bytes = lookup::number(row.memory, "device_peak_bytes")};
   if (!place) return level;
+  level.meters = meters_of(row, cell.one->question.threads);
   level.iteration_ms = row_numbers(statistics, *place, cell.batch).time_ms;
   const auto reference = statistics.reference();
   if (!reference) return level;

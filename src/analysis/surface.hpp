@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/meters.hpp"
 #include "stats/best.hpp"
 #include "store/record.hpp"
 
@@ -26,7 +27,10 @@ struct CellLevel {
   stats::Interval iteration_ms;  // with the 99% interval of its restarts; NaN: not known
   std::optional<double> peak_bytes;
   std::optional<double> expected_bytes;  // of a peak that was not measured here but foreseen from other points
-  stats::Interval speedup;               // over the case's reference; NaN: not known
+  std::optional<double> steady_bytes, share_bytes;  // private, warmed up; all of it, with its share of what others map
+  std::optional<double> device_bytes;               // the most of the GPU
+  std::map<core::Metric, Meter> meters;             // of a measured level
+  stats::Interval speedup;                          // over the case's reference; NaN: not known
   stats::Direction direction = stats::Direction::not_resolved;
 };
 

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "cli/compare.hpp"
 #include "cli/foreseen.hpp"
+#include "cli/run_case.hpp"
 #include "cli/say.hpp"
-#include "common/duration.hpp"
+#include "cli/sweep_forecast.hpp"
+#include "common/interrupt.hpp"
 #include "measure/passes/pass.hpp"
 #include "plan/bundle.hpp"
 #include "plan/clients.hpp"
@@ -54,19 +57,11 @@ std::vector<std::string> passes_of(const Prepared& ready, const std::vector<core
   return names;
 }
 
-// Measured seconds of a case; a sweep's budget is shared by its points.
-double measured_share_s(const Prepared& ready, const CompareArguments& a) {
-  const auto& budget_s = ready.setting.options.budget_s;
-  if (a.whole_budget && !a.point_time.empty()) return seconds_of(a.point_time).value_or(ready.setting.effort.budget_s);
-  if (a.whole_budget && budget_s) return *budget_s / static_cast<double>(ready.specs.size());
-  return ready.setting.effort.budget_s;
-}
-
 // Seconds of a case by what was asked, where nothing is stored.
-double assumed_s(const Prepared& ready, double measured_s) {
+double assumed_s(const Prepared& ready) {
   const auto& [options, effort] = std::tie(ready.setting.options, ready.setting.effort);
   const auto levels = static_cast<double>(ready.levels.size());
-  double seconds = kCaptureS + measured_s + levels * (effort.restarts + kStartsBeside) * kStartS;
+  double seconds = kCaptureS + effort.budget_s + levels * (effort.restarts + kStartsBeside) * kStartS;
   if (options.tuned) seconds += levels * effort.tune_s;
   if (const auto clients = plan::parse_clients(options.clients); clients && !options.clients.empty())
     seconds += levels * effort.serve_s * static_cast<double>(clients->size());
@@ -115,26 +110,37 @@ struct Plan {
   }
 };
 
-void add_case(Plan& plan, const Prepared& ready, const Json& spec, double measured_s, const fs::path& store) {
-  const auto bundle = foreseen(spec);
-  const auto& question = bundle.question;
-  const auto who = participants_of(ready, bundle);
-  for (const auto& why : who.without) plan.note("without " + why);
+// What a case of a comparison takes.
+double compared_s(Plan& plan, const Prepared& ready, const core::Case& question, const fs::path& store) {
   const auto before = seen(ready, question, store);
-  const double seconds = before ? before->seconds : assumed_s(ready, measured_s);
+  const double seconds = before ? before->seconds : assumed_s(ready);
   plan.note(before ? fmt::format("{} {}: {:.1f} min a case, as run {} took", question.model, name_of(question.mode),
                                  seconds / 60, before->run)
                    : fmt::format("{} {}: {:.1f} min a case, assumed: no run of it with this effort is stored",
                                  question.model, name_of(question.mode), seconds / 60));
+  return seconds;
+}
+
+// `point`: of a sweep, what was foreseen of it.
+void add_case(Plan& plan, const Prepared& ready, const Json& spec, const fs::path& store, const PointForecast* point) {
+  const auto bundle = foreseen(spec);
+  const auto& question = bundle.question;
+  const auto who = participants_of(ready, bundle);
+  for (const auto& why : who.without) plan.note("without " + why);
+  const double seconds = point ? point->seconds : compared_s(plan, ready, question, store);
   plan.seconds += seconds;
-  const report::Cells cells{question.model,
-                            std::string(name_of(question.mode)),
-                            batch_of(spec),
-                            form_of(spec),
-                            std::string(name_of(question.precision)),
-                            std::string(name_of(question.device)),
-                            std::to_string(question.threads),
-                            fmt::format("{}", fmt::join(who.names, ","))};
+  report::Cells cells{question.model,
+                      std::string(name_of(question.mode)),
+                      batch_of(spec),
+                      form_of(spec),
+                      std::string(name_of(question.precision)),
+                      std::string(name_of(question.device)),
+                      std::to_string(question.threads),
+                      fmt::format("{}", fmt::join(who.names, ","))};
+  if (point) {
+    cells.push_back(fmt::format("{:.1f}", seconds / 60));
+    cells.push_back(point->bytes ? report::size(*point->bytes) : "?");
+  }
   plan.rows.push_back(cells);
   plan.points.push_back({{"model", cells[0]},
                          {"mode", cells[1]},
@@ -146,6 +152,7 @@ void add_case(Plan& plan, const Prepared& ready, const Json& spec, double measur
                          {"levels", who.names},
                          {"without", who.without},
                          {"predicted_s", seconds}});
+  if (point) plan.points.back()["predicted_bytes"] = point->bytes ? Json(*point->bytes) : Json();
   plan.questions.push_back(question);
 }
 
@@ -159,8 +166,9 @@ void print(const Plan& plan, const std::vector<std::string>& passes, report::For
            "\n");
     return;
   }
-  answer(
-      report::table({"model", "mode", "batch", "size", "precision", "device", "threads", "levels"}, plan.rows, format));
+  report::Cells head{"model", "mode", "batch", "size", "precision", "device", "threads", "levels"};
+  if (!plan.rows.empty() && plan.rows.front().size() > head.size()) head.insert(head.end(), {"minutes", "memory"});
+  answer(report::table(head, plan.rows, format));
   if (format != report::Format::text) return;
   answer(fmt::format("\n{} case{}, about {:.0f} min; each: {}\n", plan.rows.size(), plan.rows.size() == 1 ? "" : "s",
                      std::max(1.0, plan.seconds / 60), fmt::join(passes, ", ")));
@@ -170,19 +178,38 @@ void print(const Plan& plan, const std::vector<std::string>& passes, report::For
   for (const auto& text : plan.notes) answer(text + "\n");
 }
 
-}  // namespace
+// `captures`: a network of which no case was captured yet is captured once, at the sweep's smallest corner, so that its
+// operations are known. With where the numbers come from.
+std::pair<std::vector<PointForecast>, std::string> foreseen_points(Plan& plan, const Prepared& ready,
+                                                                   const CompareArguments& a, const fs::path& store,
+                                                                   bool captures) {
+  const plan::Grid grid(ready.specs);
+  SweepForecast forecast(a, ready, grid, store);
+  if (const auto* spec = captures && !forecast.knows_work() ? forecast.smallest() : nullptr) {
+    say_of_model_file(a.options.model);
+    ProgressLine line;
+    if (const auto captured = capture_case(ready, spec_of_point(*spec, grid, a.full_proof), line))
+      forecast.learn(captured->bundle.question, captured->bundle.info);
+    else
+      plan.note(fmt::format("{}: {}", point_words(*spec), captured.error().what));
+  }
+  return {forecast.points(ready.specs), "minutes and memory: " + forecast.source()};
+}
 
-namespace {
-
-Plan plan_of_comparison(const Prepared& ready, const CompareArguments& a) {
+Plan plan_of_cases(const Prepared& ready, const CompareArguments& a, bool captures) {
   const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
   Plan plan;
-  const double measured = measured_share_s(ready, a);
-  for (const auto& spec : ready.specs) add_case(plan, ready, spec, measured, path);
-  if (const auto& budget_s = ready.setting.options.budget_s; a.whole_budget && budget_s && plan.seconds > *budget_s) {
-    plan.seconds = *budget_s;
-    plan.note(
-        fmt::format("it ends after its budget of {:.0f} min, whatever points it has reached by then", *budget_s / 60));
+  std::vector<PointForecast> points;
+  std::string source;
+  if (a.whole_budget) std::tie(points, source) = foreseen_points(plan, ready, a, path, captures);
+  for (std::size_t i = 0; i < ready.specs.size(); ++i)
+    add_case(plan, ready, ready.specs[i], path, a.whole_budget ? &points[i] : nullptr);
+  if (!source.empty()) plan.note(source);
+  if (const auto& budget_s = ready.setting.options.budget_s; a.whole_budget && budget_s) {
+    if (plan.seconds > 0.99 * *budget_s)
+      plan.note(fmt::format("it ends after its budget of {:.0f} min, whatever points it has reached by then",
+                            *budget_s / 60));
+    plan.seconds = std::min(plan.seconds, *budget_s);
   }
   plan.bytes = captured_bytes(ready.setting.place.cache, plan.questions.front().model);
   return plan;
@@ -191,7 +218,7 @@ Plan plan_of_comparison(const Prepared& ready, const CompareArguments& a) {
 }  // namespace
 
 PlanSummary summarise_plan(const Prepared& ready, const CompareArguments& a) {
-  const auto plan = plan_of_comparison(ready, a);
+  const auto plan = plan_of_cases(ready, a, false);
   PlanSummary summary{
       .cases = plan.rows.size(), .seconds = plan.seconds, .bytes = plan.bytes * static_cast<double>(plan.rows.size())};
   for (const auto& point : plan.points)
@@ -204,7 +231,8 @@ PlanSummary summarise_plan(const Prepared& ready, const CompareArguments& a) {
 }
 
 int print_plan(const Prepared& ready, const CompareArguments& a) {
-  const auto plan = plan_of_comparison(ready, a);
+  const auto plan = plan_of_cases(ready, a, true);
+  if (interrupted()) return interrupt_exit_code();
   print(plan, passes_of(ready, plan.questions), report::format_from(a.format).value_or(report::Format::text));
   return 0;
 }

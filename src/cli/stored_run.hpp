@@ -36,7 +36,7 @@ class StoredRun {
     return {};
   }
 
-  // Of the run's settings; before begin().
+  // Of the run's settings: stored with its first case, and anew when it ends.
   void set(const std::string& name, const nlohmann::json& value) { run_.settings[name] = value; }
 
   // A case that was being measured did not come to its end.

@@ -10,48 +10,19 @@
 #include <tuple>
 
 #include "analysis/store_metrics.hpp"
-#include "common/duration.hpp"
 #include "common/interrupt.hpp"
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
-#include "stats/sample.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::cli {
 using Json = nlohmann::json;
 namespace {
 
-constexpr double kLeastMeasured_s = 2;   // of a visit, all its levels together
-constexpr double kSameLimit = 0.9;       // a level that had this share of today's limit would run out again
-constexpr double kLaterShare = 1.0 / 3;  // of what a first visit takes beside its measured time, until it was seen
-constexpr int kLightRing = 2;            // inputs of a light capture
-
-// A value of an axis: 8, infer, 64 of a square image, 64x96.
-std::string shown_value(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array() || value.size() != 2) return value.dump();
-  return value[0] == value[1] ? value[0].dump() : fmt::format("{}x{}", value[0].dump(), value[1].dump());
-}
-
-std::string words_of(const Json& spec) {
-  std::vector<std::string> words;
-  for (const char* axis : plan::kAxes)
-    if (spec.contains(axis) && !spec[axis].is_null())
-      words.push_back(fmt::format("{} {}", axis, shown_value(spec[axis])));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-double visit_seconds(const CompareArguments& a, const plan::Effort& effort) {
-  const double point_s = a.point_time.empty() ? effort.budget_s : seconds_of(a.point_time).value_or(effort.budget_s);
-  return point_s / effort.restarts;
-}
-
-// Bytes of a point that differ from those of the others.
-double moving_bytes(const Json& info) {
-  return outside::number_or(info, "activation_bytes") + outside::number_or(info, "input_bytes");
-}
+constexpr double kSameLimit = 0.9;  // a level that had this share of today's limit would run out again
 
 }  // namespace
 
@@ -66,13 +37,16 @@ Walks::Walks(const CompareArguments& a, Prepared& ready, const plan::Grid& grid,
       line_(line),
       walks_(ready.setting.effort.restarts),
       total_s_(ready.setting.options.budget_s),
-      visit_s_(visit_seconds(a, ready.setting.effort)) {
+      visit_s_(visit_seconds(a, ready.setting.effort)),
+      forecast_(a, ready, grid, store.path()) {
   if (!a.find_batch.empty()) {
     if (auto rule = analysis::parse_batch_rule(a.find_batch)) rule_ = *rule;
     std::tie(lowest_, highest_) = a.batch_bounds;
     stored.set("find_batch", a.find_batch);
   }
   for (const auto& spec : ready.specs) add_point(spec);
+  stored_visits_ = Json::array();
+  if (const auto* before = ready.setting.resumed) stored_visits_ = lookup::list(before->settings, "visited.visits");
 }
 
 Walks::Point* Walks::add_point(const Json& spec) {
@@ -87,6 +61,8 @@ double Walks::elapsed() const {
 
 Result<measure::Outcome> Walks::run() {
   if (auto done = remember_exhaustion(); !done) return tl::unexpected(done.error());
+  capture_smallest();
+  say_plan();
   bool measured = false;
   for (int number = 0; number < walks_ && !spent_ && !interrupted(); ++number) {
     auto walked = walk(number);
@@ -96,6 +72,7 @@ Result<measure::Outcome> Walks::run() {
   if (const auto error = peaks_.worst_error())
     line_.callbacks().note(fmt::format(
         "memory: foreseen from the other points, the measured ones are off by at most {:.0f}%", 100 * *error));
+  say_how_far_off();
   measure::Outcome all;
   for (const auto& point : points_) {
     measured = measured || point->open || point->before > 0;
@@ -134,7 +111,7 @@ Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
   for (std::size_t i = 0; i < order.size() && !interrupted(); ++i) {
     auto& point = *order[i];
     const bool seen = point.before > number;
-    if (!seen && !give_time(number, order.size() - i)) {
+    if (!seen && !give_time(number, std::span(order).subspan(i))) {
       line_.callbacks().note(fmt::format("the budget is spent: {} of {} points were reached in walk {} of {}", i,
                                          order.size(), number + 1, walks_));
       stored_.cut_short();
@@ -142,12 +119,14 @@ Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
       return {};
     }
     line_.callbacks().note(fmt::format("walk {} of {}, point {} of {}: {}", number + 1, walks_, i + 1, order.size(),
-                                       words_of(point.spec)));
+                                       point_words(point.spec)));
     const auto begun = elapsed();
-    auto& beside = point.open ? beside_s_ : first_beside_s_;
+    const bool first = !point.open, captured_before = point.captured != nullptr;
+    const double foreseen_s = measured_s_ + forecast_.beside_s(point.spec, first);
     if (auto done = visit(point, number); !done) return done;
-    if (point.before > number || point.missing) continue;  // it took no measured time
-    beside.push_back(std::max(0.0, elapsed() - begun - measured_s_));
+    if (point.before > number || point.missing || interrupted()) continue;  // not a whole visit
+    const double capture_s = first ? point.capture_s : 0;
+    note_visit(point, first, foreseen_s, elapsed() - begun + (captured_before ? capture_s : 0));
     ++visits_;
     if (auto done = remember_exhaustion(); !done) return done;
   }
@@ -192,17 +171,19 @@ std::vector<Walks::Point*> Walks::search_on() {
 
 // The next visit's measured time: an equal share of what is left, less what visits take beside it; who looks until a
 // level wins finds winners that are none. False: nothing is left; the first visit is made all the same.
-bool Walks::give_time(int number, std::size_t left_of_walk) {
+bool Walks::give_time(int number, std::span<Point* const> left) {
   measured_s_ = visit_s_;
   if (total_s_) {
-    const double left = *total_s_ - elapsed();
-    if (left <= 0 && visits_ > 0) return false;
-    const double first = first_beside_s_.empty() ? 0 : stats::median(first_beside_s_);
-    const double later = beside_s_.empty() ? kLaterShare * first : stats::median(beside_s_);
-    const double now = static_cast<double>(left_of_walk);
-    const double after = static_cast<double>(points_.size()) * (walks_ - number - 1);
-    const double beside = now * (number == 0 ? first : later) + after * later;
-    if (a_.point_time.empty()) measured_s_ = std::max(kLeastMeasured_s, (left - beside) / (now + after));
+    const double left_s = *total_s_ - elapsed();
+    if (left_s <= 0 && visits_ > 0) return false;
+    const int later_walks = walks_ - number - 1;
+    double beside = 0;
+    if (forecast_.visits() > 0) {  // a guess alone would take time from the first point
+      for (const auto* point : left) beside += forecast_.beside_s(point->spec, !point->open);
+      for (const auto& point : points_) beside += later_walks * forecast_.beside_s(point->spec, false);
+    }
+    const double visits = static_cast<double>(left.size()) + static_cast<double>(points_.size()) * later_walks;
+    if (a_.point_time.empty()) measured_s_ = std::max(kLeastMeasured_s, (left_s - beside) / visits);
   }
   auto& effort = ready_.setting.effort;
   effort.restarts = number + 1;
@@ -227,19 +208,24 @@ Result<void> Walks::visit(Point& point, int number) {
   return analysis::store_metrics(store_, ready_.setting.run_id, key_of(point.captured->bundle.question));
 }
 
+Result<void> Walks::capture(Point& point) {
+  if (point.captured) return {};
+  if (point.cannot) return tl::unexpected(*point.cannot);
+  const auto begun = elapsed();
+  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, a_.full_proof), line_);
+  if (!captured) {
+    point.cannot = captured.error();
+    return tl::unexpected(captured.error());
+  }
+  point.captured = std::make_unique<CapturedCase>(std::move(*captured));
+  point.capture_s = elapsed() - begun;
+  forecast_.learn(point.captured->bundle.question, point.captured->bundle.info);
+  return add_evaluation(*point.captured, ready_, store_);
+}
+
 // Captures it, and begins its case unless the run that goes on has all its restarts.
 Result<void> Walks::open(Point& point) {
-  auto spec = point.spec;
-  if (!grid_.is_corner(spec) && !a_.full_proof) {
-    spec["light"] = true;
-    spec["ring"] = kLightRing;
-  }
-  if (!point.captured) {
-    auto captured = capture_case(ready_, spec, line_);
-    if (!captured) return tl::unexpected(captured.error());
-    point.captured = std::make_unique<CapturedCase>(std::move(*captured));
-    if (auto added = add_evaluation(*point.captured, ready_, store_); !added) return added;
-  }
+  if (auto captured = capture(point); !captured) return captured;
   const auto& s = ready_.setting;
   const auto key = key_of(point.captured->bundle.question);
   if (auto begun = stored_.begin(); !begun) return begun;
@@ -270,7 +256,7 @@ measure::Besides Walks::besides_of(const Point& point) {
   besides.skipped = outgrown_.skipped(bundle.question);
   besides.warm = &warm_;
   for (const auto& level : ready_.levels)
-    if (const auto bytes = peaks_.expected(level.name(), bundle.question, moving_bytes(bundle.info)))
+    if (const auto bytes = peaks_.expected(level.name(), bundle.question, plan::work_of(bundle.info).moving_bytes))
       besides.expected_bytes[level.name()] = *bytes;
   besides.alone = grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) || ready_.setting.options.tuned ||
                   besides.expected_bytes.empty();
@@ -279,7 +265,7 @@ measure::Besides Walks::besides_of(const Point& point) {
 
 void Walks::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
   const double peak = outside::number_or(row.memory, "peak_private_bytes");
-  if (peak > 0) peaks_.add(row.name(), bundle.question, moving_bytes(bundle.info), peak);
+  if (peak > 0) peaks_.add(row.name(), bundle.question, plan::work_of(bundle.info).moving_bytes, peak);
 }
 
 // What ran out of memory in earlier runs, with no less memory and the same PyTorch.
@@ -300,7 +286,7 @@ Result<void> Walks::note_missing(Point& point, const Error& error) {
   point.missing = true;
   if (!first_error_) first_error_ = error;
   if (auto begun = stored_.begin(); !begun) return begun;
-  const auto words = words_of(point.spec);
+  const auto words = point_words(point.spec);
   line_.callbacks().note(fmt::format("{}: {}", words, error.what));
   return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(words, error.what));
 }

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 
 #include "analysis/find_batch.hpp"
 #include "cli/run_case.hpp"
+#include "cli/sweep_forecast.hpp"
 #include "plan/grid.hpp"
 #include "plan/outgrown.hpp"
 #include "plan/peak_model.hpp"
@@ -29,10 +31,15 @@ class Walks {
   struct Point {
     nlohmann::json spec;
     std::unique_ptr<CapturedCase> captured;
+    std::optional<Error> cannot;  // be captured
     std::unique_ptr<measure::VisitedCase> open;
     const store::Case* stored = nullptr;  // as the run that goes on has it
     int before = 0;                       // whole restarts that the run which goes on has stored
     bool missing = false;
+    double capture_s = 0;
+    PointForecast planned;              // before the first walk; of one that a search came to, nothing
+    double foreseen_s = 0, took_s = 0;  // of its visits, each foreseen when it came
+    int visits = 0;                     // of this process
     measure::Outcome outcome;
   };
 
@@ -41,10 +48,18 @@ class Walks {
   std::vector<Point*> order_of(int number);
   // Of --find-batch: points that the looks so far ask for, added to the others; empty: the search is at its end.
   std::vector<Point*> search_on();
-  bool give_time(int number, std::size_t left_of_walk);
+  bool give_time(int number, std::span<Point* const> left);  // `left`: of this walk, the next one first
   // Visits, or passes over a point that has had this visit.
   Result<void> visit(Point& point, int number);
+  Result<void> capture(Point& point);
   Result<void> open(Point& point);
+  // Where nothing tells how much work the network is: captures the smallest corner, for the plan.
+  void capture_smallest();
+  void say_plan();
+  void say_how_far_off();
+  std::optional<double> needed_bytes(const Point& point) const;
+  // `took_s`: all of it, its measured time and its capture included.
+  void note_visit(Point& point, bool first, double foreseen_s, double took_s);
   Point* add_point(const nlohmann::json& spec);
   measure::Besides besides_of(const Point& point);
   void learn_memory(const plan::Bundle& bundle, const store::Row& row);
@@ -61,10 +76,11 @@ class Walks {
   ProgressLine& line_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const int walks_;
-  const std::optional<double> total_s_;            // the budget
-  const double visit_s_;                           // measured time of a visit, if the budget does not say it
-  double measured_s_ = 0;                          // of the visit that runs
-  std::vector<double> first_beside_s_, beside_s_;  // what first and later visits took beside their measured time
+  const std::optional<double> total_s_;  // the budget
+  const double visit_s_;                 // measured time of a visit, if the budget does not say it
+  double measured_s_ = 0;                // of the visit that runs
+  SweepForecast forecast_;
+  nlohmann::json stored_visits_;  // of the run, as its settings keep them
   std::size_t visits_ = 0;
   bool spent_ = false;  // the budget
   std::optional<analysis::BatchRule> rule_;

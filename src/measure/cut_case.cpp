@@ -60,6 +60,10 @@ void CutCase::add_to(std::vector<Player>& players, TurnsPlan& plan) const {
       const auto number = outside::integer_or(start, "restart", -1);
       if (number >= 0 && number < plan.first) player.row.start_up.push_back(start);
     }
+    for (const auto& sums : outside::field(row->info, "meters")) {
+      const auto number = outside::integer_or(sums, "restart", -1);
+      if (number >= 0 && number < plan.first) player.row.info["meters"].push_back(sums);
+    }
     if (!player.job.level.harness) player.evidence.blocks_checked += static_cast<int>(player.row.blocks.size());
   }
 }

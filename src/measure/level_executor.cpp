@@ -101,6 +101,8 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
 Result<void> LevelExecutor::start(int restart) {
   const auto why = bring_up(restart);
   if (!why && session_->fresh()) player_.add_start(session_->start_up(), restart);
+  meter_.reset();
+  if (!why && instance_ == 0) meter_.emplace(session_->process().pid());
   if (why && !interrupted()) player_.drop(*why);
   return {};
 }
@@ -119,12 +121,14 @@ BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
 
 Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   const auto plan = plan_block(turn.random);
+  if (meter_) meter_->turn_begins();
   auto block = session_->measure(plan);
   if (!block) {
     if (!interrupted()) player_.drop(block.error());
     return run::Came::failure;
   }
   pause();  // before its output is judged
+  if (meter_) meter_->turn_ended(plan.head + plan.iterations);
   const auto& timed = session_->last_timed();
   const double bytes = session_->last_bytes();
   clock_.add_kept(session_->kept_ns(), timed.told_ns / plan.iterations, bytes);
@@ -166,12 +170,23 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
 // counts for nothing.
 std::optional<Failure> LevelExecutor::begin_again() {
   ++player_.training.begun_again;
+  meter_.reset();  // what loading takes is no iteration's
   if (auto done = start_training(*session_, *judge_.training); !done) return done.error();
   began_ = true;
   return std::nullopt;
 }
 
-Result<void> LevelExecutor::finish(int /*restart*/, stats::Random& random) {
+void LevelExecutor::note_meter(int restart) {
+  if (!meter_) return;
+  auto sums = meter_->sums();
+  meter_.reset();
+  if (sums.is_null()) return;
+  sums["restart"] = restart;
+  player_.row.info["meters"].push_back(std::move(sums));
+}
+
+Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
+  note_meter(restart);
   if (!judge_.training || player_.job.level.harness) return {};
   const auto checked = check_last_step(player_, *session_, *judge_.training, random);
   if (checked)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "measure/player.hpp"
+#include "measure/restart_meter.hpp"
 #include "measure/warm_processes.hpp"
 #include "run/executor.hpp"
 
@@ -28,7 +29,8 @@ class LevelExecutor : public run::Executor {
   bool playing() const override { return player_.playing; }
   Result<void> start(int restart) override;
   Result<run::Came> measure(const run::Turn& turn) override;
-  // In mode train: is what it does after the timed blocks still the optimiser's step, and what are its phases?
+  // What its rounds took beside time goes into its row. In mode train: is what it does after the timed blocks still the
+  // optimiser's step, and what are its phases?
   Result<void> finish(int restart, stats::Random& random) override;
   void pause() override;
   void resume() override;
@@ -39,6 +41,7 @@ class LevelExecutor : public run::Executor {
   std::optional<Failure> prove_again(Session& session, int restart);
   BlockPlan plan_block(stats::Random& random) const;
   std::optional<Failure> begin_again();
+  void note_meter(int restart);
 
   Player& player_;
   int instance_;
@@ -47,7 +50,8 @@ class LevelExecutor : public run::Executor {
   WarmProcesses* warm_;
   std::unique_ptr<Session> session_;
   proof::ClockEvidence clock_;
-  bool began_ = true;  // in mode train: no block yet since the case's weights were loaded
+  std::optional<RestartMeter> meter_;  // of the first instance, in a restart that goes its plain way
+  bool began_ = true;                  // in mode train: no block yet since the case's weights were loaded
 };
 
 }  // namespace strata::measure

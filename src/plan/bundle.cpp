@@ -201,6 +201,25 @@ fs::path folder_of(const nlohmann::json& spec) {
   return fs::path(model.substr(0, colon == std::string::npos ? colon : colon + 3)).parent_path();
 }
 
+std::vector<fs::path> find_captured(const std::vector<nlohmann::json>& specs, const Installation& place,
+                                    const Environment& environment) {
+  std::vector<fs::path> folders;
+  std::string code;  // one for all, since they are cases of one network
+  for (const auto& spec : specs) {
+    if (code.empty()) code = code_of(spec, place, environment);
+    const auto key = key_of(spec, code);
+    const auto found = key ? candidates(place.cache / "bundles" / *key, is_users(spec)) : std::vector<fs::path>();
+    folders.push_back(found.empty() ? fs::path() : found.front());
+  }
+  return folders;
+}
+
+Result<nlohmann::json> read_captured(const fs::path& folder) {
+  auto info = read_info(folder);
+  if (info) count_flops(folder, *info);
+  return info;
+}
+
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes) {
   const auto code = code_of(spec, place, environment);

@@ -41,6 +41,13 @@ struct Wishes {
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes);
 
+// Where captures of these cases lie in the cache, in their order; empty: there is none. Nothing is checked and nothing
+// captured: for plans. Whether one can be taken is seen when it is.
+std::vector<std::filesystem::path> find_captured(const std::vector<nlohmann::json>& specs, const Installation& place,
+                                                 const Environment& environment);
+// bundle.json of a capture with its counts, as Bundle::info. Error: what is not as docs/bundle.md says.
+Result<nlohmann::json> read_captured(const std::filesystem::path& folder);
+
 // Whether the network is the user's own: a file or a function of one.
 bool is_users(const nlohmann::json& spec);
 // The folder of a user's network, from which paths are written.

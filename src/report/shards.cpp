@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "cluster/shard.hpp"
 #include "report/access.hpp"
@@ -31,6 +33,46 @@ std::set<std::string> values_of(const store::Run& run, const char* name) {
   std::set<std::string> values;
   for (const auto& one : list(run.settings, "joined.shards")) values.insert(text(one, name));
   return values;
+}
+
+document::Cell rate_of(const store::Json& limits, const char* name) {
+  const auto rate = number(limits, name);
+  if (!rate || *rate <= 0) return document::Absent{"not measured in this precision or on this device"};
+  return document::Number{.value = *rate};
+}
+
+// What the machines can do at most, as each measured itself: what times of different machines are read against.
+document::Table peaks_table(const store::Run& run) {
+  document::Table table{"peaks",
+                        "Peaks of the machines",
+                        {{"machine", "machine", "", document::Align::left},
+                         {"precision", "precision", "", document::Align::left},
+                         {"threads", "threads", ""},
+                         {"gflops", "operations", "GFLOP/s"},
+                         {"gbytes_per_s", "memory", "GB/s"},
+                         {"instructions", "instructions", "", document::Align::left},
+                         {"quiet", "with the cores to itself", "", document::Align::left}},
+                        {},
+                        {}};
+  std::map<std::tuple<std::string, std::string, int>, const store::Json*> best;
+  for (const auto& one : run.cases) {
+    const auto& nodes = at(run.settings, "joined.node_of");
+    const auto node = nodes.is_object() ? nodes.find(one.id) : nodes.end();
+    if (node == nodes.end() || !node->is_string() || !one.limits.contains("gflops")) continue;
+    auto& known = best[{node->get<std::string>(), std::string(name_of(one.question.precision)), one.question.threads}];
+    if (!known || number(one.limits, "gflops").value_or(0) > number(*known, "gflops").value_or(0)) known = &one.limits;
+  }
+  for (const auto& [of, limits] : best) {
+    const auto& [machine, precision, threads] = of;
+    table.rows.push_back({machine, precision,
+                          document::Number{.value = static_cast<double>(threads), .format = document::Format::count},
+                          rate_of(*limits, "gflops"), rate_of(*limits, "gbytes_per_s"),
+                          text(*limits, "instruction_set"), flag(*limits, "quiet") ? "yes" : "no"});
+  }
+  table.note =
+      "Measured by each machine itself, float32 on processors alone: the best it was ever seen to do with so many "
+      "threads. Times of points on different machines are unpaired: no interval here holds for their ratio.";
+  return table;
 }
 
 document::Text said(const std::string& sentence) {
@@ -69,6 +111,8 @@ std::optional<document::Section> shards_section(const store::Run& run) {
         said("The shards ran on machines of several kinds. Levels of one point shared a machine, so that speedups and "
              "who is the fastest hold; times of points on different machines say nothing of each other."));
   section.items.push_back(std::move(table));
+  if (values_of(run, "node").size() > 1)
+    if (auto peaks = peaks_table(run); !peaks.rows.empty()) section.items.push_back(std::move(peaks));
   return section;
 }
 

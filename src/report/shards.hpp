@@ -10,7 +10,7 @@
 
 namespace strata::report {
 
-// nullopt: the run is no join.
+// Of several machines their peaks, too. nullopt: the run is no join.
 std::optional<document::Section> shards_section(const store::Run& run);
 
 // A column with the machine of each point in the table "points" of this section, where there are several.

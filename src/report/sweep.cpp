@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "report/access.hpp"
@@ -15,6 +16,7 @@
 #include "report/sweep_figures.hpp"
 #include "report/sweep_front.hpp"
 #include "report/sweep_layout.hpp"
+#include "report/sweep_meters.hpp"
 #include "report/sweep_sentences.hpp"
 #include "report/sweep_values.hpp"
 
@@ -110,10 +112,15 @@ document::Document sweep_document(const store::Run& run) {
   out.sections.push_back(std::move(fastest));
   if (std::any_of(grid.axes.begin(), grid.axes.end(), analysis::is_ordered))
     out.sections.push_back({"crossings", "Crossings", {crossings_table(grid)}});
-  for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout)})
+  for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout),
+                        sweep_meters(grid)})
     if (!section.items.empty()) out.sections.push_back(section);
   out.sections.push_back(everything(grid));
   add_machines(out.sections.back(), run);
+  if (auto words = text(run.settings, "forecast"); !words.empty() && !at(run.settings, "joined").is_object()) {
+    words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+    out.sections.back().items.push_back(document::Text{words + "."});
+  }
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   out.facts = run_facts(run);
   return out;

@@ -13,6 +13,7 @@
 
 #include "analysis/crossing.hpp"
 #include "common/text.hpp"
+#include "report/sweep_meters.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {
@@ -22,12 +23,6 @@ using analysis::CellLevel;
 using analysis::Grid;
 using analysis::GridCell;
 constexpr double kTie = 0.1;  // levels that all lie within so much of each other are called a tie
-
-document::Number throughput_of(const GridCell& cell, const CellLevel& level) {
-  const auto& ms = level.iteration_ms;
-  return number_of({1e3 * cell.batch / ms.value, 1e3 * cell.batch / ms.high, 1e3 * cell.batch / ms.low},
-                   document::Format::digits);
-}
 
 bool is_resolved(const CellLevel& level) {
   return level.direction == stats::Direction::faster || level.direction == stats::Direction::slower;
@@ -119,6 +114,18 @@ std::vector<Quantity> quantities_of(const Grid& grid) {
                        .number = {.value = level.peak_bytes.value_or(stats::nan), .format = document::Format::bytes}};
                  }});
   if (!grid.reference.empty()) all.push_back(memory_over_reference(grid));
+  for (const auto& meter : shown_meters())
+    all.push_back({meter.title,
+                   {meter.title, meter.unit, false, meter.format},
+                   std::nullopt,
+                   meter.note,
+                   [&meter](const GridCell&, const std::string&, const CellLevel& level) {
+                     document::SurfaceField field{.number = {.format = meter.format}};
+                     const auto cell = meter_cell(level, meter);
+                     if (const auto* number = std::get_if<document::Number>(&cell)) field.number = *number;
+                     if (const auto* absent = std::get_if<document::Absent>(&cell)) field.outcome = absent->reason;
+                     return field;
+                   }});
   return all;
 }
 
@@ -133,8 +140,9 @@ document::Layer layer_of(const Grid& grid, const SweepLayout& layout, const std:
       document::SurfaceField field{.outcome = cell ? "no such level here" : "not reached"};
       if (level) {
         field = quantity.field(*cell, name, *level);
-        field.outcome = outcome_of(grid, *cell, name, *level);
-        if (level->state == "measured" && !std::isfinite(field.number.value)) field.outcome = "not known";
+        const bool without = level->state == "measured" && !std::isfinite(field.number.value);
+        if (!without) field.outcome = outcome_of(grid, *cell, name, *level);
+        if (without && field.outcome.empty()) field.outcome = "not known";
       }
       layer.fields.back().push_back(std::move(field));
     }

@@ -16,8 +16,8 @@ std::vector<document::HeatMap> sweep_winners(const analysis::Grid& grid, const S
 // Time of a sample along the columns' axis, a panel a row. No item where no axis varies.
 document::Section sweep_lines(const analysis::Grid& grid, const SweepLayout& layout);
 
-// Speedup over the reference, times, throughput and memory over rows and columns, a layer a level; quantities that no
-// level has are left out.
+// Speedup over the reference, times, throughput, memory and meters over rows and columns, a layer a level; quantities
+// that no level has are left out.
 document::Section sweep_surfaces(const analysis::Grid& grid, const SweepLayout& layout);
 
 }  // namespace strata::report

@@ -17,6 +17,12 @@ document::Number sample_time_of(const analysis::GridCell& cell, const analysis::
   return number_of(level.iteration_ms, document::Format::seconds, 1e-3 / cell.batch);
 }
 
+document::Number throughput_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
+  const auto& ms = level.iteration_ms;
+  return number_of({1e3 * cell.batch / ms.value, 1e3 * cell.batch / ms.high, 1e3 * cell.batch / ms.low},
+                   document::Format::digits);
+}
+
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name) {
   if (!cell) return nullptr;
   const auto found = cell->levels.find(name);

@@ -15,6 +15,9 @@ document::Number number_of(const stats::Interval& interval, document::Format for
 // In seconds.
 document::Number sample_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level);
 
+// Samples a second.
+document::Number throughput_of(const analysis::GridCell& cell, const analysis::CellLevel& level);
+
 // nullptr: there is no such point, or the level did not take part in it.
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name);
 

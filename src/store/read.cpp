@@ -142,6 +142,10 @@ void check_row(Statement& row, const Row& one) {
                   {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "again_ms"});
     check_flags(row, "start_up", start, {"cold"});
   }
+  for (const Json& sums : outside::field(one.info, "meters"))
+    check_numbers(
+        row, "info.meters", sums,
+        {"restart", "iterations", "run_queue_wait_s", "minor_faults", "major_faults", "switched_out", "energy"});
   check_flags(row, "info", one.info, {"tuned", "harness", "peer"});
   check_numbers(row, "info.first_ever", outside::field(one.info, "first_ever"), {"first_ever_ms", "prepare_ms"});
   check_numbers(row, "info.libraries", outside::field(one.info, "libraries"), {"bytes"});

@@ -73,6 +73,14 @@ struct StepTime {
   double ms = 0;
 };
 
+// The most private memory that a participant was seen to need for a case, alone in its process.
+struct PeakMemory {
+  std::string level;  // with its variant and environment
+  core::Case question;
+  Json bundle;  // what was captured
+  double bytes = 0;
+};
+
 // A participant that ran out of memory in a case.
 struct OutOfMemory {
   std::string level, torch;  // with its variant and environment; PyTorch's version in the run's first environment

@@ -90,6 +90,8 @@ class Store {
                                                 const Json& machine) const;
   // Participants that ran out of memory on this machine; those that were skipped for it are not among them.
   Result<std::vector<OutOfMemory>> out_of_memory(const Json& machine) const;
+  // What levels needed for cases of this network on this machine, the newest first; at most `limit`.
+  Result<std::vector<PeakMemory>> peak_memories(const std::string& model, const Json& machine, int limit) const;
   // Runs with a case that has no metrics of today's meaning, the oldest first: of an older strata, killed, or running.
   Result<std::vector<std::string>> runs_without_metrics() const;
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 
 from test_plan import IMAGES
@@ -189,3 +191,53 @@ def test_a_dry_run_says_what_would_be_measured_and_stores_nothing(strata):
     assert huge.returncode == 2 and "65536 cases" in huge.stderr and "about 480" in huge.stderr
     wrong = strata.run("sweep", "net.py:build", "--batch", "1..8*2", "--sise", "8")
     assert wrong.returncode == 2 and "--size" in wrong.stderr
+
+
+GRID = ("sweep", "net.py:build", "--levels", "plain", "--threads", "1", "--batch", "1..8*2", "--size", "8,10,12", "--restarts", "2", "--point-time", "1s")
+
+
+def plan_of(strata) -> dict:
+    done = strata.run(*GRID, "--dry-run", "--format", "json", "--store", str(strata.store))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_minutes_and_memory_of_points_are_foreseen_and_what_earlier_sweeps_took_corrects_them(strata):
+    strata.level("plain", rank=1)
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    before = plan_of(strata)
+    assert len(before["points"]) == 12 and all(point["predicted_s"] > 1 and point["predicted_bytes"] > 1e6 for point in before["points"])
+    assert "no sweep of net:build is stored here" in strata.run(*GRID, "--dry-run", "--store", str(strata.store)).stdout
+    done = strata.run(*GRID, "--order-seed", "3", "--store", str(strata.store))
+    assert done.returncode == 0, done.stderr
+    assert "plan: 12 points in 2 walks, about" in done.stderr and "point " in done.stderr and "minutes" in done.stderr
+    off = re.search(r"predicted minutes were within a factor of 2 for (\d+) of 12 points, and for (\d+) as corrected on the way; predicted memory for \d+ of (\d+) at", done.stderr)
+    assert off and int(off[2]) >= 9 and int(off[3]) >= 8, done.stderr
+    assert "as corrected on the way" in done.stdout, "the report says it too"
+    with sqlite3.connect(f"file:{strata.store}?mode=ro", uri=True) as store:
+        (settings,) = store.execute("SELECT settings FROM runs").fetchone()
+    visits = json.loads(settings)["visited"]["visits"]
+    assert sorted(visit["kind"] for visit in visits) == ["later"] * 12 + ["light"] * 8 + ["whole"] * 4
+    wall = json.loads(settings)["wall_s"]
+    assert sum(visit["capture_s"] + visit["rest_s"] for visit in visits) < wall
+    after = plan_of(strata)
+    text = strata.run(*GRID, "--dry-run", "--store", str(strata.store)).stdout
+    assert "by 24 visits of earlier sweeps of net:build on this machine" in text and "minutes" in text and "memory" in text
+    assert wall / 2 < after["predicted_s"] + sum(visit["capture_s"] for visit in visits) < 2 * wall, "all is captured now"
+
+
+def test_what_a_level_takes_beside_time_is_told_at_every_point_and_a_missing_meter_says_why(strata):
+    strata.level("plain", rank=1)
+    strata.level("other", rank=2)
+    done, document, items = sweep(strata, "plain,other", "--batch", "1,2", "--size", "8,10", *SHORT)
+    assert done.returncode == 0, done.stderr
+    rows = items["meters"]["rows"]
+    assert len(rows) == 8 and all(row[meter]["value"] >= 0 for row in rows for meter in ("run_queue_wait", "page_faults", "switched_out"))
+    assert all(row["throughput"]["value"] > 0 for row in rows)
+    quantities = [item["choices"][0]["option"] for item in items.values() if item["kind"] == "surface"]
+    assert "page faults of an iteration" in quantities
+    energy = os.access("/sys/class/powercap/intel-rapl:0/energy_uj", os.R_OK)
+    assert ("energy" in rows[0]) == energy and ("energy of an iteration (" in items["meters"]["note"]) == (not energy)
+    with sqlite3.connect(f"file:{strata.store}?mode=ro", uri=True) as store:
+        stored = dict(store.execute("SELECT name, count(*) FROM metrics GROUP BY name"))
+    assert stored["page_faults"] == stored["switched_out"] == stored["run_queue_wait"] == 8

@@ -197,6 +197,27 @@ TEST(JoinedShards, have_every_point_once_with_its_machine) {
   EXPECT_FALSE(document.sections.empty());
 }
 
+TEST(JoinedShards, of_several_machines_show_the_best_that_each_was_seen_to_do) {
+  const auto point = [](const char* name, double gflops) {
+    auto one = a_point(name);
+    one.limits = {{"gflops", gflops}, {"gbytes_per_s", 10}, {"instruction_set", "avx2"}, {"quiet", true}};
+    return one;
+  };
+  const auto joined =
+      join_shards({a_shard("1/2", "1", {point("b1", 50), point("b4", 60)}), a_shard("2/2", "2", {point("b2", 0)})});
+  const auto section = report::shards_section(joined);
+  ASSERT_TRUE(section);
+  const auto& peaks = std::get<document::Table>(section->items.back());
+  ASSERT_EQ(peaks.id, "peaks");
+  ASSERT_EQ(peaks.rows.size(), 2U);
+  EXPECT_EQ(std::get<std::string>(peaks.rows[0][0]), "node-1");
+  EXPECT_EQ(std::get<document::Number>(peaks.rows[0][3]).value, 60);
+  EXPECT_EQ(std::get<document::Number>(peaks.rows[1][4]).value, 10);
+  EXPECT_THAT(std::get<document::Absent>(peaks.rows[1][3]).reason, HasSubstr("not measured"));
+  const auto alone = join_shards({a_shard("1/1", "1", {point("b1", 50)})});
+  EXPECT_EQ(std::get<document::Table>(report::shards_section(alone)->items.back()).id, "shards");
+}
+
 TEST(JoinedShards, take_the_newer_whole_one_of_a_point_that_was_measured_twice_and_say_so) {
   const auto half = join_shards({a_shard("1/2", "1", {a_point("b1"), a_point("b4")}),
                                  a_shard("1/2", "2", {a_point("b1"), a_point("b4", false)})});

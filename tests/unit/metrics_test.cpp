@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -77,6 +78,21 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                 {"state", "measured"},
                 {"visits", {{{"size", 8}, {"lap", 0}, {"first_ns", 300'000'000}, {"wall_ns", {9'000'000, 9'100'000}}}}},
                 {"turns", {{"fixed", open_turns(10'000'000)}, {"open", open_turns(20'000'000)}}}}},
+              {"meters",
+               {{{"restart", 0},
+                 {"iterations", 80},
+                 {"run_queue_wait_s", 0.04},
+                 {"minor_faults", 160},
+                 {"major_faults", 8},
+                 {"switched_out", 4},
+                 {"energy", 16}},
+                {{"restart", 1},
+                 {"iterations", 20},
+                 {"run_queue_wait_s", 0.01},
+                 {"minor_faults", 140},
+                 {"major_faults", 0},
+                 {"switched_out", 0},
+                 {"no_energy", "no counters"}}}},
               {"tuned", true}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {
@@ -123,6 +139,12 @@ const std::map<Metric, std::string> kPlaces{{Metric::iteration_time, "end_to_end
                                             {Metric::throughput, "throughput_per_s"},
                                             {Metric::steps_per_s, "steps_per_s"},
                                             {Metric::cpu_time, "cpu_ms"},
+                                            {Metric::cpu_utilisation, ""},
+                                            {Metric::run_queue_wait, ""},
+                                            {Metric::page_faults, ""},
+                                            {Metric::disk_page_faults, ""},
+                                            {Metric::switched_out, ""},
+                                            {Metric::energy, ""},
                                             {Metric::speedup, "ratio"},
                                             {Metric::speedup_tuned, "tuned.ratio"},
                                             {Metric::break_even, "break_even"},
@@ -246,6 +268,22 @@ TEST(Metrics, of_a_case_in_which_others_had_the_cores_say_so_with_each_speedup) 
   const auto all = metrics_of(run, run.cases[0]);
   ASSERT_TRUE(find(all, 2, Metric::speedup));
   EXPECT_EQ(find(all, 2, Metric::speedup)->method, "not reliable: other programs had the cores");
+}
+
+TEST(Metrics, of_what_iterations_take_beside_time_are_means_over_all_that_the_restarts_made) {
+  const auto run = a_run(core::Mode::infer);
+  const auto all = metrics_of(run, run.cases[0]);
+  const auto value = [&](Metric which) {
+    const auto* metric = find(all, 1, which);
+    return metric ? metric->value : std::nan("");
+  };
+  EXPECT_DOUBLE_EQ(value(Metric::page_faults), 3);
+  EXPECT_DOUBLE_EQ(value(Metric::disk_page_faults), 0.08);
+  EXPECT_DOUBLE_EQ(value(Metric::switched_out), 0.04);
+  EXPECT_DOUBLE_EQ(value(Metric::run_queue_wait), 0.5);  // ms
+  EXPECT_DOUBLE_EQ(value(Metric::energy), 0.2);          // of the restart that had counters
+  // 5 ms of a processor in blocks of five iterations of 40 ms, on two threads
+  EXPECT_NEAR(value(Metric::cpu_utilisation), 5.0 / (5 * 40) / 2, 1e-4);
 }
 
 TEST(Metrics, are_documented_as_they_are_declared) {

@@ -11,6 +11,7 @@
 #include "report/render/html.hpp"
 #include "report/sweep_figures.hpp"
 #include "report/sweep_front.hpp"
+#include "report/sweep_meters.hpp"
 #include "report/sweep_sentences.hpp"
 #include "unit/made_grid.hpp"
 
@@ -163,6 +164,54 @@ TEST(SweepFront, is_left_out_where_no_memory_is_known) {
     for (auto& [name, level] : cell.levels) level.peak_bytes.reset();
   EXPECT_THAT(sweep_time_and_memory(grid, SweepLayout(grid)).items, IsEmpty());
   EXPECT_EQ(sweep_surfaces(grid, SweepLayout(grid)).items.size(), 8U);  // no memory and none over the reference's
+}
+
+// Energy at one point of one level, switching nowhere, faults everywhere.
+Grid grid_with_meters() {
+  auto grid = example_grid();
+  for (auto& cell : grid.cells)
+    for (auto& [name, level] : cell.levels) {
+      if (level.state != "measured") continue;
+      level.meters[core::Metric::page_faults] = {2.5, ""};
+      level.meters[core::Metric::energy] = {std::nullopt, "no counters"};
+      level.meters[core::Metric::switched_out] = {std::nullopt, "hidden"};
+    }
+  grid.cells.front().levels.at("b").meters[core::Metric::energy] = {0.25, ""};
+  return grid;
+}
+
+TEST(SweepMeters, are_a_column_where_any_level_has_one_and_a_reason_where_it_has_none) {
+  const auto section = sweep_meters(grid_with_meters());
+  ASSERT_EQ(section.items.size(), 1U);
+  const auto& table = std::get<document::Table>(section.items[0]);
+  std::vector<std::string> ids;
+  for (const auto& column : table.columns) ids.push_back(column.id);
+  EXPECT_THAT(ids, ElementsAre("point", "batch", "size", "mode", "level", "throughput", "page_faults", "energy"));
+  ASSERT_EQ(table.rows.size(), 35U);  // 12 points of 3 levels, less the one that ran out of memory
+  EXPECT_EQ(std::get<document::Absent>(table.rows[0][7]).reason, "no counters");
+  EXPECT_DOUBLE_EQ(std::get<document::Number>(table.rows[1][7]).value, 0.25);
+  EXPECT_DOUBLE_EQ(std::get<document::Number>(table.rows[1][6]).value, 2.5);
+  EXPECT_THAT(table.note, HasSubstr("times switched out in an iteration (hidden)"));
+  EXPECT_THAT(table.note, HasSubstr("steady memory (not in a process of its own at this point)"));
+}
+
+TEST(SweepMeters, are_maps_too_whose_empty_fields_say_why) {
+  const auto grid = grid_with_meters();
+  const auto surfaces = sweep_surfaces(grid, SweepLayout(grid));
+  ASSERT_EQ(surfaces.items.size(), 16U);  // page faults and energy in two modes
+  const auto& energy = std::get<document::Surface>(surfaces.items[14]);
+  EXPECT_EQ(energy.choices[0].option + ", " + energy.choices[1].option, "energy of an iteration, infer");
+  EXPECT_DOUBLE_EQ(energy.layers[1].fields[0][0].number.value, 0.25);
+  EXPECT_EQ(energy.layers[1].fields[0][0].outcome, "faster than a, the fastest");
+  EXPECT_FALSE(std::isfinite(energy.layers[0].fields[0][0].number.value));
+  EXPECT_EQ(energy.layers[0].fields[0][0].outcome, "no counters");
+}
+
+TEST(SweepMeters, are_left_out_where_nothing_was_measured) {
+  auto grid = example_grid();
+  for (auto& cell : grid.cells)
+    for (auto& [name, level] : cell.levels) level.state = "failed";
+  EXPECT_THAT(sweep_meters(grid).items, IsEmpty());
 }
 
 // For tests/report, which look at it in a browser: they name a folder, and plotly's script.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/meters.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/lookup.hpp"
+
+namespace strata::analysis {
+namespace {
+
+using core::Metric;
+
+constexpr const char* kNoLook = "no whole restart has a look at the level's process";
+
+// The sum of a field over iterations, of the restarts that have it.
+Meter mean_of(const store::Row& row, const char* field, double factor) {
+  double sum = 0, iterations = 0;
+  std::string why_not = kNoLook;
+  for (const auto& restart : lookup::list(row.info, "meters")) {
+    const auto count = lookup::number(restart, "iterations"), value = lookup::number(restart, field);
+    if (const auto why = lookup::text(restart, std::string("no_") + field); !why.empty()) why_not = why;
+    if (!count || !value || *count <= 0) continue;
+    sum += *value;
+    iterations += *count;
+  }
+  if (iterations <= 0) return {std::nullopt, why_not};
+  return {factor * sum / iterations, ""};
+}
+
+}  // namespace
+
+std::optional<double> cpu_utilisation(const store::Row& row, int threads) {
+  double cpu = 0, wall_with_cpu = 0;
+  for (const auto& block : row.blocks) {
+    if (!block.cpu_ns) continue;
+    cpu += static_cast<double>(*block.cpu_ns);
+    wall_with_cpu = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), wall_with_cpu);
+  }
+  if (wall_with_cpu <= 0) return std::nullopt;
+  return cpu / wall_with_cpu / std::max(1, threads);
+}
+
+std::map<Metric, Meter> meters_of(const store::Row& row, int threads) {
+  std::map<Metric, Meter> all;
+  const auto used = cpu_utilisation(row, threads);
+  all[Metric::cpu_utilisation] = {used, used ? "" : "the level does not tell its processor time"};
+  all[Metric::run_queue_wait] = mean_of(row, "run_queue_wait_s", 1e3);
+  all[Metric::page_faults] = mean_of(row, "minor_faults", 1);
+  all[Metric::disk_page_faults] = mean_of(row, "major_faults", 1);
+  all[Metric::switched_out] = mean_of(row, "switched_out", 1);
+  all[Metric::energy] = mean_of(row, "energy", 1);
+  return all;
+}
+
+}  // namespace strata::analysis

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/sweep_forecast.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "cli/foreseen.hpp"
+#include "common/duration.hpp"
+#include "common/lookup.hpp"
+#include "core/bundle_info.hpp"
+#include "measure/calibrate.hpp"
+#include "plan/training_time.hpp"
+#include "probe/limits.hpp"
+#include "report/format.hpp"
+#include "store/store.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+constexpr int kLightRing = 2;                        // inputs of a light capture
+constexpr int kRunsLookedAt = 50, kPeaksRead = 400;  // the newest
+constexpr std::size_t kVisitsRead = 2000, kCapturesRead = 16;
+constexpr std::chrono::milliseconds kRateTime{300};
+constexpr double kRateElsewhere = 5e12;  // FLOP/s, of a GPU of which nothing is known yet
+// A first guess of a process's memory: PyTorch's libraries; weights with, in training, gradients and momentum; of what
+// all layers put out the part that lives at once.
+constexpr double kProcessBytes = 300e6, kWeightsTraining = 4, kLivingInference = 0.25, kLivingTraining = 1.2;
+
+// A value of an axis: 8, infer, 64 of a square image, 64x96.
+std::string shown_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array() || value.size() != 2) return value.dump();
+  return value[0] == value[1] ? value[0].dump() : fmt::format("{}x{}", value[0].dump(), value[1].dump());
+}
+
+double guessed_bytes(const plan::Work& work, bool trains) {
+  return kProcessBytes + work.weight_bytes * (trains ? kWeightsTraining : 1) +
+         work.moving_bytes * (trains ? kLivingTraining : kLivingInference);
+}
+
+}  // namespace
+
+double visit_seconds(const CompareArguments& a, const plan::Effort& effort) {
+  const double point_s = a.point_time.empty() ? effort.budget_s : seconds_of(a.point_time).value_or(effort.budget_s);
+  return point_s / effort.restarts;
+}
+
+std::string point_words(const Json& spec) {
+  std::vector<std::string> words;
+  for (const char* axis : plan::kAxes)
+    if (spec.contains(axis) && !spec[axis].is_null())
+      words.push_back(fmt::format("{} {}", axis, shown_value(spec[axis])));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+Json spec_of_point(const Json& spec, const plan::Grid& grid, bool full_proof) {
+  auto own = spec;
+  if (grid.is_corner(spec) || full_proof) return own;
+  own["light"] = true;
+  own["ring"] = kLightRing;
+  return own;
+}
+
+std::size_t within_two(const std::vector<Foreseen>& all) {
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Foreseen& one) {
+    return one.foreseen <= 2 * one.came && one.came <= 2 * one.foreseen;
+  }));
+}
+
+Json to_json(const plan::VisitSeen& seen) {
+  return {{"kind", std::string(plan::name_of(seen.of.kind))},
+          {"fresh", seen.of.fresh},
+          {"levels", seen.of.levels},
+          {"count", seen.of.count},
+          {"trains", seen.of.trains},
+          {"flops", seen.of.flops},
+          {"capture_s", seen.capture_s},
+          {"rest_s", seen.rest_s}};
+}
+
+plan::VisitSeen read_visit(const Json& stored) {
+  plan::VisitSeen seen;
+  for (const auto kind : {plan::VisitKind::whole, plan::VisitKind::light, plan::VisitKind::later})
+    if (lookup::text(stored, "kind") == plan::name_of(kind)) seen.of.kind = kind;
+  seen.of.fresh = lookup::flag(stored, "fresh");
+  seen.of.levels = lookup::text(stored, "levels");
+  seen.of.count = static_cast<std::size_t>(lookup::whole(stored, "count", 1, 1, 1000));
+  seen.of.trains = lookup::flag(stored, "trains");
+  seen.of.flops = std::max(0.0, lookup::number(stored, "flops").value_or(0));
+  seen.capture_s = lookup::number(stored, "capture_s").value_or(0);
+  seen.rest_s = lookup::number(stored, "rest_s").value_or(0);
+  return seen;
+}
+
+SweepForecast::SweepForecast(const CompareArguments& a, const Prepared& ready, const plan::Grid& grid,
+                             const fs::path& store)
+    : a_(a), ready_(ready), grid_(grid) {
+  std::vector<Json> captured_specs;
+  for (const auto& spec : ready.specs) captured_specs.push_back(spec_of_point(spec, grid, a.full_proof));
+  const auto captured = plan::find_captured(captured_specs, ready.setting.place, ready.setting.environment);
+  int threads = 1;
+  for (std::size_t i = 0; i < ready.specs.size(); ++i) {
+    const auto bundle = foreseen(ready.specs[i]);
+    known_[ready.specs[i]] = {.at = plan::work_at(ready.specs[i]),
+                              .question = bundle.question,
+                              .levels = participants_of(ready, bundle).names,
+                              .captured = !captured[i].empty() && !ready.setting.options.fresh};
+    threads = std::max(threads, bundle.question.threads);
+    model_ = bundle.question.model;
+  }
+  const bool on_cpu = ready.setting.options.device == "cpu";
+  if (on_cpu) gflops_ = probe::measure_limits(threads, kRateTime).gflops;
+  visits_ = plan::VisitModel(gflops_ > 0 ? plan::kShareOfPeak * gflops_ * 1e9 : kRateElsewhere);
+  learn_from_cache(captured);
+  learn_from_store(store);
+}
+
+// The points' own captures; where there is none, any of the network.
+void SweepForecast::learn_from_cache(const std::vector<fs::path>& captured) {
+  std::set<fs::path> folders;
+  for (const auto& folder : captured)
+    if (!folder.empty() && folders.size() < kCapturesRead) folders.insert(folder);
+  std::error_code ec;
+  if (folders.empty())
+    for (const auto& entry : fs::directory_iterator(ready_.setting.place.cache / "bundles", ec)) {
+      if (folders.size() == kCapturesRead) break;
+      const auto question = core::case_in(entry.path());
+      if (question && question->model == model_) folders.insert(entry.path());
+    }
+  for (const auto& folder : folders) {
+    const auto question = core::case_in(folder);
+    const auto info = plan::read_captured(folder);
+    if (question && info) learn(*question, *info);
+  }
+}
+
+// A store that is damaged says so when the sweep opens it.
+void SweepForecast::learn_from_store(const fs::path& path) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) return;
+  const auto store = store::Store::open_existing(path);
+  if (!store) return;
+  const auto machine = measure::machine_key(ready_.setting.machine);
+  const auto runs = store->list_runs(kRunsLookedAt);
+  for (const auto& run : runs.value_or(std::vector<store::Run>())) {
+    if (lookup::text(run.settings, "visited.model") != model_ || measure::machine_key(run.machine) != machine) continue;
+    for (const auto& visit : lookup::list(run.settings, "visited.visits"))
+      if (visits_.seen() < kVisitsRead) visits_.add(read_visit(visit));
+  }
+  before_ = visits_.seen();
+  const auto peaks = store->peak_memories(model_, ready_.setting.machine, kPeaksRead);
+  for (const auto& one : peaks.value_or(std::vector<store::PeakMemory>()))
+    peaks_.add(one.level, one.question, plan::work_of(one.bundle).moving_bytes, one.bytes);
+}
+
+const Json* SweepForecast::smallest() const {
+  const Json* least = nullptr;
+  const auto pixels = [this](const Json& spec) {
+    const auto& at = known(spec).at;
+    const auto area = at.size ? static_cast<double>(at.size->first) * static_cast<double>(at.size->second) : 1.0;
+    return static_cast<double>(at.batch.value_or(1)) * area;
+  };
+  for (const auto& spec : ready_.specs)
+    if (grid_.is_corner(spec) && (least == nullptr || pixels(spec) < pixels(*least))) least = &spec;
+  return least;
+}
+
+void SweepForecast::learn(const core::Case& question, const Json& info) {
+  work_.add(plan::work_at(question), plan::work_of(info));
+}
+
+const SweepForecast::Known& SweepForecast::known(const Json& spec) const {
+  const auto found = known_.find(spec);
+  if (found != known_.end()) return found->second;
+  const auto bundle = foreseen(spec);  // a batch that a search has come to
+  return known_[spec] = {
+             .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};
+}
+
+plan::VisitOf SweepForecast::visit_of(const Json& spec, bool first) const {
+  const auto& point = known(spec);
+  const auto work = work_.expected(point.at);
+  plan::VisitOf of;
+  of.kind = !first                                   ? plan::VisitKind::later
+            : grid_.is_corner(spec) || a_.full_proof ? plan::VisitKind::whole
+                                                     : plan::VisitKind::light;
+  of.fresh = first && !point.captured;
+  of.levels = fmt::format("{}/{}/{}/t{}", fmt::join(point.levels, ","), name_of(point.question.mode),
+                          name_of(point.question.precision), point.question.threads);
+  of.count = std::max<std::size_t>(1, point.levels.size());
+  of.trains = point.at.mode == core::Mode::train;
+  of.flops = work ? work->flops : 0;
+  return of;
+}
+
+std::optional<double> SweepForecast::bytes_of(const Json& spec) const {
+  const auto& point = known(spec);
+  const auto work = work_.expected(point.at);
+  if (!work) return std::nullopt;
+  double sum = 0;
+  for (const auto& level : point.levels)
+    sum += peaks_.expected(level, point.question, work->moving_bytes)
+               .value_or(guessed_bytes(*work, point.at.mode == core::Mode::train));
+  return sum;
+}
+
+std::vector<PointForecast> SweepForecast::points(const std::vector<Json>& specs) const {
+  const auto& effort = ready_.setting.effort;
+  const int walks = std::max(1, effort.restarts);
+  std::vector<PointForecast> all;
+  double beside = 0;
+  for (const auto& spec : specs) {
+    all.push_back({.seconds = beside_s(spec, true) + (walks - 1) * beside_s(spec, false), .bytes = bytes_of(spec)});
+    beside += all.back().seconds;
+  }
+  double measured = visit_seconds(a_, effort) * walks;
+  if (const auto& budget = ready_.setting.options.budget_s; budget && a_.point_time.empty() && !specs.empty())
+    measured = std::max(kLeastMeasured_s * walks, (*budget - beside) / static_cast<double>(specs.size()));
+  for (auto& one : all) one.seconds += measured;
+  return all;
+}
+
+std::string SweepForecast::source() const {
+  if (before_ > 0) return fmt::format("by {} visits of earlier sweeps of {} on this machine", before_, model_);
+  if (gflops_ > 0 && knows_work())
+    return fmt::format(
+        "estimated from its operations at {:.0f}% of this machine's {:.0f} GFLOP/s: no sweep of {} is "
+        "stored here",
+        100 * plan::kShareOfPeak, gflops_, model_);
+  return fmt::format("assumed: no sweep of {} is stored here", model_);
+}
+
+}  // namespace strata::cli

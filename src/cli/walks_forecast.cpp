@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sweep says of minutes and memory before it begins, and how far off that was at its end.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/forecast.hpp"
+#include "cli/walks.hpp"
+#include "common/interrupt.hpp"
+#include "common/outside.hpp"
+#include "common/state.hpp"
+#include "report/format.hpp"
+#include "report/table.hpp"
+
+namespace strata::cli {
+using Json = nlohmann::json;
+namespace {
+
+constexpr std::size_t kMostInPlan = 200;  // points that are printed one by one before they are measured
+
+}  // namespace
+
+void Walks::capture_smallest() {
+  const auto* spec = forecast_.knows_work() ? nullptr : forecast_.smallest();
+  if (spec == nullptr || interrupted()) return;
+  for (const auto& point : points_)
+    if (point->spec == *spec) {
+      (void)capture(*point);  // its own visit says what is wrong with it
+      return;
+    }
+}
+
+void Walks::say_plan() {
+  std::vector<Json> specs;
+  for (const auto& point : points_) specs.push_back(point->spec);
+  const auto all = forecast_.points(specs);
+  double seconds = 0, bytes = 0;
+  std::vector<report::Cells> rows;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    points_[i]->planned = all[i];
+    seconds += all[i].seconds;
+    bytes = std::max(bytes, all[i].bytes.value_or(0));
+    rows.push_back({point_words(specs[i]), fmt::format("{:.1f}", all[i].seconds / 60),
+                    all[i].bytes ? report::size(*all[i].bytes) : "?"});
+  }
+  if (a_.quiet || interrupted()) return;
+  line_.clear();
+  if (rows.size() <= kMostInPlan) tell(report::table({"point", "minutes", "memory"}, rows, report::Format::text));
+  const auto needed =
+      bytes > 0 ? fmt::format("; the levels of a point need up to {} together", report::size(bytes)) : "";
+  line_.callbacks().note(fmt::format("plan: {} point{} in {} walk{}, {}, {}{}", all.size(), all.size() == 1 ? "" : "s",
+                                     walks_, walks_ == 1 ? "" : "s", about(seconds), forecast_.source(), needed));
+}
+
+void Walks::note_visit(Point& point, bool first, double foreseen_s, double took_s) {
+  point.foreseen_s += foreseen_s;
+  point.took_s += took_s;
+  ++point.visits;
+  const double capture_s = first ? point.capture_s : 0;
+  plan::VisitSeen seen{.of = forecast_.visit_of(point.spec, first)};
+  seen.of.fresh = first && !point.captured->bundle.cached;
+  seen.capture_s = seen.of.fresh ? capture_s : 0;
+  seen.rest_s = std::max(0.0, took_s - measured_s_ - capture_s);
+  stored_visits_.push_back(to_json(seen));
+  forecast_.learn(seen);
+}
+
+// Of points that had all their visits from this process.
+void Walks::say_how_far_off() {
+  stored_.set("visited", {{"model", forecast_.model()}, {"visits", stored_visits_}});
+  std::vector<Foreseen> planned, on_the_way, memory;
+  for (const auto& point : points_) {
+    if (point->missing || point->visits != walks_ || point->planned.seconds <= 0) continue;
+    planned.push_back({point->planned.seconds, point->took_s});
+    on_the_way.push_back({point->foreseen_s, point->took_s});
+    const auto needed = needed_bytes(*point);
+    if (needed && point->planned.bytes) memory.push_back({*point->planned.bytes, *needed});
+  }
+  if (planned.empty()) return;
+  auto words =
+      fmt::format("predicted minutes were within a factor of 2 for {} of {} points, and for {} as corrected on the way",
+                  within_two(planned), planned.size(), within_two(on_the_way));
+  if (!memory.empty())
+    words += fmt::format("; predicted memory for {} of {} at which it was measured", within_two(memory), memory.size());
+  stored_.set("forecast", words);
+  line_.callbacks().note(words);
+}
+
+// Of all its levels together; nullopt: one was not measured alone, or dropped out.
+std::optional<double> Walks::needed_bytes(const Point& point) const {
+  if (!point.open) return std::nullopt;
+  double sum = 0;
+  for (const auto& player : point.open->players()) {
+    const auto state = state_from(player.row.state);
+    if (state == State::unavailable || state == State::unsupported) continue;
+    const auto peak = outside::number_or(player.row.memory, "peak_private_bytes");
+    if (!player.playing || peak <= 0) return std::nullopt;
+    sum += peak;
+  }
+  return sum > 0 ? std::optional(sum) : std::nullopt;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/restart_meter.hpp"
+
+#include <utility>
+
+namespace strata::measure {
+
+RestartMeter::RestartMeter(pid_t pid, Result<probe::EnergyMeter> energy)
+    : pid_(pid), before_(probe::process_usage(pid)) {
+  if (energy)
+    energy_ = std::move(*energy);
+  else
+    no_energy_ = energy.error().what;
+}
+
+void RestartMeter::turn_begins() {
+  if (energy_) (void)energy_->lap();  // what others used since the last turn is not this level's
+}
+
+void RestartMeter::turn_ended(int iterations) {
+  iterations_ += iterations;
+  if (!energy_) return;
+  if (const auto joules = energy_->lap()) {
+    joules_ += *joules;
+  } else {
+    energy_.reset();
+    no_energy_ = "the energy counters of the processor could no longer be read";
+  }
+}
+
+nlohmann::json RestartMeter::sums() const {
+  const auto after = probe::process_usage(pid_);
+  if (!before_ || !after || iterations_ == 0) return nullptr;
+  const auto used = *after - *before_;
+  nlohmann::json sums{{"iterations", iterations_},
+                      {"run_queue_wait_s", used.run_queue_wait_s},
+                      {"minor_faults", used.minor_faults},
+                      {"major_faults", used.major_faults},
+                      {"switched_out", used.switched_out}};
+  if (energy_)
+    sums["energy"] = joules_;
+  else
+    sums["no_energy"] = no_energy_;
+  return sums;
+}
+
+}  // namespace strata::measure

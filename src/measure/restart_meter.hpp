@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a level's rounds of a restart took beside time. Its process is stopped while others have their turns, so that
+// two looks at it, before the first round and after the last, see its own turns and cost none of them anything. Energy
+// is that of the whole processor and is read around each turn.
+#pragma once
+
+#include <sys/types.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "probe/usage.hpp"
+
+namespace strata::measure {
+
+class RestartMeter {
+ public:
+  // From now on, of `pid` and what it started. `energy`: the meter, or why there is none.
+  explicit RestartMeter(pid_t pid, Result<probe::EnergyMeter> energy = probe::EnergyMeter::open());
+
+  void turn_begins();
+  // `iterations`: that the turn made, those that are not recorded included.
+  void turn_ended(int iterations);
+
+  // Sums over the turns so far, as an entry of a row's `meters` (analysis/meters.hpp reads them): iterations,
+  // run_queue_wait_s, minor_faults, major_faults, switched_out, and energy (joules) or, in words, no_energy. Null:
+  // there was no turn, or the process cannot be read.
+  nlohmann::json sums() const;
+
+ private:
+  pid_t pid_;
+  std::optional<probe::Usage> before_;
+  std::optional<probe::EnergyMeter> energy_;
+  std::string no_energy_;
+  double joules_ = 0;
+  std::int64_t iterations_ = 0;
+};
+
+}  // namespace strata::measure

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a level's turns of a restart took beside time, of this process and of made-up energy counters.
+#include "measure/restart_meter.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace strata::measure {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Zones {  // one package, as the kernel's powercap shows it
+ public:
+  Zones() : root_(fs::path(testing::TempDir()) / ("zones-" + std::to_string(getpid()))) {
+    fs::create_directories(root_ / "intel-rapl:0");
+    std::ofstream(root_ / "intel-rapl:0/max_energy_range_uj") << 1'000'000'000;
+    set(0);
+  }
+  ~Zones() { fs::remove_all(root_); }
+  void set(std::int64_t microjoules) const { std::ofstream(root_ / "intel-rapl:0/energy_uj") << microjoules; }
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+TEST(RestartMeter, counts_the_pages_that_its_process_was_given_meanwhile) {
+  RestartMeter meter(getpid(), fail("no counters"));
+  meter.turn_begins();
+  constexpr std::size_t pages = 500;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto* memory =
+      static_cast<char*>(mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  madvise(memory, pages * page, MADV_NOHUGEPAGE);
+  for (std::size_t i = 0; i < pages; ++i) memory[i * page] = 1;
+  munmap(memory, pages * page);
+  meter.turn_ended(12);
+  const auto sums = meter.sums();
+  EXPECT_EQ(sums.value("iterations", 0), 12);
+  EXPECT_GE(sums.value("minor_faults", 0.0), static_cast<double>(pages));
+  EXPECT_EQ(sums.value("no_energy", ""), "no counters");
+  EXPECT_FALSE(sums.contains("energy"));
+}
+
+TEST(RestartMeter, energy_is_that_of_its_turns_alone) {
+  const Zones zones;
+  RestartMeter meter(getpid(), probe::EnergyMeter::open(zones.root()));
+  for (const int other : {1, 2}) {
+    zones.set(other * 100'000'000);  // of others, between its turns
+    meter.turn_begins();
+    zones.set(other * 100'000'000 + 3'000'000);
+    meter.turn_ended(5);
+  }
+  const auto sums = meter.sums();
+  EXPECT_DOUBLE_EQ(sums.value("energy", 0.0), 6);
+  EXPECT_EQ(sums.value("iterations", 0), 10);
+  EXPECT_FALSE(sums.contains("no_energy"));
+}
+
+TEST(RestartMeter, of_a_counter_that_went_away_says_so_and_gives_no_energy) {
+  RestartMeter meter = [] {
+    const Zones zones;
+    return RestartMeter(getpid(), probe::EnergyMeter::open(zones.root()));
+  }();
+  meter.turn_begins();
+  meter.turn_ended(1);
+  EXPECT_FALSE(meter.sums().contains("energy"));
+  EXPECT_NE(meter.sums().value("no_energy", ""), "");
+}
+
+TEST(RestartMeter, without_a_turn_or_a_process_has_nothing_to_say) {
+  EXPECT_TRUE(RestartMeter(getpid(), fail("no counters")).sums().is_null());
+  RestartMeter gone(1 << 28, fail("no counters"));
+  gone.turn_ended(1);
+  EXPECT_TRUE(gone.sums().is_null());
+}
+
+}  // namespace
+}  // namespace strata::measure
