@@ -169,21 +169,25 @@ TEST(LearnedRuns, intervals_cover_the_truth_99_times_in_100_where_the_spread_is_
             << sigma << ", " << restarts << " restarts, " << earlier << " earlier runs";
 }
 
-TEST(LearnedRuns, a_level_against_itself_raises_no_more_than_1_alarm_in_100_though_its_spread_varies) {
+// bench/simulated_learning.py has 0.8 to 1.3% where runs differ: three runs cannot show that a fourth will be another.
+TEST(LearnedRuns, a_level_against_itself_raises_some_1_alarm_in_100_though_its_spread_varies) {
+  std::uint64_t seed = 40;
   for (const auto& mixture : kMixtures)
     for (const double sigma : {0.0075, 0.05})
       for (const int earlier : {1, 3})
-        EXPECT_LE(simulate_learning(earlier, 6, 0, sigma, mixture.factor, 32).found, 0.01 + kError)
+        EXPECT_LE(simulate_learning(earlier, 6, 0, sigma, mixture.factor, ++seed).found,
+                  (&mixture == kMixtures ? 0.01 : 0.013) + kError)
             << mixture.name << ", " << sigma << ", " << earlier << " earlier runs";
 }
 
-TEST(LearnedRuns, find_2_percent_of_a_steady_level_with_six_restarts_after_three_runs_of_six) {
-  const auto steady = [](int earlier, double sigma) {
-    return simulate_learning(earlier, 6, -std::log(1.02), sigma, kMixtures[0].factor, 33).found;
+TEST(LearnedRuns, find_2_percent_of_a_steady_level_after_three_runs_of_six) {
+  const auto steady = [](int earlier, double sigma, int restarts = 6) {
+    return simulate_learning(earlier, restarts, -std::log(1.02), sigma, kMixtures[0].factor, 33).found;
   };
   EXPECT_LT(steady(0, 0.0075), 0.6) << "what is assumed hides it";
   EXPECT_GE(steady(3, 0.0075), 0.92 - 2 * kError) << "94.6% is what 20 degrees of freedom can give at all";
   EXPECT_GE(steady(3, 0.005), 0.99);
+  EXPECT_GE(steady(3, 0.0075, 8), 0.97) << "the standard preset has eight";
 }
 
 }  // namespace
