@@ -78,6 +78,7 @@ def test_wrong_cells_with_right_checksums_never_give_other_numbers(measured, tmp
         ("UPDATE blocks SET wall_ns=x'00'", "wall_ns"),
         ("UPDATE level_rows SET info='[]'", "info"),
         ("UPDATE run_cases SET trust='{\"process_sigma\":\"x\"}'", "process_sigma"),
+        ("UPDATE run_cases SET trust='{\"learned\":[{\"levels\":[\"a\",\"b\"],\"variance\":-1}]}'", "variance"),
         ("UPDATE cases SET canonical=replace(hex(zeroblob(50000)),'0','[')", "nested"),
         ("UPDATE runs SET settings='7'", "settings"),
         ("UPDATE level_rows SET state='fine'", "state"),
