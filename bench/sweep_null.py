@@ -44,7 +44,7 @@ def fields_of(document: Json) -> list[str | None]:
     for item in (item for section in document["sections"] for item in section["items"]):
         if not item.get("id", "").startswith("fastest"):
             continue
-        names = item["scale"]["categories"]
+        names = item["scale"].get("categories", [])  # none where no field has a colour
         for values, labels in zip(item["values"], item["labels"], strict=True):
             for value, label in zip(values, labels, strict=True):
                 if value is not None:

@@ -29,9 +29,10 @@ constexpr int kRunsLookedAt = 50, kPeaksRead = 400;  // the newest
 constexpr std::size_t kVisitsRead = 2000, kCapturesRead = 16;
 constexpr std::chrono::milliseconds kRateTime{300};
 constexpr double kRateElsewhere = 5e12;  // FLOP/s, of a GPU of which nothing is known yet
-// A first guess of a process's memory: PyTorch's libraries; weights with, in training, gradients and momentum; of what
-// all layers put out the part that lives at once.
-constexpr double kProcessBytes = 300e6, kWeightsTraining = 4, kLivingInference = 0.25, kLivingTraining = 1.2;
+// A first guess of a process's memory: its libraries, PyTorch's or others; weights with, in training, gradients and
+// momentum; of what all layers put out the part that lives at once.
+constexpr double kWithTorch = 300e6, kWithoutTorch = 20e6;
+constexpr double kWeightsTraining = 4, kLivingInference = 0.25, kLivingTraining = 1.2;
 
 // A value of an axis: 8, infer, 64 of a square image, 64x96.
 std::string shown_value(const Json& value) {
@@ -40,8 +41,8 @@ std::string shown_value(const Json& value) {
   return value[0] == value[1] ? value[0].dump() : fmt::format("{}x{}", value[0].dump(), value[1].dump());
 }
 
-double guessed_bytes(const plan::Work& work, bool trains) {
-  return kProcessBytes + work.weight_bytes * (trains ? kWeightsTraining : 1) +
+double guessed_bytes(const plan::Work& work, bool trains, bool torch) {
+  return (torch ? kWithTorch : kWithoutTorch) + work.weight_bytes * (trains ? kWeightsTraining : 1) +
          work.moving_bytes * (trains ? kLivingTraining : kLivingInference);
 }
 
@@ -205,9 +206,11 @@ std::optional<double> SweepForecast::bytes_of(const Json& spec) const {
   const auto work = work_.expected(point.at);
   if (!work) return std::nullopt;
   double sum = 0;
-  for (const auto& level : point.levels)
-    sum += peaks_.expected(level, point.question, work->moving_bytes)
-               .value_or(guessed_bytes(*work, point.at.mode == core::Mode::train));
+  for (const auto& level : ready_.levels) {
+    if (std::find(point.levels.begin(), point.levels.end(), level.name()) == point.levels.end()) continue;
+    sum += peaks_.expected(level.name(), point.question, work->moving_bytes)
+               .value_or(guessed_bytes(*work, point.at.mode == core::Mode::train, level.environment));
+  }
   return sum;
 }
 

@@ -18,7 +18,8 @@ struct Guess {
   double level_s, prepare_s, level_iterations;
 };
 constexpr Guess kWhole{6, 60, 2.5, 3, 40}, kLight{3, 20, 1.2, 3, 25}, kLater{0, 0, 0.8, 0, 15};
-constexpr std::size_t kFewest = 3;  // visits for a line of their own
+constexpr double kApart = 1.25;     // the work of visits that have a line of their own, the most over the least
+constexpr std::size_t kFewest = 2;  // visits for a line of their own
 
 const Guess& guess_of(VisitKind kind) {
   return kind == VisitKind::whole ? kWhole : kind == VisitKind::light ? kLight : kLater;
@@ -28,12 +29,12 @@ struct Pair {
   double x, y;
 };
 
-// y = a + b x with the least relative errors, a and b not below 0; nullopt: too few, or of one x.
+// y = a + b x with the least relative errors, a and b not below 0; nullopt: too few, or of about one x.
 std::optional<double> on_line(const std::vector<Pair>& pairs, double x) {
   if (pairs.size() < kFewest) return std::nullopt;
   const auto by_x = [](const Pair& p, const Pair& q) { return p.x < q.x; };
   const auto [least, most] = std::minmax_element(pairs.begin(), pairs.end(), by_x);
-  if (least->x == most->x) return std::nullopt;
+  if (most->x <= kApart * least->x) return std::nullopt;
   double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;  // weighted by 1 / y^2
   for (const auto& [px, py] : pairs) {
     const double weight = 1 / (py * py);

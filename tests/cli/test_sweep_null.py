@@ -20,6 +20,9 @@ def document(values: list, labels: list) -> dict:
 def test_a_field_is_a_twin_or_no_colour_or_without_a_result():
     made = document([0, None, None, None, None], ["twin_b", "twin_a or twin_b", "tie within 3%: twin_a, twin_b", "not reliable", "not reached"])
     assert sweep_null.fields_of(made) == ["twin_b", "", "", None, None]
+    plain = document([None], ["twin_a or twin_b"])
+    del plain["sections"][0]["items"][1]["scale"]["categories"]  # of a map without a colour
+    assert sweep_null.fields_of(plain) == [""]
 
 
 def test_a_summary_counts_coloured_fields_of_those_with_a_result_and_sweeps_with_any():

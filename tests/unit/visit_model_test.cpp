@@ -35,7 +35,7 @@ TEST(VisitModel, without_a_visit_takes_longer_for_more_work_more_levels_and_more
   EXPECT_GT(model.rest_s(trains), 2 * model.rest_s(visit(1e12)));
 }
 
-TEST(VisitModel, of_three_visits_of_a_kind_has_their_line) {
+TEST(VisitModel, of_visits_of_a_kind_with_different_work_has_their_line) {
   VisitModel model(1e11);
   for (const double flops : {1e9, 1e11, 4e11}) model.add(seen(visit(flops)));
   EXPECT_NEAR(model.capture_s(visit(1e12)), 12, 1e-6);
@@ -52,6 +52,14 @@ TEST(VisitModel, of_one_visit_is_as_many_times_the_guess_as_that_took) {
   EXPECT_NEAR(model.rest_s(visit(1e12)), 0.5 * guess.rest_s(visit(1e12)), 1e-9);
   EXPECT_NEAR(model.rest_s(visit(1e12, VisitKind::later)), 0.5 * guess.rest_s(visit(1e12, VisitKind::later)), 1e-9)
       << "of another kind nothing better is known";
+}
+
+TEST(VisitModel, of_visits_of_nearly_the_same_work_has_no_line) {
+  VisitModel model(1e11);
+  model.add({.of = visit(1.00e11), .capture_s = 1, .rest_s = 10});
+  model.add({.of = visit(1.01e11), .capture_s = 1, .rest_s = 11});  // 100 s a TFLOP, by chance
+  EXPECT_LT(model.rest_s(visit(3e11)), 29);
+  EXPECT_GT(model.rest_s(visit(3e11)), 20);
 }
 
 TEST(VisitModel, other_levels_say_nothing_of_the_line_and_all_of_a_capture) {
