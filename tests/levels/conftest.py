@@ -52,7 +52,7 @@ SPECS = {
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
+    longest = ("train_verb", "sweep_levels", "sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
