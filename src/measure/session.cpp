@@ -253,15 +253,13 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
 Try<store::Block> Session::measure(const BlockPlan& plan) {
   const auto process = std::to_string(worker_->pid());
   const double queued = waited_for_core_ns(process) + waited_for_core_ns("thread-self");
-  Json fresh = {{"first", next_number_}, {"places", places_}};
-  if (plan.exchange) fresh["exchange"] = *plan.exchange;
-  auto answer = call("measure", {{"iterations", plan.iterations},
-                                 {"head", plan.head},
-                                 {"indices", plan.indices},
-                                 {"check", plan.check},
-                                 {"out", out_.string()},
-                                 {"region", "end_to_end"},
-                                 {"fresh", std::move(fresh)}});
+  Json request = {{"iterations", plan.iterations}, {"head", plan.head},    {"indices", plan.indices},
+                  {"check", plan.check},           {"out", out_.string()}, {"region", "end_to_end"}};
+  if (plan.fresh) {
+    request["fresh"] = {{"first", next_number_}, {"places", places_}};
+    if (plan.exchange) request["fresh"]["exchange"] = *plan.exchange;
+  }
+  auto answer = call("measure", std::move(request));
   next_number_ += static_cast<std::uint64_t>(plan.iterations);
   if (!answer) return tl::unexpected(answer.error());
   auto said = fields(*answer, "measure");

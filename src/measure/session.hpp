@@ -35,6 +35,7 @@ struct StartUp {
 struct BlockPlan {
   int iterations = 1, head = 0, check = 0;
   std::vector<int> indices;                    // the ring index of each iteration
+  bool fresh = true;                           // its inputs differ from all before (docs/protocol.md, `fresh`)
   std::optional<int> exchange = std::nullopt;  // whose input the checked iteration finds in its entry; inference only
 };
 

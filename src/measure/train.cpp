@@ -238,7 +238,8 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Player& player, Session& sess
   check_counts(player, session, *before, reference.optimiser());
   const auto steps = session.steps();
   const double lr = core::learning_rate(reference.optimiser(), steps);
-  if (auto timed = session.measure({1, 0, 0, {index}}); !timed) return tl::unexpected(timed.error());
+  // On the very input of the gradient below: one that is rounding alone would differ for another last bit.
+  if (auto timed = session.measure({.indices = {index}, .fresh = false}); !timed) return tl::unexpected(timed.error());
   const auto timed_loss = session.checked_output();
   if (!timed_loss) return tl::unexpected(timed_loss.error());
   if (!std::isfinite(loss_in(*timed_loss, index))) return std::nullopt;
