@@ -191,7 +191,7 @@ def check_trains(stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor])
 # ---------------------------------------------------------------------------------------------------- the whole
 
 def by_kind(values: dict[str, float], even: bool) -> dict:
-    """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by tensor (of a light capture's three steps most), so that no gradient's is below the median."""
+    """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by tensor, so that no gradient's is below the median."""
     found = {kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
     least = sorted(found["grad"].values())[len(found["grad"]) // 2] if even else 0.0
     return {"loss": values["loss"], "grad": {k: max(e, least) for k, e in found["grad"].items()}, "stat": found["stat"]}
@@ -290,7 +290,7 @@ class TrainCapture:
         lost = [key for key, error in envelope.items() if not error < float("inf")]
         if lost:
             raise Problem("unsupported", f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has", "give weights and inputs with which float32 does not overflow")
-        self.sets[name] = {"envelope": by_kind(envelope, even=name == "timed" or self.spec["light"]), "grad_floor": exact.floor}
+        self.sets[name] = {"envelope": by_kind(envelope, even=name == "timed"), "grad_floor": exact.floor}
         self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in exact.values.items()} | further)
         return exact, envelope
 

@@ -202,8 +202,6 @@ def test_a_light_capture_has_one_probe_no_faults_and_the_same_case(tmp_path):
     assert whole["case"] | {"generic_sets": 1} == light["case"]
     of = train_json(tmp_path / "whole")
     assert light["weight_bytes"] == whole["weight_bytes"] and told["probe1"]["grad_floor"] == of["probe1"]["grad_floor"]
-    envelopes = sorted(told["probe1"]["envelope"]["grad"].values())
-    assert envelopes[0] == envelopes[len(envelopes) // 2], "no gradient's is below the median: of three steps one may be exact by luck"
 
 
 def test_a_light_capture_of_inference_has_one_generic_set_and_three_runs_of_eager(tmp_path):
