@@ -215,6 +215,18 @@ def test_a_level_that_remembers_by_the_place_of_its_input_gives_a_wrong_answer_w
     assert (load_file(tmp_path / "out")["1/output"] == 30).all(), "entry 2's, where entry 1's input stood"
 
 
+def test_work_that_is_put_off_until_the_result_is_read_shows_in_the_time_of_keeping_it(sample, tmp_path):
+    worker = sample("""def run(self): pass
+    def outputs(self): return [lambda: self.x * self.scale]
+    def to_numpy(self, output):
+        import time
+        time.sleep(0.05)
+        return output()""")
+    worker.load()
+    answer = worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES})
+    assert max(answer["wall_ns"]) < 50e6 <= answer["kept_ns"]
+
+
 def test_a_checked_result_that_is_a_view_of_the_input_is_kept_as_it_was(sample, tmp_path):
     worker = sample("def run(self): self.y = self.x")
     worker.load()
