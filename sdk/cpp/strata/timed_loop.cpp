@@ -67,11 +67,12 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
     block.wall_ns[i] = one.wall_ns;
     block.latency_ns[i] = one.latency_ns;
     if (check != i) continue;
-    if (fresh !=
-        nullptr)  // at once: a result may be a view of the input, which changes, or of what is still written to
-      for (const auto& result : results) block.kept.push_back(copy_of(result.view));
-    else
+    if (fresh == nullptr) {
       block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
+      continue;
+    }
+    // Copied at once: a result may be a view of the input, which changes, or of what is still written to.
+    for (const auto& result : results) block.kept.push_back(copy_of(result.view));
   }
   block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
   const auto runq_after = read_runq_ns();
