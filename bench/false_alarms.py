@@ -200,6 +200,15 @@ def summary(runs: list[Json]) -> str:
     return "\n".join(lines)
 
 
+def add_waiting(parser: argparse.ArgumentParser) -> None:
+    """The options of all scripts that measure on an idle machine only and can be continued."""
+    add = parser.add_argument
+    add("--most-busy", type=float, default=0.05,
+        help="share of the machine that may be in use before each begins (%(default)s)")
+    add("--patience", type=float, default=900, help="seconds to wait for that (%(default)s)")
+    add("--show", action="store_true", help="print what is there and run nothing")
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -208,11 +217,8 @@ def parse() -> argparse.Namespace:
     add("--comparisons", type=int, default=110, help="with earlier ones (%(default)s)")
     add("--restarts", type=int, default=4, help="of each run (%(default)s)")
     add("--budget", default="8s", help="measured seconds of each run (%(default)s)")
-    add("--most-busy", type=float, default=0.05,
-        help="share of the machine that may be in use before a run (%(default)s)")
-    add("--patience", type=float, default=900, help="seconds to wait for that (%(default)s)")
     add("--cases", default=",".join(CASES), help="by comma (%(default)s)")
-    add("--show", action="store_true", help="print what is there and run nothing")
+    add_waiting(parser)
     options = parser.parse_args()
     options.cases = options.cases.split(",")
     for case in options.cases:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from common import ROOT
-from false_alarms import Json, append, read, upper_bound, wait_until_idle
+from false_alarms import Json, add_waiting, append, read, upper_bound, wait_until_idle
 
 TWINS = ("twin_a", "twin_b")
 
@@ -118,10 +118,7 @@ def parse() -> argparse.Namespace:
         help="axes of the sweep, as one word (%(default)s: 36 fields)")
     add("--restarts", type=int, default=3, help="walks of each sweep (%(default)s)")
     add("--point-time", default="3s", help="measured time of a point (%(default)s)")
-    add("--most-busy", type=float, default=0.05,
-        help="share of the machine that may be in use before a sweep (%(default)s)")
-    add("--patience", type=float, default=900, help="seconds to wait for that (%(default)s)")
-    add("--show", action="store_true", help="print what is there and run nothing")
+    add_waiting(parser)
     return parser.parse_args()
 
 

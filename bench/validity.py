@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from common import ROOT
-from false_alarms import ALARMS, append, read, upper_bound, wait_until_idle
+from false_alarms import ALARMS, add_waiting, append, read, upper_bound, wait_until_idle
 
 Json = dict[str, Any]
 
@@ -349,10 +349,7 @@ def parse() -> argparse.Namespace:
     add("--minutes", type=float, default=120, help="after which no run begins (%(default)s)")
     add("--restarts", type=int, default=6, help="of each run (%(default)s)")
     add("--budget", default="15s", help="measured seconds of each run (%(default)s)")
-    add("--most-busy", type=float, default=0.05,
-        help="share of the machine that may be in use before a run (%(default)s)")
-    add("--patience", type=float, default=900, help="seconds to wait for that (%(default)s)")
-    add("--show", action="store_true", help="print what is there and run nothing")
+    add_waiting(parser)
     return parser.parse_args()
 
 
