@@ -13,6 +13,8 @@
 #include "common/interrupt.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
+#include "common/state.hpp"
+#include "core/bundle_info.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/turns.hpp"
 #include "measure/warnings.hpp"
@@ -126,7 +128,8 @@ Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
     if (auto done = visit(point, number); !done) return done;
     if (point.before > number || point.missing || interrupted()) continue;  // not a whole visit
     const double capture_s = first ? point.capture_s : 0;
-    note_visit(point, first, foreseen_s, elapsed() - begun + (captured_before ? capture_s : 0));
+    const bool proven_now = first && point.before == 0;  // else by an earlier process of this run
+    note_visit(point, proven_now, foreseen_s, elapsed() - begun + (captured_before ? capture_s : 0));
     ++visits_;
     if (auto done = remember_exhaustion(); !done) return done;
   }
@@ -198,6 +201,11 @@ Result<void> Walks::visit(Point& point, int number) {
   if (point.before > number || interrupted()) return {};
   auto outcome = point.open->visit();
   warm_.unload();
+  if (outcome && !interrupted() && is_doubtful(point)) {
+    auto whole = open_whole(point);
+    if (!whole) return tl::unexpected(whole.error());
+    if (*whole) outcome = point.open->visit();
+  }
   if (!outcome) {
     stored_.cut_short();
     return note_missing(point, outcome.error());
@@ -206,6 +214,45 @@ Result<void> Walks::visit(Point& point, int number) {
   if (first)
     for (const auto& player : point.open->players()) learn_memory(point.captured->bundle, player.row);
   return analysis::store_metrics(store_, ready_.setting.run_id, key_of(point.captured->bundle.question));
+}
+
+bool Walks::is_doubtful(const Point& point) {
+  const auto& bundle = point.captured->bundle;
+  bool doubtful = false;
+  for (const auto& player : point.open->players()) {
+    if (player.row.state != to_string(State::unequal)) continue;
+    const auto accused = std::pair(bundle.question.mode, player.name());
+    if (core::is_light(bundle.info))
+      doubtful = doubtful || !unequal_.contains(accused);
+    else
+      unequal_.insert(accused);
+  }
+  return doubtful;
+}
+
+Result<bool> Walks::open_whole(Point& point) {
+  std::vector<std::string> accused;
+  for (const auto& player : point.open->players())
+    if (player.row.state == to_string(State::unequal)) accused.push_back(player.name());
+  const auto words = point_words(point.spec);
+  line_.callbacks().note(
+      fmt::format("{}: unequal by its light proof: {}; the whole one decides", words, fmt::join(accused, ", ")));
+  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, true), line_);
+  if (captured)
+    if (auto added = add_evaluation(*captured, ready_, store_); !added) captured = tl::unexpected(added.error());
+  if (!captured) {
+    line_.callbacks().note(fmt::format("{}: {}", words, captured.error().what));
+    return false;
+  }
+  warm_.end();  // its processes know the jobs of the point
+  point.open.reset();
+  if (auto cut = store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0); !cut)
+    return tl::unexpected(cut.error());
+  point.captured = std::make_unique<CapturedCase>(std::move(*captured));
+  point.stored = nullptr;
+  point.whole = true;
+  if (auto begun = begin_case(point); !begun) return tl::unexpected(begun.error());
+  return true;
 }
 
 Result<void> Walks::capture(Point& point) {
@@ -242,8 +289,12 @@ Result<void> Walks::open(Point& point) {
       return {};
     }
   }
-  auto opened = measure::VisitedCase::open(s, point.captured->bundle, besides_of(point), ready_.levels, facts_, store_,
-                                           line_.callbacks());
+  return begin_case(point);
+}
+
+Result<void> Walks::begin_case(Point& point) {
+  auto opened = measure::VisitedCase::open(ready_.setting, point.captured->bundle, besides_of(point), ready_.levels,
+                                           facts_, store_, line_.callbacks());
   if (!opened) return tl::unexpected(opened.error());
   point.open = std::move(*opened);
   return {};
@@ -254,12 +305,12 @@ measure::Besides Walks::besides_of(const Point& point) {
   auto besides = point.captured->besides();
   const auto& bundle = point.captured->bundle;
   besides.skipped = outgrown_.skipped(bundle.question);
-  besides.warm = &warm_;
+  besides.warm = point.whole ? nullptr : &warm_;  // all its restarts so far come now, each in a process of its own
   for (const auto& level : ready_.levels)
     if (const auto bytes = peaks_.expected(level.name(), bundle.question, plan::work_of(bundle.info).moving_bytes))
       besides.expected_bytes[level.name()] = *bytes;
-  besides.alone = grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) || ready_.setting.options.tuned ||
-                  besides.expected_bytes.empty();
+  besides.alone = point.whole || grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) ||
+                  ready_.setting.options.tuned || besides.expected_bytes.empty();
   return besides;
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <span>
 
 #include "analysis/find_batch.hpp"
@@ -36,6 +37,7 @@ class Walks {
     const store::Case* stored = nullptr;  // as the run that goes on has it
     int before = 0;                       // whole restarts that the run which goes on has stored
     bool missing = false;
+    bool whole = false;  // captured and proven so although it is no corner, since its light proof accused a level
     double capture_s = 0;
     PointForecast planned;              // before the first walk; of one that a search came to, nothing
     double foreseen_s = 0, took_s = 0;  // of its visits, each foreseen when it came
@@ -53,6 +55,11 @@ class Walks {
   Result<void> visit(Point& point, int number);
   Result<void> capture(Point& point);
   Result<void> open(Point& point);
+  Result<void> begin_case(Point& point);  // of a point that is captured
+  // Whether a light proof calls a level unequal that no whole one did: its envelope, of three runs, may be too narrow.
+  bool is_doubtful(const Point& point);
+  // Drops what such a point has and begins it again, captured whole; false: it cannot be, and stays as it is.
+  Result<bool> open_whole(Point& point);
   // Where nothing tells how much work the network is: captures the smallest corner, for the plan.
   void capture_smallest();
   void say_plan();
@@ -84,7 +91,8 @@ class Walks {
   std::size_t visits_ = 0;
   bool spent_ = false;  // the budget
   std::optional<analysis::BatchRule> rule_;
-  std::int64_t lowest_ = 1, highest_ = 0;  // batches that are searched
+  std::int64_t lowest_ = 1, highest_ = 0;                 // batches that are searched
+  std::set<std::pair<core::Mode, std::string>> unequal_;  // levels, by a whole proof
   plan::Outgrown outgrown_;
   plan::PeakModel peaks_;
   std::optional<Error> first_error_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/places.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 
@@ -42,6 +43,12 @@ std::string utc_now() {
 bool there_is(const std::filesystem::path& path) {
   std::error_code ec;
   return std::filesystem::exists(path, ec);
+}
+
+bool holds_files(const std::filesystem::path& folder) {
+  std::error_code ec, none;
+  const std::filesystem::recursive_directory_iterator all(folder, ec);
+  return std::any_of(begin(all), end(all), [&](const auto& entry) { return entry.is_regular_file(none); });
 }
 
 }  // namespace strata

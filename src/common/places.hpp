@@ -32,7 +32,11 @@ Result<void> private_tree(const std::filesystem::path& folder, const std::string
 
 std::string utc_now();  // 2026-11-21T06:15:00Z
 
-// Whether there is such a file; one that cannot be looked at (no permission, too long a name, a link to itself) is none.
+// Whether there is such a file; one that cannot be looked at (no permission, too long a name, a link to itself) is
+// none.
 bool there_is(const std::filesystem::path& path);
+
+// Whether a file lies anywhere below the folder; a folder that cannot be read, or is none, has none.
+bool holds_files(const std::filesystem::path& folder);
 
 }  // namespace strata

@@ -145,7 +145,8 @@ void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
   player.evidence.flops = flops_of(bundle.info);
   player.evidence.uncounted = uncounted_of(bundle.info);
-  const auto certificate = references.certificate(player);
+  auto certificate = references.certificate(player);
+  if (player.proven_before) certificate = proof::continued(*player.proven_before, std::move(certificate));
   player.row.proof = certificate.proof;
   if (player.deep && !player.deep->first_difference.empty())
     player.row.proof["first_difference"] = player.deep->first_difference;
@@ -179,6 +180,7 @@ Result<void> CaseRun::warn_once(store::Warning warning, bool noted) {
 
 void CaseRun::prove(Player& player) {
   if (const auto why = prepare_one(player)) return player.drop(*why);
+  if (besides.warm && !besides.strict && cut.take_proof(player)) return certify(player);
   if (besides.strict) {
     if (const auto why = prove_in_float32(player)) return player.drop(*why);
     if (!player.playing || interrupted()) return certify(player);

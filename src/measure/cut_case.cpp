@@ -46,14 +46,35 @@ bool CutCase::take_up(Player& player) const {
   return true;
 }
 
+const store::Row* CutCase::row_of(const Player& player) const {
+  if (!before_) return nullptr;
+  const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
+                                [&](const auto& one) { return one.row_id == player.row.row_id; });
+  return row == before_->rows.end() ? nullptr : &*row;
+}
+
+bool CutCase::take_proof(Player& player) const {
+  const auto* row = row_of(player);
+  if (!row || !row->judged || row->state != "measured" || !proof::can_be_continued(row->proof)) return false;
+  player.proven_before = row->proof;
+  player.row.memory = row->memory;
+  player.row.settings = row->settings;
+  player.row.artefact_bytes = row->artefact_bytes;
+  for (const char* name : {"accuracy", "facts", "libraries", "first_ever"})
+    if (const Json& fact = outside::field(row->info, name); !fact.is_null()) player.row.info[name] = fact;
+  for (const auto& start : row->start_up)
+    if (outside::integer_or(start, "restart", 0) == -1) player.row.start_up.push_back(start);
+  player.peak_bytes = static_cast<std::uint64_t>(std::max(outside::number_or(row->memory, "peak_private_bytes"),
+                                                          outside::number_or(row->memory, "expected_peak_bytes")));
+  return true;
+}
+
 void CutCase::add_to(std::vector<Player>& players, TurnsPlan& plan) const {
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
   for (auto& player : players) {
-    if (!before_ || !player.playing) continue;
-    const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
-                                  [&](const auto& one) { return one.row_id == player.row.row_id; });
-    if (row == before_->rows.end()) continue;
+    const auto* row = player.playing ? row_of(player) : nullptr;
+    if (!row) continue;
     for (const auto& block : row->blocks)
       if (block.restart < plan.first) player.row.blocks.push_back(block);
     for (const auto& start : row->start_up) {

@@ -32,6 +32,7 @@ struct Player {
   proof::TrainEvidence training, strict_training;     // the second: of the strict float32 pass
   std::optional<proof::OutputVerdict> deep;           // layer by layer, if asked for
   std::string deep_note;                              // why not, if it could not be done
+  std::optional<Json> proven_before;                  // the certificate that an earlier process of this run made of it
   std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together
   std::map<std::string, std::vector<std::string>> joined;
   std::string phases_note;  // why there are none

@@ -91,7 +91,7 @@ constexpr const char* kKernelFolders[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CAC
 bool has_kernels(const std::map<std::string, std::string>& env) {
   return std::any_of(std::begin(kKernelFolders), std::end(kKernelFolders), [&](const char* name) {
     const auto folder = env.find(name);
-    return folder != env.end() && there_is(folder->second);
+    return folder != env.end() && holds_files(folder->second);  // PyTorch makes the folder, whether it compiles or not
   });
 }
 

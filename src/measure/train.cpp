@@ -296,6 +296,10 @@ Try<void> check_last_step(Player& player, Session& session, const TrainReference
 }
 
 void profile_phases(Player& player, Session& session, const TrainReference& reference) {
+  if (core::is_light(reference.bundle())) {
+    player.phases_note = "looked at in the corners of the sweep";
+    return;
+  }
   if (!session.offers("profile")) {
     player.phases_note = "the level has no operation profile";
     return;

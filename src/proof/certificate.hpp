@@ -61,4 +61,12 @@ struct Certificate {
 Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence,
                         const Reference* in_mode = nullptr);
 
+// Whether a stored certificate says enough for a run that goes on to be spared its proof: equal, by a level that
+// repeats itself (whose own spread, which the certificate does not hold, is none).
+bool can_be_continued(const nlohmann::json& proof);
+
+// The certificate of a row whose proof an earlier process of the same run made: what this process did not look at again
+// stands as it was, what it did look at as it is now; the graver verdict holds.
+Certificate continued(const nlohmann::json& before, Certificate now);
+
 }  // namespace strata::proof

@@ -125,13 +125,30 @@ def blocks_of(strata) -> dict[tuple, list[tuple]]:
 def test_a_walk_has_one_process_of_each_level_which_goes_from_point_to_point(strata):
     counted = {"bye": {"from_start": 1_000_000, "hang": True}}  # so that starts are counted
     strata.level("plain", rank=1, ops=counted)
-    strata.level("other", ops=counted)
+    strata.level("other", ops=counted, empty_folder="TORCHINDUCTOR_CACHE_DIR")  # as PyTorch does, whether it compiles or not
     done, _, items = sweep(strata, "plain,other", "--batch", "1,2,4,8", "--size", "8,10", "--restarts", "2", "--point-time", "1s")
     assert done.returncode == 0 and {row["state"] for row in items["points"]["rows"]} == {"measured"}, done.stderr
     alone = 4 + 3  # corners, and the lines of batch 4 and of size 10 beside them: in fresh processes, for their memory
     for level in ("plain", "other"):
         assert (strata.levels / level / "script.json.starts").stat().st_size == alone + 2
     assert len(blocks_of(strata)) == 8 * 2 * 2
+
+
+def test_a_level_that_a_light_proof_accuses_is_judged_by_the_whole_one(strata):
+    strata.level("plain", rank=1)
+    strata.level("sound", outputs={"add": 1.0, "only_light": True})  # as beside an envelope that three runs made too narrow
+    strata.level("wrong", outputs={"add": 1.0})
+    done, _, items = sweep(strata, "plain,sound,wrong", "--batch", "1,2,4,8", "--size", "8,10", "--restarts", "2", "--point-time", "1s")
+    states = {(row["level"], row["batch"], row["size"]): row["state"] for row in items["points"]["rows"]}
+    assert len(states) == 8 * 3 and done.returncode == 1
+    assert {state for (level, *_), state in states.items() if level != "wrong"} == {"measured"}, done.stderr
+    assert {state for (level, *_), state in states.items() if level == "wrong"} == {"unequal"}
+    decided = re.findall(r"batch (\d+), size (\d+).*: unequal by its light proof: ([a-z, ]+); the whole one decides", done.stderr)
+    assert sorted(decided) == [(batch, size, "sound, wrong") for batch in "24" for size in ("10", "8")], "a corner had judged wrong already, but not sound"
+    assert len(blocks_of(strata)) == 8 * 2 * 2
+    with sqlite3.connect(strata.store) as store:
+        proofs = [json.loads(proof) for (proof,) in store.execute("SELECT proof FROM level_rows WHERE level='sound'")]
+    assert not any(line["check"] == "extent of the proof" for proof in proofs for line in proof["lines"]), "each is whole"
 
 
 def test_a_process_that_died_at_a_point_is_replaced_at_the_next(strata):

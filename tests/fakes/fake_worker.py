@@ -30,6 +30,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       after: n                      only from the n-th such request on (1 is the first)
       from_start: n                 only in processes from the n-th on that were started with this script (a file)
   told_settings: [VARIABLE]       settings of load also hold these variables of its environment
+  empty_folder: VARIABLE          makes the folder that this variable of its environment names, and puts nothing there
   leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
   ignore_eof: true                lives on when its input closes
@@ -44,6 +45,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   outputs are the bundle's reference as float32, times scale plus add;
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
                                   "only_in": all this in that operation only, and right in every other
+                                  "only_light": true: all this in light bundles only
   serve: {...}                    the worker serves several clients, each as fast as alone, but for
       slow_with: 0.5                every further client makes a request that share of its time slower
       late_ns: n                    every client begins that much after the one before it
@@ -119,6 +121,7 @@ class Fake:
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
+        self.light = False  # it was captured light
         self.weight_set = "timed"
         self.own_inputs = True  # the ring has references of its own
         self.in_bfloat16 = False
@@ -160,9 +163,9 @@ class Fake:
         return index
 
     def outputs(self, op: str, indices: list[int], path: str, shift: int = 0) -> list[str]:
-        told = {"scale": 1.0, "add": 0.0, "from": None, "only_in": None}
-        if self.script.get("outputs", {}).get("only_in") in (None, op):
-            told |= self.script.get("outputs", {})
+        told, asked = {"scale": 1.0, "add": 0.0, "from": None}, self.script.get("outputs", {})
+        if asked.get("only_in") in (None, op) and (self.light or not asked.get("only_light")):
+            told |= asked
         if self.batch is not None and self.batch == self.script.get("dynamic", {}).get("wrong_size"):
             told["scale"] *= 1.01
         reference = read_tensors(os.path.join(self.place or self.need_bundle(), "reference", f"{told['from'] or self.weight_set}.safetensors"))
@@ -196,6 +199,8 @@ class Fake:
 
     def load(self, request: Json) -> Json:
         bundle = request["bundle"]
+        if "empty_folder" in self.script:
+            os.makedirs(os.environ[self.script["empty_folder"]], exist_ok=True)
         if not os.path.exists(os.path.join(bundle, "bundle.json")):
             raise Refusal("failed", f"{bundle} holds no bundle.json")
         told = self.hello(request)
@@ -205,7 +210,8 @@ class Fake:
         if self.script.get("unsupported"):
             raise Refusal("unsupported", self.script["unsupported"])
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
-            parameters = json.load(file).get("parameters", 0)
+            about = json.load(file)
+        parameters, self.light = about.get("parameters", 0), about["spec"].get("light", False)
         self.bundle = bundle
         told, maths = self.script.get("maths", {}), request["case"].get("maths", "fp32")
         rounds = maths.endswith("bf16") and not told.get("ignores")

@@ -335,6 +335,47 @@ TEST(opening_a_reference, says_which_file_is_missing_or_damaged) {
               HasSubstr("another shape"));
 }
 
+TEST_F(Certified, goes_on_from_the_certificate_of_an_earlier_process) {
+  make();
+  const auto whole = certify();
+  ASSERT_TRUE(can_be_continued(whole.proof));
+  evidence = {};
+  for (int i = 0; i < 7; ++i)
+    evidence.add_block(check_outputs(*reference, "timed", bundle->level("timed", {i % 4}), std::vector<int>{i % 4}));
+  const auto later = continued(whole.proof, certify());
+  EXPECT_TRUE(later.may_have_numbers());
+  EXPECT_EQ(later.proof["verdict"], "equal");
+  EXPECT_EQ(line(later, "outputs while timing")["value"], "7 of 7 blocks") << "as it is now";
+  EXPECT_EQ(line(later, "outputs, generic weights 1"), line(whole, "outputs, generic weights 1")) << "as it was";
+  EXPECT_EQ(line(later, "threads")["value"], "2");
+  for (const char* same : {"observed", "reported", "assumed", "weak", "worst_ratio"})
+    EXPECT_EQ(later.proof[same], whole.proof[same]) << same;
+}
+
+TEST_F(Certified, a_fault_seen_now_outweighs_an_earlier_certificate) {
+  make();
+  const auto whole = certify();
+  evidence = {};
+  evidence.add_block(check("timed", [](int, const Output&, Values values) {
+    values[0] += 1;
+    return values;
+  }));
+  const auto later = continued(whole.proof, certify());
+  EXPECT_FALSE(later.may_have_numbers());
+  EXPECT_EQ(later.proof["verdict"], "unequal");
+  EXPECT_FALSE(later.reason.empty());
+}
+
+TEST_F(Certified, is_not_continued_where_it_was_not_equal_or_its_level_does_not_repeat_itself) {
+  make();
+  evidence.own_spread = 1e-6;
+  EXPECT_FALSE(can_be_continued(certify().proof));
+  evidence.own_spread = 0;
+  evidence.sets.at("generic1").kind = Kind::unequal;
+  EXPECT_FALSE(can_be_continued(certify().proof));
+  EXPECT_FALSE(can_be_continued(nlohmann::json()));
+}
+
 TEST(opening_a_reference, lists_what_the_bundle_has) {
   Bundle bundle;
   bundle.draw();
