@@ -20,6 +20,8 @@
 #include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "common/write_whole.hpp"
+#include "data/catalogue.hpp"
+#include "data/image_files.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/compare.hpp"
 #include "measure/machine_facts.hpp"
@@ -215,11 +217,31 @@ Result<void> check_resumed(const Prepared& ready, const CompareArguments& a) {
   return {};
 }
 
+namespace {
+
+constexpr std::size_t kImagesOfSet = 256;  // of a data set; larger batches have several crops of each
+
+// The images that --dataset names, as files.
+Result<void> take_dataset(plan::Options& options, const std::string& data_dir, const fs::path& cache) {
+  if (options.dataset.empty()) return {};
+  if (auto own = private_folder(cache, "set STRATA_CACHE to a folder of your own"); !own) return own;
+  data::ReadOptions read;
+  read.data_dir = data_dir.empty() ? data::default_data_dir() : fs::path(data_dir);
+  const auto folder = data::image_files(options.dataset, read, kImagesOfSet, cache);
+  if (!folder) return tl::unexpected(folder.error());
+  options.dataset_folder = folder->string();
+  return {};
+}
+
+}  // namespace
+
 Result<Prepared> get_ready(const CompareArguments& a) {
   Prepared ready;
   auto& s = ready.setting;
   s.options = a.options;
-  auto specs = plan::specs_of(a.options);
+  s.place = installation();
+  if (auto taken = take_dataset(s.options, a.data_dir, s.place.cache); !taken) return tl::unexpected(taken.error());
+  auto specs = plan::specs_of(s.options);
   if (!specs) return tl::unexpected(specs.error());
   ready.specs = std::move(*specs);
   if (!a.options.eval.empty()) {
@@ -230,7 +252,6 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   const auto effort = plan::effort_of(a.options);
   if (!effort) return tl::unexpected(effort.error());
   s.effort = *effort;
-  s.place = installation();
   const auto& named = a.options.environments;
   if (!a.python.empty()) s.place.python = a.python;
   auto found = level::discover(level::search_path(s.place.root));

@@ -51,6 +51,11 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
           "modes or precisions every combination is a case (default: the model's own)")
       ->type_name("N[,N...]");
   add_input_options(verb, o, "your inputs");
+  verb.add_option("--dataset", o.dataset,
+                  "your inputs from the training images of a data set, as voc2012, or of a folder of images by class: "
+                  "./strata data list says which there are")
+      ->type_name("NAME");
+  add_data_dir(verb, a.data_dir);
   verb.get_option("--size")
       ->description(
           "pixels of images: 224, 224x320 as height x width, or several: 64,128 or 32..256*2 (default: the "

@@ -140,6 +140,7 @@ Result<Whole> whole_sweep(CompareArguments& a) {
     for (auto& spec : *specs) spec.erase("threads");
   auto asked = asked_of(a);
   asked["specs"] = *specs;
+  asked["dataset"] = a.options.dataset;
   return Whole{"sweep", specs->size(), std::move(asked)};
 }
 

@@ -153,10 +153,8 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForA
     const auto product = product_of(suite, entry, known->options());
     if (!product) return tl::unexpected(product.error());
     for (auto words : *product) {
-      if (entry.verb == "train") {
-        add(words, "--scale", more.scale);
-        add(words, "--data-dir", more.data_dir);
-      }
+      if (entry.verb == "train") add(words, "--scale", more.scale);
+      if (std::find(words.begin(), words.end(), "--dataset") != words.end()) add(words, "--data-dir", more.data_dir);
       add(words, "--python", more.python);
       add(words, "--store", more.store);
       const auto verb = VerbWords::of(entry.verb);

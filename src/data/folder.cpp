@@ -24,13 +24,6 @@ constexpr const char* folder_hint =
     "it needs train/CLASS/image.jpg and test/CLASS/image.jpg (or val/), or lists of its images by path: train.txt, "
     "test.txt (docs/data.md)";
 
-bool is_image_name(const fs::path& path) {
-  auto extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 class FolderReader : public Reader {
  public:
   FolderReader(std::string folder, ReadOptions options) : options_(std::move(options)) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/file_bytes.hpp"
 #include "data/jpeg.hpp"
 #include "data/png.hpp"
@@ -24,6 +26,13 @@ Result<void> read_photo(const std::filesystem::path& path, const ReadOptions& op
   if (!image) return tl::unexpected(image.error());
   resize_to_square(*image, side, planes);
   return {};
+}
+
+bool is_image_name(const std::filesystem::path& path) {
+  auto extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
 }  // namespace strata::data

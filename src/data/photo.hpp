@@ -14,4 +14,7 @@ namespace strata::data {
 // `planes`: [3, options.size, options.size]. Errors: no such file, neither JPEG nor PNG, damaged.
 Result<void> read_photo(const std::filesystem::path& path, const ReadOptions& options, std::span<std::uint8_t> planes);
 
+// Whether the name ends as that of a photograph: .jpg, .jpeg or .png, in any case.
+bool is_image_name(const std::filesystem::path& path);
+
 }  // namespace strata::data

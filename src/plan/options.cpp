@@ -72,6 +72,7 @@ Result<void> one_source(const Options& options) {
   std::vector<std::string> sources;
   if (options.synthetic) sources.emplace_back("--synthetic");
   if (!options.input_from.empty()) sources.emplace_back("--input-from");
+  if (!options.dataset.empty()) sources.emplace_back("--dataset");
   if (!options.input_file.empty()) sources.emplace_back("--inputs");
   if (sources.size() < 2) return {};
   return usage(fmt::format("{} and {} exclude each other", sources[0], sources[1]), "leave one of them out");
@@ -278,6 +279,7 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
     if (!path) return tl::unexpected(path.error());
     spec["input_from"] = *path;
   }
+  if (!options.dataset_folder.empty()) spec["input_from"] = options.dataset_folder;
   if (!options.input_file.empty()) {
     const auto path = existing("--inputs", options.input_file, false);
     if (!path) return tl::unexpected(path.error());

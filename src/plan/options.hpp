@@ -30,6 +30,7 @@ struct Options {
   std::vector<int> thread_counts;  // of a comparison, in place of `threads`
   std::string size;                // of images (axes.hpp), several for a comparison; empty: the model's own
   std::vector<std::string> inputs, levels;
+  std::string dataset, dataset_folder;  // whose images are the inputs; where they lie as files (data::image_files)
   std::string input_from, input_file, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it

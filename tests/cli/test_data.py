@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import shutil
+import sqlite3
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_plan import IMAGES
 
 REAL = Path(os.environ.get("STRATA_TEST_DATA") or "/nowhere")
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real data sets here: STRATA_TEST_DATA names no folder")
@@ -271,3 +273,22 @@ def test_a_folder_of_images_is_read_by_its_path_with_lists_that_are_kept(own, fo
 def test_a_name_without_a_slash_is_no_folder_and_that_is_said(own):
     done = own.run("data", "verify", "pets")
     assert done.returncode == 2 and "allowed: digits, mnist" in done.stderr and "./pets" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["compare", "sweep"])
+def test_images_of_a_set_are_the_inputs_of_a_comparison(own, tmp_path, verb):
+    write_mnist(tmp_path / "sets" / "mnist")
+    own.level("one", rank=1)
+    (own.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    words = [verb, "net.py:build", "--levels", "one", "--restarts", "1", "--budget", "1s", "--threads", "1", "--store", str(own.store), "--format", "json"]
+    for name, count in (("mnist", 8), ("digits", 8)):  # of a ring of four batches of two
+        done = own.run(*words, "--dataset", name, "--batch", "2")
+        assert done.returncode == 0, done.stderr
+        with sqlite3.connect(own.store) as store:
+            bundle, data = store.execute("SELECT bundle, data FROM run_cases JOIN cases USING (hash) ORDER BY run_cases.rowid DESC LIMIT 1").fetchone()
+        assert json.loads(bundle)["input_source"] == f"{count} image files of the user's folder {name}" and data == f"folder:{name}"
+    pictures = sorted(path.name for path in (tmp_path / "own cache" / "images").glob("*/mnist/*"))
+    assert len(pictures) == 20 and pictures[0] == "000000.png"
+    for more, told in ((("--dataset", "mnst"), "did you mean 'mnist'"), (("--dataset", "cifar10"), "cifar10"), (("--dataset", "mnist", "--synthetic"), "--synthetic and --dataset exclude")):
+        refused = own.run(*words, *more)
+        assert refused.returncode in (2, 3) and told in refused.stderr, refused.stderr
