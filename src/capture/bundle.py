@@ -169,7 +169,7 @@ class _Capture:
     def _describe(self, built: Built, inputs: list[Input]) -> dict:
         spec = self.spec
         described = [i.described() for i in inputs]
-        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light")} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light", "all_runs")} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
         if spec["mode"] == "train":
             case |= {"loss": spec["loss"] or built.loss, "optimiser": check_optimiser(spec["optimiser"] or built.optimiser)}
         else:
@@ -269,7 +269,7 @@ class _Capture:
 
     def _run_all(self, view: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
-        runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1, light=self.spec["light"])
+        runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1, light=ref.few_runs(self.spec))
         if self.info["reference"] == "float64":
             self.say("float64 reference")
             try:

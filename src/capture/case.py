@@ -42,7 +42,7 @@ def check_spec(spec: Any) -> dict:
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
         raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
     full = {"mode": "infer", "batch": None, "size": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
-            "input_from": None, "input_file": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "light": False, "dynamic": None} | spec
+            "input_from": None, "input_file": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "light": False, "all_runs": False, "dynamic": None} | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":

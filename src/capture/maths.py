@@ -73,7 +73,7 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
                 if steps:
                     steps.add(name, view, ring[0])
                     continue
-                runs = ref.envelope(runner, view, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], int(info["case"]["seed"]) + 1, 2 * maths.UNIT[spec["maths"]], spec["light"])
+                runs = ref.envelope(runner, view, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], int(info["case"]["seed"]) + 1, 2 * maths.UNIT[spec["maths"]], ref.few_runs(spec))
             write(f"reference/{name}.{spec['maths']}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
     finally:
         ref.strict_float32()

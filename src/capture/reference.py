@@ -59,6 +59,11 @@ def double_copy(module: nn.Module) -> nn.Module:
 
 # ---------------------------------------------------------------------------------------------------- the envelope
 
+def few_runs(spec: dict) -> bool:
+    """Whether an envelope is of three runs of eager, not of all that a whole capture makes."""
+    return spec["light"] and not spec["all_runs"]
+
+
 def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int, unit: float | None = None, light: bool = False) -> dict[str, list[Named]]:
     """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp
     of float32."""

@@ -284,7 +284,7 @@ class TrainCapture:
         exact = Exact({k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])})  # buffers that a step changes
         if not exact.floor > 0:
             raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")
-        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, self.spec["light"])
+        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, ref.few_runs(self.spec))
         if has_kinks:
             envelope = widened(envelope, self.stepper, work, self.ring[0], exact, self.spec["seed"] + 2)
         lost = [key for key, error in envelope.items() if not error < float("inf")]
@@ -338,7 +338,7 @@ class StepsInMode:
         from safetensors.torch import load_file
 
         self.case, self.folder, self.load = info["case"], folder, load_file
-        self.light = info["spec"]["light"]
+        self.light = ref.few_runs(info["spec"])
         self.calls = bool(info.get("dropout_calls"))
         self.path = folder / "reference" / f"train.{self.case['maths']}.json"
         self.stepper = Stepper(info, self.case["device"], self.case["threads"], load_file(str(folder / "labels.safetensors"))["0/labels"])

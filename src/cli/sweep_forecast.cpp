@@ -61,11 +61,12 @@ std::string point_words(const Json& spec) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-Json spec_of_point(const Json& spec, const plan::Grid& grid, bool full_proof) {
+Json spec_of_point(const Json& spec, const plan::Grid& grid, bool full_proof, bool all_runs) {
   auto own = spec;
   if (grid.is_corner(spec) || full_proof) return own;
   own["light"] = true;
   own["ring"] = kLightRing;
+  if (all_runs) own["all_runs"] = true;
   return own;
 }
 

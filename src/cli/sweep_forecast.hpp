@@ -25,8 +25,10 @@ double visit_seconds(const CompareArguments& a, const plan::Effort& effort);
 // "batch 8, size 64, mode infer".
 std::string point_words(const nlohmann::json& spec);
 
-// The spec with which a point is captured: of others than corners with what a light proof needs alone.
-nlohmann::json spec_of_point(const nlohmann::json& spec, const plan::Grid& grid, bool full_proof);
+// The spec with which a point is captured: of others than corners with what a light proof needs alone. `all_runs`: with
+// an envelope of all runs of eager all the same.
+nlohmann::json spec_of_point(const nlohmann::json& spec, const plan::Grid& grid, bool full_proof,
+                             bool all_runs = false);
 
 struct PointForecast {
   double seconds = 0;           // of all its visits, measured time included

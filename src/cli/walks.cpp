@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analysis/store_metrics.hpp"
 #include "common/interrupt.hpp"
@@ -202,9 +203,9 @@ Result<void> Walks::visit(Point& point, int number) {
   auto outcome = point.open->visit();
   warm_.unload();
   if (outcome && !interrupted() && is_doubtful(point)) {
-    auto whole = open_whole(point);
-    if (!whole) return tl::unexpected(whole.error());
-    if (*whole) outcome = point.open->visit();
+    auto again = open_with_all_runs(point, number);
+    if (!again) return tl::unexpected(again.error());
+    if (*again) outcome = point.open->visit();
   }
   if (!outcome) {
     stored_.cut_short();
@@ -222,7 +223,7 @@ bool Walks::is_doubtful(const Point& point) {
   for (const auto& player : point.open->players()) {
     if (player.row.state != to_string(State::unequal)) continue;
     const auto accused = std::pair(bundle.question.mode, player.name());
-    if (core::is_light(bundle.info))
+    if (core::has_few_runs(bundle.info))
       doubtful = doubtful || !unequal_.contains(accused);
     else
       unequal_.insert(accused);
@@ -230,27 +231,27 @@ bool Walks::is_doubtful(const Point& point) {
   return doubtful;
 }
 
-Result<bool> Walks::open_whole(Point& point) {
+Result<bool> Walks::open_with_all_runs(Point& point, int number) {
   std::vector<std::string> accused;
   for (const auto& player : point.open->players())
     if (player.row.state == to_string(State::unequal)) accused.push_back(player.name());
   const auto words = point_words(point.spec);
   line_.callbacks().note(
-      fmt::format("{}: unequal by its light proof: {}; the whole one decides", words, fmt::join(accused, ", ")));
-  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, true), line_);
+      fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", words, fmt::join(accused, ", ")));
+  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, false, true), line_);
   if (captured)
     if (auto added = add_evaluation(*captured, ready_, store_); !added) captured = tl::unexpected(added.error());
   if (!captured) {
     line_.callbacks().note(fmt::format("{}: {}", words, captured.error().what));
     return false;
   }
-  warm_.end();  // its processes know the jobs of the point
-  point.open.reset();
   if (auto cut = store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0); !cut)
     return tl::unexpected(cut.error());
-  point.captured = std::make_unique<CapturedCase>(std::move(*captured));
+  auto again = std::make_unique<CapturedCase>(std::move(*captured));
+  dropped_.emplace_back(std::exchange(point.captured, std::move(again)), std::move(point.open));
   point.stored = nullptr;
-  point.whole = true;
+  point.begun_again = true;
+  point.apart = number > 0;
   if (auto begun = begin_case(point); !begun) return tl::unexpected(begun.error());
   return true;
 }
@@ -305,11 +306,11 @@ measure::Besides Walks::besides_of(const Point& point) {
   auto besides = point.captured->besides();
   const auto& bundle = point.captured->bundle;
   besides.skipped = outgrown_.skipped(bundle.question);
-  besides.warm = point.whole ? nullptr : &warm_;  // all its restarts so far come now, each in a process of its own
+  besides.warm = point.apart ? nullptr : &warm_;
   for (const auto& level : ready_.levels)
     if (const auto bytes = peaks_.expected(level.name(), bundle.question, plan::work_of(bundle.info).moving_bytes))
       besides.expected_bytes[level.name()] = *bytes;
-  besides.alone = point.whole || grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) ||
+  besides.alone = point.apart || grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) ||
                   ready_.setting.options.tuned || besides.expected_bytes.empty();
   return besides;
 }

@@ -37,7 +37,8 @@ class Walks {
     const store::Case* stored = nullptr;  // as the run that goes on has it
     int before = 0;                       // whole restarts that the run which goes on has stored
     bool missing = false;
-    bool whole = false;  // captured and proven so although it is no corner, since its light proof accused a level
+    bool begun_again = false;  // with all runs of eager, since a level was unequal beside three
+    bool apart = false;        // and in a later walk: its restarts, which come together, have processes of their own
     double capture_s = 0;
     PointForecast planned;              // before the first walk; of one that a search came to, nothing
     double foreseen_s = 0, took_s = 0;  // of its visits, each foreseen when it came
@@ -56,10 +57,10 @@ class Walks {
   Result<void> capture(Point& point);
   Result<void> open(Point& point);
   Result<void> begin_case(Point& point);  // of a point that is captured
-  // Whether a light proof calls a level unequal that no whole one did: its envelope, of three runs, may be too narrow.
+  // Whether a level is unequal beside three runs of eager that was not yet beside all: the envelope may be too narrow.
   bool is_doubtful(const Point& point);
-  // Drops what such a point has and begins it again, captured whole; false: it cannot be, and stays as it is.
-  Result<bool> open_whole(Point& point);
+  // Drops what such a point has and begins it again, captured with all runs; false: it cannot be, and stays as it is.
+  Result<bool> open_with_all_runs(Point& point, int number);
   // Where nothing tells how much work the network is: captures the smallest corner, for the plan.
   void capture_smallest();
   void say_plan();
@@ -92,11 +93,13 @@ class Walks {
   bool spent_ = false;  // the budget
   std::optional<analysis::BatchRule> rule_;
   std::int64_t lowest_ = 1, highest_ = 0;                 // batches that are searched
-  std::set<std::pair<core::Mode, std::string>> unequal_;  // levels, by a whole proof
+  std::set<std::pair<core::Mode, std::string>> unequal_;  // levels, beside all runs of eager
   plan::Outgrown outgrown_;
   plan::PeakModel peaks_;
   std::optional<Error> first_error_;
   std::vector<std::unique_ptr<Point>> points_;
+  // What points were that began again: waiting processes know their jobs.
+  std::vector<std::pair<std::unique_ptr<CapturedCase>, std::unique_ptr<measure::VisitedCase>>> dropped_;
   measure::WarmProcesses warm_;  // ends before the points whose jobs it holds
 };
 

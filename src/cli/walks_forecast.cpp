@@ -56,7 +56,7 @@ void Walks::note_visit(Point& point, bool first, double foreseen_s, double took_
   point.foreseen_s += foreseen_s;
   point.took_s += took_s;
   ++point.visits;
-  if (point.whole) return;  // like no visit that is foreseen
+  if (point.begun_again) return;  // like no visit that is foreseen
   const double capture_s = first ? point.capture_s : 0;
   plan::VisitSeen seen{.of = forecast_.visit_of(point.spec, first)};
   seen.of.fresh = first && !point.captured->bundle.cached;

@@ -70,6 +70,7 @@ constexpr Rule of_case[] = {{"model", Kind::text, true},
                             {"deep", Kind::flag},
                             {"generic_sets", Kind::integer, false, 0, 1000},
                             {"light", Kind::flag},
+                            {"all_runs", Kind::flag},
                             {"dynamic", Kind::object, true}};
 
 constexpr Rule of_tensor[] = {{"name", Kind::text},
@@ -211,8 +212,11 @@ Result<Json> read_bundle_info(const std::filesystem::path& bundle, bool whole) {
 }
 
 bool is_light(const Json& info) {
-  const Json& light = outside::field(outside::field(info, "spec"), "light");
-  return light.is_boolean() && light.get<bool>();
+  return outside::flag_or(outside::field(info, "spec"), "light", false);
+}
+
+bool has_few_runs(const Json& info) {
+  return is_light(info) && !outside::flag_or(outside::field(info, "spec"), "all_runs", false);
 }
 
 Result<Case> case_in(const std::filesystem::path& bundle) {

@@ -20,6 +20,8 @@ Result<void> check_bundle_info(const nlohmann::json& info, const std::string& wh
 
 // Whether it was captured light (docs/bundle.md): with what a point of a sweep is proven by, and not the whole.
 bool is_light(const nlohmann::json& info);
+// Whether its envelope is of three runs of eager alone.
+bool has_few_runs(const nlohmann::json& info);
 
 // The case that a bundle was captured for.
 Result<Case> case_in(const std::filesystem::path& bundle);

@@ -86,7 +86,9 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
   if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
     return Failure{State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kClockHint, ""};
   if (judge_.training) {
-    if (auto done = probe_restart(player_, session, *judge_.training); !done) return done.error();
+    const bool proven = session.take_proven();  // a moment ago, in this process
+    auto done = proven ? start_training(session, *judge_.training) : probe_restart(player_, session, *judge_.training);
+    if (!done) return done.error();
     return std::nullopt;
   }
   auto proven = session.prove({0, 1});

@@ -160,6 +160,7 @@ Try<void> Session::load(const std::string& weights_name) {
                               {"cache", job_->cache.string()}});
   if (!loaded) return tl::unexpected(loaded.error());
   loaded_from_ = job_->bundle->folder;
+  proven_ = false;
   start_up_.load_ms = ms_since(start);
   auto said = fields(*loaded, "load");
   outside::Fields phases(said.object_or_empty("phases"), said.where() + ": \"phases\"", said.hint());

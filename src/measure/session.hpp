@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "common/outside.hpp"
 #include "common/safetensors.hpp"
@@ -144,6 +145,9 @@ class Session {
   void bind(const Job& job);
   bool can_serve(const Job& job, const std::vector<int>& cpus) const;  // it would be started as this one was
   bool fresh() const { return fresh_; }                                // its first case
+  // That what is loaded was proven; take_proven() says so once, and no more after another load.
+  void note_proven() { proven_ = true; }
+  bool take_proven() { return std::exchange(proven_, false); }
 
   worker::Worker& process() { return *worker_; }
   const Json& hello() const { return hello_; }
@@ -167,7 +171,7 @@ class Session {
   worker::Launch launch_;  // as it was started
   std::unique_ptr<worker::Worker> worker_;
   std::filesystem::path loaded_from_;  // the bundle; empty: nothing is loaded
-  bool fresh_ = true;
+  bool fresh_ = true, proven_ = false;
   Json hello_, loaded_;
   std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;

@@ -238,7 +238,9 @@ void prove_warm(Player& player, const Judge& judge, WarmProcesses& warm, const s
   progress.status(fmt::format("proving {}", player.job.level.name()), -1);
   auto opened = take_warm(player, warm, cpus);
   if (!opened) return player.drop(opened.error());
-  if (prove_loaded(player, **opened, judge) && player.playing) warm.keep(std::move(*opened));
+  if (!prove_loaded(player, **opened, judge) || !player.playing) return;
+  (*opened)->note_proven();
+  warm.keep(std::move(*opened));
 }
 
 void prove_structure(Player& player, const Job& strict, const Judge& judge, const Progress& progress) {

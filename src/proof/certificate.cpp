@@ -186,9 +186,10 @@ void add_extent(Lines& lines, const json& bundle) {
   if (!core::is_light(bundle)) return;
   const bool trains = outside::text_or(outside::field(bundle, "case"), "mode") == "train";
   lines.add({"extent of the proof", "observed", "pass", "light", "",
-             fmt::format("{}, an envelope of three runs of eager, no planted faults: the corners of the sweep have the "
+             fmt::format("{}, an envelope of {} runs of eager, no planted faults: the corners of the sweep have the "
                          "whole",
-                         trains ? "one gradient probe" : "one generic weight set"),
+                         trains ? "one gradient probe" : "one generic weight set",
+                         core::has_few_runs(bundle) ? "three" : "all"),
              false});
 }
 

@@ -134,21 +134,22 @@ def test_a_walk_has_one_process_of_each_level_which_goes_from_point_to_point(str
     assert len(blocks_of(strata)) == 8 * 2 * 2
 
 
-def test_a_level_that_a_light_proof_accuses_is_judged_by_the_whole_one(strata):
+def test_a_level_that_is_unequal_beside_three_runs_of_eager_is_judged_beside_all(strata):
     strata.level("plain", rank=1)
-    strata.level("sound", outputs={"add": 1.0, "only_light": True})  # as beside an envelope that three runs made too narrow
+    strata.level("sound", outputs={"add": 1.0, "few_runs": True})  # as beside an envelope that is too narrow
     strata.level("wrong", outputs={"add": 1.0})
     done, _, items = sweep(strata, "plain,sound,wrong", "--batch", "1,2,4,8", "--size", "8,10", "--restarts", "2", "--point-time", "1s")
     states = {(row["level"], row["batch"], row["size"]): row["state"] for row in items["points"]["rows"]}
     assert len(states) == 8 * 3 and done.returncode == 1
     assert {state for (level, *_), state in states.items() if level != "wrong"} == {"measured"}, done.stderr
     assert {state for (level, *_), state in states.items() if level == "wrong"} == {"unequal"}
-    decided = re.findall(r"batch (\d+), size (\d+).*: unequal by its light proof: ([a-z, ]+); the whole one decides", done.stderr)
+    decided = re.findall(r"batch (\d+), size (\d+).*: unequal beside three runs of eager: ([a-z, ]+); all runs decide", done.stderr)
     assert sorted(decided) == [(batch, size, "sound, wrong") for batch in "24" for size in ("10", "8")], "a corner had judged wrong already, but not sound"
     assert len(blocks_of(strata)) == 8 * 2 * 2
     with sqlite3.connect(strata.store) as store:
         proofs = [json.loads(proof) for (proof,) in store.execute("SELECT proof FROM level_rows WHERE level='sound'")]
-    assert not any(line["check"] == "extent of the proof" for proof in proofs for line in proof["lines"]), "each is whole"
+    extents = [line["detail"] for proof in proofs for line in proof["lines"] if line["check"] == "extent of the proof"]
+    assert len(extents) == 4 and all("an envelope of all runs of eager" in one for one in extents)
 
 
 def test_a_process_that_died_at_a_point_is_replaced_at_the_next(strata):

@@ -45,7 +45,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   outputs are the bundle's reference as float32, times scale plus add;
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
                                   "only_in": all this in that operation only, and right in every other
-                                  "only_light": true: all this in light bundles only
+                                  "few_runs": true: all this only where the envelope is of three runs of eager
   serve: {...}                    the worker serves several clients, each as fast as alone, but for
       slow_with: 0.5                every further client makes a request that share of its time slower
       late_ns: n                    every client begins that much after the one before it
@@ -121,7 +121,7 @@ class Fake:
         self.helper_pid = helper_pid
         self.counts: dict[str, int] = {}
         self.bundle: str | None = None
-        self.light = False  # it was captured light
+        self.few_runs = False  # the bundle has an envelope of three runs
         self.weight_set = "timed"
         self.own_inputs = True  # the ring has references of its own
         self.in_bfloat16 = False
@@ -164,7 +164,7 @@ class Fake:
 
     def outputs(self, op: str, indices: list[int], path: str, shift: int = 0) -> list[str]:
         told, asked = {"scale": 1.0, "add": 0.0, "from": None}, self.script.get("outputs", {})
-        if asked.get("only_in") in (None, op) and (self.light or not asked.get("only_light")):
+        if asked.get("only_in") in (None, op) and (self.few_runs or not asked.get("few_runs")):
             told |= asked
         if self.batch is not None and self.batch == self.script.get("dynamic", {}).get("wrong_size"):
             told["scale"] *= 1.01
@@ -211,7 +211,7 @@ class Fake:
             raise Refusal("unsupported", self.script["unsupported"])
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             about = json.load(file)
-        parameters, self.light = about.get("parameters", 0), about["spec"].get("light", False)
+        parameters, self.few_runs = about.get("parameters", 0), about["spec"].get("light", False) and not about["spec"].get("all_runs")
         self.bundle = bundle
         told, maths = self.script.get("maths", {}), request["case"].get("maths", "fp32")
         rounds = maths.endswith("bf16") and not told.get("ignores")
