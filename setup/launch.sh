@@ -64,7 +64,7 @@ is_ready() {
   local ready="$root/build/setup/ready-$1-${2//\//%}" newer program built_programs=""
   [[ -f $ready && -x $root/build/release/strata ]] || return 1
   source "$ready"
-  local paths=("$root/src" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/setup")
+  local paths=("$root/src" "$root/runtime" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/setup")
   if [[ $1 != program ]]; then
     [[ -x $STRATA_PYTHON && -x $STRATA_TOOLS_PYTHON && -e $torch_witness ]] || return 1
     [[ ! $STRATA_PYTHON -nt $ready && -d $STRATA_LEVEL_BUILD ]] || return 1

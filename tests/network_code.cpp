@@ -14,7 +14,7 @@ strata::Result<void> write(const std::filesystem::path& bundle) {
   const auto program = strata::generate::program_of(bundle, {});
   if (!program) return tl::unexpected(program.error());
   strata::generate::Options options;
-  options.sources = STRATA_SOURCE_DIR "/src/generate";
+  options.sources = STRATA_SOURCE_DIR "/runtime";
   const auto files = strata::generate::generate(*program, bundle, options);
   if (!files) return tl::unexpected(files.error());
   for (const auto& [path, text] : *files)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "generate/kit/threads.hpp"
+#include "kit/threads.hpp"
 #include "problem.hpp"
 
 namespace bench {

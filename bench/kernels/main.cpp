@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Own convolution kernels (src/generate/kit) against oneDNN's, layer by layer, in the same process and with the same
+// Own convolution kernels (runtime/kit) against oneDNN's, layer by layer, in the same process and with the same
 // layouts: kernels [--case NAME] [--only TEXT] [--seconds S]. Weights come from as many copies as exceed the cache,
 // since a network reads all its layers' weights before it reads these again.
 #include <omp.h>

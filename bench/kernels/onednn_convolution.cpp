@@ -2,7 +2,7 @@
 // oneDNN's side of the contest (onednn_convolution.hpp).
 #include "onednn_convolution.hpp"
 
-#include "generate/kit/vector.hpp"
+#include "kit/vector.hpp"
 
 namespace bench {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "generate/kit/direct.hpp"
-#include "generate/kit/winograd.hpp"
+#include "kit/direct.hpp"
+#include "kit/winograd.hpp"
 
 namespace bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "generate/kit/vector.hpp"
+#include "kit/vector.hpp"
 #include "layers.hpp"
 
 namespace bench {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "generate/libtorch/aten_network.hpp"
+#include "libtorch/aten_network.hpp"
 #include "runnable.hpp"
 
 namespace {

@@ -35,7 +35,7 @@ strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
   const std::string torch = STRATA_TORCH_FOLDER;
   return strata::generate::compile_library(
       STRATA_COMPILER,
-      {"-std=c++20", "-O1", "-I" STRATA_GENERATE_SOURCES "/libtorch", "-isystem", torch + "/include", source.string(),
+      {"-std=c++20", "-O1", "-I" STRATA_RUNTIME "/libtorch", "-isystem", torch + "/include", source.string(),
        torch + "/lib/libtorch_cpu.so", torch + "/lib/libc10.so", "-Wl,-rpath," + torch + "/lib"},
       cache / "compile.log", cache / "network.so");
 }

@@ -64,7 +64,7 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
   fs::remove_all(folder, error);
   strata::say_progress("writing the program");
   strata::generate::Options options;
-  options.sources = STRATA_GENERATE_SOURCES;
+  options.sources = STRATA_RUNTIME;
   options.weights_and_reference = false;
   if (auto done = strata::generate::generate_into(folder, *program, bundle, options); !done) return done;
   strata::say_progress("compiling the program");

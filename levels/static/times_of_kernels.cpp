@@ -86,7 +86,7 @@ Result<Times> timed(const fs::path& library, const fs::path& bundle, int threads
 
 Result<Times> time_of_program(const compiler::Program& program, const fs::path& bundle, const fs::path& folder) {
   generate::Options options;
-  options.sources = STRATA_GENERATE_SOURCES;
+  options.sources = STRATA_RUNTIME;
   options.weights_and_reference = false;
   options.steps_by_node = true;
   std::error_code error;

@@ -188,7 +188,7 @@ int export_level(const ExportArguments& a) {
                                evidence,
                                proving,
                                versions_of(recipe->packages, recipe->python, ready->place.root),
-                               ready->place.root / "src/export/shared"};
+                               ready->place.root / "runtime/serve"};
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
     complain({"interrupted: nothing was written", "", Exit::failed});

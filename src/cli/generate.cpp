@@ -155,7 +155,7 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
                            *parse_memory_budget(a.budget));
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
-  options.sources = place.root / "src" / "generate";
+  options.sources = place.root / "runtime";
   if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
     return tl::unexpected(done.error());
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),

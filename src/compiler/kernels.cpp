@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/kinds.hpp"
-#include "generate/kit/winograd_cost.hpp"
+#include "kit/winograd_cost.hpp"
 
 namespace strata::compiler {
 namespace {

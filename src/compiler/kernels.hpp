@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps strata's own kernels (src/generate/kit) can compute, and where they should: faster than the library by
+// Which steps strata's own kernels (runtime/kit) can compute, and where they should: faster than the library by
 // what was measured (docs/results: kernels). Nothing else knows these rules.
 #pragma once
 

@@ -41,7 +41,7 @@ enum class When : std::uint8_t { load, run };  // once for every weight set; in 
 // Which part of a training step a step belongs to; all of inference is `forward`. Parameters change in `backward`.
 enum class Phase : std::uint8_t { forward, loss, backward };
 
-// Who computes a step: the library that programs call, or a kernel that strata ships with them (src/generate/kit).
+// Who computes a step: the library that programs call, or a kernel that strata ships with them (runtime/kit).
 enum class Kernel : std::uint8_t { library, winograd, direct };
 std::string_view name_of(Kernel kernel);
 

@@ -15,7 +15,7 @@
 namespace strata::generate {
 
 struct Options {
-  std::filesystem::path sources;      // strata's own src/generate, with kit/ and template/
+  std::filesystem::path sources;      // strata's runtime/, with kit/ and template/
   bool weights_and_reference = true;  // false: code alone
   bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
 };

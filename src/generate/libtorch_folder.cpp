@@ -38,10 +38,9 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
       {"case", escape::markdown_code(question->id())},
       {"inputs", described(*graph, "Inputs", graph->inputs) + described(*graph, "Outputs", graph->outputs)}};
   for (const auto* file :
-       {"src/generate/libtorch/aten_network.hpp", "src/generate/libtorch/main.cpp",
-        "src/generate/libtorch/CMakeLists.txt", "src/generate/libtorch/README.md", "src/export/shared/safetensors.hpp",
-        "src/export/shared/fields.hpp", "src/generate/template/program_folder.hpp",
-        "src/export/shared/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
+       {"runtime/libtorch/aten_network.hpp", "runtime/libtorch/main.cpp", "runtime/libtorch/CMakeLists.txt",
+        "runtime/libtorch/README.md", "runtime/serve/safetensors.hpp", "runtime/serve/fields.hpp",
+        "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
     const auto text = read_text(root / file);
     if (!text) return tl::unexpected(text.error());
     if (auto done = write_text(folder / fs::path(file).filename(),

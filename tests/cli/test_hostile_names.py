@@ -96,7 +96,7 @@ def test_an_export_is_code_of_stratas_own_alone(place, model, tmp_path):
     assert done.returncode == 0, done.stderr
     must_be_inert(tmp_path / "out")
     (tmp_path / "all.cpp").write_text('#include "out/case.hpp"\nint main() { return kInputs.size() == 1 && kOutputs.size() == 1 ? 0 : 1; }\n')
-    checked = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-I", ROOT / "src" / "export" / "shared", tmp_path / "all.cpp"], capture_output=True, text=True)
+    checked = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-I", ROOT / "runtime" / "serve", tmp_path / "all.cpp"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 

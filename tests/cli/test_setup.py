@@ -38,7 +38,7 @@ def tree(tmp_path):
     (root / "setup").mkdir(parents=True)
     shutil.copy(ROOT / "strata", root)
     shutil.copy(ROOT / "setup/launch.sh", root / "setup")
-    for file in ("src/cli/main.cpp", "src/capture/case.py", "levels/eager/level.py", "levels/libtorch/CMakeLists.txt", "sdk/cpp/CMakeLists.txt",
+    for file in ("src/cli/main.cpp", "src/capture/case.py", "runtime/kit/direct.cpp", "levels/eager/level.py", "levels/libtorch/CMakeLists.txt", "sdk/cpp/CMakeLists.txt",
                  "requirements/base.txt", "cmake/StrataTorch.cmake", "CMakeLists.txt", "CMakePresets.json", ".venv/lib/torch-2.15.0.dist-info/METADATA"):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("")
@@ -81,7 +81,7 @@ def test_sets_up_once_and_not_again_while_nothing_changes(tree):
     assert asked(tree) == ["levels||"]
 
 
-@pytest.mark.parametrize("file", ["src/cli/main.cpp", "CMakeLists.txt", "requirements/base.txt", "levels/libtorch/CMakeLists.txt", "setup/launch.sh"])
+@pytest.mark.parametrize("file", ["src/cli/main.cpp", "runtime/kit/direct.cpp", "CMakeLists.txt", "requirements/base.txt", "levels/libtorch/CMakeLists.txt", "setup/launch.sh"])
 def test_sets_up_again_when_a_source_is_newer(tree, file):
     run([tree / "strata", "compare", "x"])
     touch_later(tree / file)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct convolution against a float64 sum by definition: kernels, strides, dilation, tiny images, a linear layer after
 // a flatten, what is fused, and taps that only meet padding.
-#include "generate/kit/direct.hpp"
+#include "kit/direct.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "generate/kit/vector.hpp"
+#include "kit/vector.hpp"
 
 // Tests are compiled for several widths and instruction sets (CMakeLists.txt), each in a suite of its own.
 #ifndef KIT_VARIANT

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd convolution against a float64 sum by definition: every plan, odd sizes, what is fused, padded channels.
-#include "generate/kit/winograd.hpp"
+#include "kit/winograd.hpp"
 
 #include <gtest/gtest.h>
 

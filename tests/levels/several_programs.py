@@ -44,7 +44,7 @@ def compiled(bundles: list[Path], folder: Path) -> Path:
     source, library, lib = folder / "all.cpp", folder / "all.so", onednn() / "lib"
     source.write_text(unit(bundles))
     compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)[1]
-    own = ROOT / "src" / "generate"
+    own = ROOT / "runtime"
     done = subprocess.run([compiler, "-std=c++20", "-O0", "-fopenmp", "-fvisibility=hidden", "-fPIC", "-shared", "-I", HERE, "-I", own, "-I", own / "template", "-isystem", onednn() / "include", source,
                            BUILD / "static" / "libstrata_kit.a", lib / "libdnnl.so", f"-Wl,-rpath,{lib}", "-Wl,-Bsymbolic", "-o", library], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

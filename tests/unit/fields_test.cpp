@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The check that every exported program makes of its files, and the reader of safetensors files beside it.
-#include "export/shared/fields.hpp"
+#include "serve/fields.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

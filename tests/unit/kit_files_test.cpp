@@ -14,7 +14,7 @@ namespace strata::generate {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kit = fs::path(STRATA_SOURCE_DIR) / "src/generate/kit";
+const fs::path kit = fs::path(STRATA_SOURCE_DIR) / "runtime/kit";
 
 // Without comments.
 std::string source(const std::string& name) {
