@@ -27,7 +27,7 @@ Result<RecordedOperations> recorded_operations(const fs::path& root) {
           if (alike.contains(mode)) alike[mode].get_to(found.models[model][mode]);
   } catch (const nlohmann::json::exception&) {
     return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()),
-                "PYTHONPATH=src:sdk/python python src/graph/recorded/record.py makes it");
+                ".venv/bin/python tools/record_operations.py makes it");
   }
   return found;
 }

@@ -14,7 +14,7 @@
 
 namespace strata::plan {
 
-// Names of operations by model and mode, as src/graph/recorded/record.py writes them.
+// Names of operations by model and mode, as tools/record_operations.py writes them.
 struct RecordedOperations {
   std::string torch, torchvision;  // versions that the graphs were captured with
   std::map<std::string, std::map<std::string, std::vector<std::string>>> models;

@@ -12,11 +12,10 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
-FOLDER = ROOT / "src" / "graph" / "recorded"
 
 from strata_sdk.models import shipped_models, torchvision_names  # noqa: E402
 
-spec = importlib.util.spec_from_file_location("record", FOLDER / "record.py")
+spec = importlib.util.spec_from_file_location("record", ROOT / "tools/record_operations.py")
 record = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(record)
 RECORD = json.loads(record.RECORD.read_text(encoding="utf-8"))

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operations.json: the ATen operations of torchvision's classification models and the shipped ones, from their captured graphs, for `strata list models --level`.
+"""Writes src/graph/recorded/operations.json: the ATen operations of torchvision's classification models and the shipped ones, from
+their captured graphs, for `strata list models --level`.
 
-PYTHONPATH=src:sdk/python python src/graph/recorded/record.py [--models resnet18,vgg16] [--modes infer,train]     (some minutes for all; what is recorded for this PyTorch is kept)
+.venv/bin/python tools/record_operations.py [--models resnet18,vgg16] [--modes infer,train]
+Some minutes for all; what is recorded for this PyTorch is kept.
 
 Models are built without values (the device `meta`), since operations depend on shapes alone: the largest one has three gigabytes of weights.
 """
@@ -16,11 +18,14 @@ from pathlib import Path
 
 import torch
 
-from capture.export import export
-from capture.graph import write_graph
-from strata_sdk.models import Built, build_model, call, shipped_models, torchvision_names
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-RECORD = Path(__file__).resolve().parent / "operations.json"
+from capture.export import export  # noqa: E402
+from capture.graph import write_graph  # noqa: E402
+from strata_sdk.models import Built, build_model, call, shipped_models, torchvision_names  # noqa: E402
+
+RECORD = ROOT / "src/graph/recorded/operations.json"
 BATCH = 2  # BatchNorm in train mode needs more than one value
 MODES = ("infer", "train")
 
