@@ -17,8 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from common import ROOT
 from safetensors.numpy import save_file
+
+from common import ROOT
 
 sys.path[:0] = [str(ROOT / "tests" / "levels"), str(ROOT / "tests" / "preloaded"), str(ROOT / "sdk" / "python")]
 BUILDS = sorted(ROOT.glob("build/env-*/level_libtorch"), key=lambda path: path.stat().st_mtime)
@@ -115,7 +116,7 @@ def main() -> int:
         scores = [score for score, _ in runs]
         spread = f"{statistics.stdev(scores):.2f}" if len(scores) > 1 else "-"
         print(f"| {level} | {', '.join(f'{score:.2f}' for score in scores)} | {statistics.mean(scores):.2f} | {spread} | {statistics.mean(loss for _, loss in runs):.4f} |")
-    return int(not all([agrees(levels[0], other, found) for other in levels[1:]]))
+    return int(not all(agrees(levels[0], other, found) for other in levels[1:]))
 
 
 def agrees(one: str, other: str, found: dict[str, list[tuple[float, float]]]) -> bool:

@@ -29,7 +29,7 @@ from typing import Any
 from common import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import store_damage  # noqa: E402
+import store_damage
 
 MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
 PROGRAM = os.environ.get("STRATA_PROGRAM", str(ROOT / "strata"))

@@ -21,7 +21,7 @@ from pathlib import Path
 from common import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-from made_store import MadeStore  # noqa: E402
+from made_store import MadeStore
 
 LEVELS = ("eager", "torchscript", "libtorch", "compile", "onednn", "static")
 RESTARTS, ROUNDS, ITERATIONS = 4, 6, 5

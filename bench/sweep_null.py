@@ -22,8 +22,9 @@ import sys
 import time
 from pathlib import Path
 
-from common import ROOT
 from false_alarms import Json, add_waiting, append, read, upper_bound, wait_until_idle
+
+from common import ROOT
 
 TWINS = ("twin_a", "twin_b")
 

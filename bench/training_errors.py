@@ -40,12 +40,13 @@ from typing import Any
 # Two threads that wait for each other by spinning stand still where others use the machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from common import ROOT  # noqa: E402
-from false_alarms import append, read, upper_bound  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+import numpy as np
+import torch
+from false_alarms import append, read, upper_bound
+from torch import nn
+from torch.nn import functional
+
+from common import ROOT
 
 Json = dict[str, Any]
 Pairs = dict[str, list[Json]]  # reference and level: a line of OUTPUT for each repeat

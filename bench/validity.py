@@ -27,8 +27,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common import ROOT
 from false_alarms import ALARMS, add_waiting, append, read, upper_bound, wait_until_idle
+
+from common import ROOT
 
 Json = dict[str, Any]
 

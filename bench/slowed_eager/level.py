@@ -8,7 +8,7 @@ from strata_sdk import Job
 from strata_sdk.torch_level import TorchLevel
 
 sys.path.append(str(Path(__file__).resolve().parent))
-from extra_work import turn  # noqa: E402
+from extra_work import turn
 
 
 class SlowedEager(TorchLevel):

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import torch
+
 from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 
 CONFIGS = {

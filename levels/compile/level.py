@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from strata_sdk import Job, UnavailableError, UnsupportedError
-from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 from torch._dynamo import utils as dynamo
+
+from strata_sdk import Job, UnavailableError, UnsupportedError
+from strata_sdk.torch_level import TorchLevel
 
 MODES = {"max-autotune": "max-autotune", "reduce-overhead": "reduce-overhead"}
 

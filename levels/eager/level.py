@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from strata_sdk import Job, UnavailableError, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
-from torch import Tensor
 
 
 def own_batches() -> Any:

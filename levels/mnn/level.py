@@ -7,8 +7,8 @@ from typing import Any
 import MNN
 import numpy as np
 from MNN import expr, nn
-from strata_sdk import Job, Level, LevelError, UnsupportedError
 
+from strata_sdk import Job, Level, LevelError, UnsupportedError
 
 # MNN has no 64-bit integers, and its converter makes the network's 32-bit ones
 _TYPES = {"float32": (np.float32, expr.float), "int32": (np.int32, expr.int), "int64": (np.int32, expr.int)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import ncnn
 import numpy as np
+
 from strata_sdk import Job, Level, LevelError, UnsupportedError
 
 

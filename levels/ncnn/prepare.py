@@ -20,6 +20,7 @@ def check(bundle: dict) -> None:
 def prepare(bundle_dir: Path, cache: Path, ncnn: str) -> None:
     """`ncnn`: the Python that has ncnn and pnnx."""
     import torch
+
     from strata_sdk import models
 
     step = preparing.Steps()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+
 from strata_sdk import Job, Level, LevelError, UnavailableError, UnsupportedError
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
+
 from strata_sdk import Job, Level, LevelError, UnsupportedError
 
 _MATHS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import torch
-from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
+
+from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:

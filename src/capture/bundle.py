@@ -29,7 +29,17 @@ from capture.opened import Opened, merged
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import state_of
-from strata_sdk.models import Built, TapModule, build_model, call, count_parameters, elements_once, last_line, load_weights, source_files
+from strata_sdk.models import (
+    Built,
+    TapModule,
+    build_model,
+    call,
+    count_parameters,
+    elements_once,
+    last_line,
+    load_weights,
+    source_files,
+)
 from strata_sdk.optimiser import check_optimiser
 from strata_sdk.preparing import save_exported
 

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from capture.functional import Functional, NotFunctional, Value, make_functional, stopped_gradient, tensors_in
+from capture.functional import (
+    Functional,
+    NotFunctional,
+    Value,
+    make_functional,
+    stopped_gradient,
+    tensors_in,
+)
 from strata_sdk.models import last_line
 
 DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}

@@ -80,6 +80,7 @@ def _number(scheme: str, text: str, wanted: str) -> float:
 def load(module, file: str) -> None:
     """The weights of a file; counts of batches, which no level needs, may be missing in it. Raises ModelError."""
     from safetensors.torch import load_file
+
     from strata_sdk.models import load_weights
 
     counts = {name: value for name, value in module.state_dict().items() if not value.is_floating_point()}
@@ -90,6 +91,7 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
     """The weights of one seed. Raises WrongScheme, ModelError."""
     import torch
     from safetensors.torch import save_file
+
     from strata_sdk.models import build_model
 
     module = build_model(model, seed).module

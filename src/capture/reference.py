@@ -150,11 +150,15 @@ def _moved_weights(module: nn.Module, seed: int, unit: float | None):
 
 def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
     """The centre of an envelope in float64, for a module that cannot run in float64."""
-    variants = list(runs.values())
-    centre = []
-    for same_entry in zip(*variants):
-        centre.append({k: torch.stack([r[k].double() for r in same_entry]).mean(0) if same_entry[0][k].is_floating_point() else same_entry[0][k] for k in same_entry[0]})
-    return centre
+
+    def centre(entry: tuple[Named, ...]) -> Named:
+        first = entry[0]
+        return {
+            name: torch.stack([run[name].double() for run in entry]).mean(0) if value.is_floating_point() else value
+            for name, value in first.items()
+        }
+
+    return [centre(entry) for entry in zip(*runs.values())]
 
 
 # ---------------------------------------------------------------------------------------------------- errors (PROOF: outputs)

@@ -46,7 +46,7 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
                 sys.stderr.flush()
             finally:
                 os._exit(code)  # threads of a user's libraries must not hold the process
-        signal.signal(signal.SIGTERM, lambda *_: end(pid))
+        signal.signal(signal.SIGTERM, lambda *_, child=pid: end(child))
         _, status = os.waitpid(pid, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         say({"exit_code": os.waitstatus_to_exitcode(status)})

@@ -20,8 +20,8 @@ from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
 from capture.weights import state_of
-from strata_sdk.maths import UNIT
 from strata_sdk.dropout_calls import NoDropoutCalls
+from strata_sdk.maths import UNIT
 from strata_sdk.models import bind, last_line, load_weights, source_files
 from strata_sdk.torch_training import LOSSES, Dropout, Dropouts, first_output
 

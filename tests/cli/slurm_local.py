@@ -91,7 +91,7 @@ class LocalSlurm:
         key.chmod(0o600)
         self._start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket", f"--pid-file={self.folder}/munge.pid", f"--log-file={self.folder}/munge.log",
                     f"--seed-file={self.folder}/munge.seed")
-        self._wait(lambda: (self.folder / "munge.socket").exists(), "munged made no socket")
+        self._wait((self.folder / "munge.socket").exists, "munged made no socket")
         self._start("slurmctld", "-D", "-f", str(self.conf))
         for name in self.names:
             self._start("slurmd", "-D", "-f", str(self.conf), "-N", name)

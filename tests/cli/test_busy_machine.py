@@ -12,7 +12,7 @@ import pytest
 from conftest import MODEL, ROOT, rows_of
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import store_damage  # noqa: E402
+import store_damage
 
 CORES = len(os.sched_getaffinity(0))
 

@@ -13,7 +13,7 @@ from test_plan import IMAGES
 from test_train import Training
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-from fake_slurm import FakeSlurm  # noqa: E402
+from fake_slurm import FakeSlurm
 
 GRID = ("net.py:build", "--levels", "plain,quick", "--threads", "1", "--batch", "1,2", "--size", "8,10", "--restarts", "3", "--point-time", "1s")
 POINTS = {(batch, size) for batch in ("1", "2") for size in ("8", "10")}

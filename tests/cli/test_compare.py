@@ -18,7 +18,7 @@ import pytest
 from conftest import MODEL, PROGRAM, ROOT, rows_of
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import store_damage  # noqa: E402
+import store_damage
 
 
 def samples(median_ns: int, **more) -> dict:
@@ -426,7 +426,7 @@ def test_the_first_line_says_that_the_reference_has_no_number_and_what_stands_in
     strata.level("wrong", rank=1, outputs={"scale": 1.01})
     strata.level("right", rank=2, **samples(2_000_000))
     strata.level("fast", rank=3, **samples(1_000_000))
-    done, result = strata.compare("wrong", "right", "fast")
+    _, result = strata.compare("wrong", "right", "fast")
     case = result["cases"][0]
     assert (case["reference_level"], case["reference_instead_of"]["level"], case["reference_instead_of"]["state"]) == ("right", "wrong", "unequal")
     assert case["headline"]["sentence"].startswith("wrong has no number (unequal: ") and "; compared with right instead. Move to fast" in case["headline"]["sentence"]

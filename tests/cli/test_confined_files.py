@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import FAKE, MODEL, ROOT, rows_of
 
 MEASURED = os.environ.get("STRATA_PYTHON") or sys.executable

@@ -8,8 +8,7 @@ import io
 import json
 
 import pytest
-
-from conftest import MODEL, FAKE, Strata
+from conftest import FAKE, MODEL, Strata
 
 IN_NEW = """#!/bin/sh
 for word do

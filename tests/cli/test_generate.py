@@ -373,7 +373,7 @@ def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_
     assert done.returncode == 0 and "cmake -S" in done.stdout, done.stderr
     files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp", ".cu", ".h", ".txt", ".md")}
     assert {"kit_cuda/libraries.cpp", "kit_cuda/graph.cu", "kit_cuda/kernels/elementwise.cu", "kit/operations.hpp", "CMakeLists.txt"} <= files.keys()
-    assert not [name for name, text in files.items() if "dnnl" in text or "@" in text.replace("@%", "") and name.endswith((".txt", ".md"))], "a library for processors, or a name that was not filled in"
+    assert not [name for name, text in files.items() if "dnnl" in text or ("@" in text.replace("@%", "") and name.endswith((".txt", ".md")))], "a library for processors, or a name that was not filled in"
     assert not [name for name in files if "_host." in name or "winograd" in name] and "blocked" not in files["plan.hpp"]
     stages = [name for name in files if name.startswith("stages/") or name in ("program.cpp", "model.cpp", "training.cpp", "main.cpp")]
     assert ("training.cpp" in stages) == bool(mode)

@@ -11,7 +11,7 @@ from test_tuned import rows_of as rows_by_name
 from test_tuned import samples
 
 sys.path.insert(0, str(ROOT / "setup"))
-from skips import gives_huge_pages  # noqa: E402
+from skips import gives_huge_pages
 
 TOLD = ["GLIBC_TUNABLES", "STRATA_VARIANT"]
 MEGABYTE = 1 << 20

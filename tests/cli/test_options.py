@@ -13,7 +13,7 @@ import pytest
 from conftest import MODEL, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import store_damage  # noqa: E402
+import store_damage
 
 VERBS = [["compare"], ["sweep"], ["train"], ["run"], ["list", "levels"], ["list", "models"], ["list", "environments"], ["list", "runs"], ["show"],
          ["report"], ["export-data"], ["export"], ["graph"], ["generate"], ["level", "new"], ["level", "check"],

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-import paper_numbers  # noqa: E402
+import paper_numbers
 
 SCRIPT = str(ROOT / "bench" / "paper_numbers.py")
 

@@ -14,7 +14,7 @@ from conftest import MODEL, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 
-import store_damage  # noqa: E402
+import store_damage
 
 IMAGES = """import torch
 

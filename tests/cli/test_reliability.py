@@ -27,7 +27,7 @@ YEARS = 285 * 365 * 24 * 3600 * 10**9
         {"prove": {"junk": "[" * 100_000}},
         {"load": {"junk": json.dumps({"id": 2, "ok": True, "settings": [[]] * 300_000})}},
     ],
-    ids=lambda ops: f"{next(iter(ops))}-{str(next(iter(next(iter(ops.values())))))}",
+    ids=lambda ops: f"{next(iter(ops))}-{next(iter(next(iter(ops.values()))))!s}",
 )
 def test_an_answer_of_a_wrong_type_costs_its_row_and_no_other(strata, ops):
     strata.level("right", rank=1)

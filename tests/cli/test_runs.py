@@ -14,8 +14,8 @@ from conftest import ROOT, Strata, rows_of
 from test_compare import wait_for_blocks
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import made_store  # noqa: E402
-import store_damage  # noqa: E402
+import made_store
+import store_damage
 
 
 def runs(place, verb: str, *words: str, store: Path | None = None):

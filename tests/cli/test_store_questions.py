@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import made_store  # noqa: E402
+import made_store
 
 PAGE = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
 PART = PAGE[PAGE.index("\n## Questions\n") + 1 :].split("\n## ")[0]

@@ -19,7 +19,7 @@ from conftest import MODEL, PROGRAM, ROOT, Strata, rows_of
 from test_compare import wait_for_blocks
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
-import store_damage  # noqa: E402
+import store_damage
 
 SHOW = ("show", "last", "--format", "json")
 READING = (SHOW, ("export-data", "last", "--format", "json"), ("list", "runs", "--format", "json"))
@@ -215,7 +215,7 @@ def test_what_cannot_begin_leaves_no_run(strata, more):
     listed = read(strata, strata.store, "list", "runs", "--format", "json")
     assert strata.store.exists() is False or json.loads(listed.stdout or "[]") == [], listed
     shown = read(strata, strata.store, "show", "last")
-    assert shown.returncode == 2 and "no run is stored yet" in shown.stderr or "no such file" in shown.stderr
+    assert (shown.returncode == 2 and "no run is stored yet" in shown.stderr) or "no such file" in shown.stderr
 
 
 def test_a_model_that_raises_leaves_the_run_before_it_the_last(strata):

@@ -85,7 +85,7 @@ def test_a_level_that_ran_out_of_memory_is_not_tried_at_larger_points_until_it_i
     first = reasons()
     assert len(first) == 6
     tried = {point for point, why in first.items() if not why.startswith("skipped: no smaller than")}
-    assert tried and first[("4", "10")].startswith("skipped") or ("4", "10") in tried
+    assert (tried and first[("4", "10")].startswith("skipped")) or ("4", "10") in tried
     assert len(tried) < 6, first
     assert all(why.startswith("skipped") for why in reasons().values()), "an earlier run saw it"
     retried = reasons("--retry")
@@ -104,7 +104,7 @@ def test_a_point_that_the_network_cannot_have_is_told_and_takes_no_other_with_it
 
 def test_a_budget_that_ends_early_leaves_points_that_resume_goes_on_with(strata):
     strata.level("plain", rank=1)
-    done, document, items = sweep(strata, "plain", "--batch", "1,2,3,4", "--restarts", "1", "--budget", "1s", "--point-time", "1s")
+    _, document, items = sweep(strata, "plain", "--batch", "1,2,3,4", "--restarts", "1", "--budget", "1s", "--point-time", "1s")
     rows = len(items["points"]["rows"]) if "points" in items else 0
     assert rows < 4
     words = json.dumps(document)
@@ -247,7 +247,7 @@ def test_minutes_and_memory_of_points_are_foreseen_and_what_earlier_sweeps_took_
 def test_what_a_level_takes_beside_time_is_told_at_every_point_and_a_missing_meter_says_why(strata):
     strata.level("plain", rank=1)
     strata.level("other", rank=2)
-    done, document, items = sweep(strata, "plain,other", "--batch", "1,2", "--size", "8,10", *SHORT)
+    done, _, items = sweep(strata, "plain,other", "--batch", "1,2", "--size", "8,10", *SHORT)
     assert done.returncode == 0, done.stderr
     rows = items["meters"]["rows"]
     assert len(rows) == 8 and all(row[meter]["value"] >= 0 for row in rows for meter in ("run_queue_wait", "page_faults", "switched_out"))

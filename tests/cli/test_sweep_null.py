@@ -9,7 +9,7 @@ from pathlib import Path
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-import sweep_null  # noqa: E402
+import sweep_null
 
 
 def document(values: list, labels: list) -> dict:

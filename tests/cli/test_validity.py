@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-import validity  # noqa: E402
+import validity
 
 LEARNED = {"process_effect_percent": 0.7, "restarts": 18, "runs": 3}
 

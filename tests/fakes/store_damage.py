@@ -83,7 +83,7 @@ def wrong_leaf(value: Any, draw: random.Random) -> Any:
         return value | {key: wrong_leaf(value[key], draw)}
     if isinstance(value, list) and value:
         at = draw.randrange(len(value))
-        return value[:at] + [wrong_leaf(value[at], draw)] + value[at + 1 :]
+        return [*value[:at], wrong_leaf(value[at], draw), *value[at + 1 :]]
     other = [leaf for leaf in LEAVES if type(leaf) is not type(value) and not (is_number(leaf) and is_number(value))]
     return draw.choice(other)
 
@@ -109,7 +109,7 @@ def forge_cell(path: Path, draw: random.Random) -> str:
             new = draw.choice(CELLS)
             if isinstance(old, str) and old[:1] in ("{", "[") and draw.random() < 0.8:
                 new = json.dumps(wrong_leaf(json.loads(old), draw))
-            if type(new) is type(old) and not isinstance(old, (str, bytes)) or new == old:
+            if (type(new) is type(old) and not isinstance(old, (str, bytes))) or new == old:
                 continue  # another number of the same type is no wrong cell
             if isinstance(old, bytes) and isinstance(new, bytes) and len(new) == len(old):
                 continue

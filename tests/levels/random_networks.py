@@ -34,7 +34,7 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "batch_norm": lambda x, **how: (nn.BatchNorm2d if len(x) == 4 else nn.BatchNorm1d)(x[1], **how),
     "layer_norm": lambda x, dims, **how: nn.LayerNorm(x[-dims:], **how),
     "linear": lambda x, out, **how: nn.Linear(x[-1], out, **how),
-    "parameter": lambda shape: Held(shape),
+    "parameter": Held,
 }
 FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     **{name: getattr(F, name) for name in ("relu", "relu6", "hardswish", "hardsigmoid", "hardtanh", "silu", "gelu", "leaky_relu", "elu", "softmax", "log_softmax", "max_pool2d", "avg_pool2d",
@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "square_root": lambda x: torch.sqrt(x.abs() + 0.25),
     "number": lambda x, name, number: getattr(torch, name)(x, number),
     "slice": lambda x, dim, start, stop, step: x[(slice(None),) * dim + (slice(start, stop, step),)],
-    "split": lambda x, sizes, dim: torch.split(x, sizes, dim),
+    "split": lambda x, sizes, dim: torch.split(x, sizes, dim=dim),
     "expand": lambda x, shape: x.expand(shape),
     "reshape": lambda x, shape: x.reshape(shape),
     "shuffle": lambda x, groups: x.view(x.shape[0], groups, -1, *x.shape[2:]).transpose(1, 2).reshape(x.shape),

@@ -128,6 +128,7 @@ def test_deep_outputs_follow_the_real_ones(level, bundles, running):  # noqa: F8
 def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, tmp_path, fresh):
     sys.path.append(str(ROOT / "sdk" / "python"))
     import torch
+
     from strata_sdk import models
 
     bundle = tmp_path / "deep"

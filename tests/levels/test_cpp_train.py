@@ -14,7 +14,19 @@ import torch
 import train_bundle
 from client import Failed, Worker, prepare
 from safetensors.numpy import load_file, save_file
-from train_bundle import ADAM, ADAMW, SGD, Eager, load_state, losses, moments, start, state, whole_state, worst
+from train_bundle import (
+    ADAM,
+    ADAMW,
+    SGD,
+    Eager,
+    load_state,
+    losses,
+    moments,
+    start,
+    state,
+    whole_state,
+    worst,
+)
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ

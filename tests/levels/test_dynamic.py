@@ -28,7 +28,7 @@ def opened(tmp_path_factory) -> Path:
 
 def envelope_at(place: Path) -> float:
     truth, runs = load_file(place / "reference" / "timed.safetensors"), load_file(place / "reference" / "timed.envelope.safetensors")
-    return max(8 * 2**-24, max(float(np.linalg.norm(value - truth["f64/" + name.split("/", 1)[1]]) / np.linalg.norm(truth["f64/" + name.split("/", 1)[1]])) for name, value in runs.items()))
+    return max(8 * 2**-24, *(float(np.linalg.norm(value - truth["f64/" + name.split("/", 1)[1]]) / np.linalg.norm(truth["f64/" + name.split("/", 1)[1]])) for name, value in runs.items()))
 
 
 def serve(worker: Worker, opened: Path, sizes: tuple[int, ...]) -> None:

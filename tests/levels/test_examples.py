@@ -25,7 +25,7 @@ QUICK = {"samples": {"median_ns": 1}, "first_ns": 2_000_000}
 
 def strata(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
     environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_PYTHON": sys.executable, "STRATA_TOOLS_PYTHON": sys.executable} | variables
-    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=300, check=False)
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment, timeout=300, check=False)
 
 
 def lines(done: subprocess.CompletedProcess, mark: str) -> list[str]:

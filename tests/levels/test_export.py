@@ -55,7 +55,7 @@ def test_an_export_is_built_run_and_proven_equal_by_its_own_commands_and_finds_a
     ran = follow(run, folder)
     assert ran.returncode == 0, ran.stderr
     outputs = [line for line in ran.stdout.splitlines() if line.startswith(("0/output", "1/output", "2/output", "3/output"))]
-    assert len(outputs) == 4 and len(set(line.split("/", 1)[1] for line in outputs)) == 4  # four inputs, four results
+    assert len(outputs) == 4 and len({line.split("/", 1)[1] for line in outputs}) == 4  # four inputs, four results
     refuses_what_it_was_not_made_for(level, folder, run)
     swap_inputs(folder)
     wrong = follow(test, folder)

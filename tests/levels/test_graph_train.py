@@ -13,12 +13,24 @@ import numpy as np
 import pytest
 import torch
 import train_bundle
-import training
 from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder, prepare
 from safetensors.numpy import load_file
 from test_cpp_levels import BUILD, ON_A_GPU, PRIMITIVES, STATIC
-from train_bundle import ADAM, ADAMW, SGD, Eager, load_state, losses, moments, start, state, whole_state
+from train_bundle import (
+    ADAM,
+    ADAMW,
+    SGD,
+    Eager,
+    load_state,
+    losses,
+    moments,
+    start,
+    state,
+    whole_state,
+)
+
+import training
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 

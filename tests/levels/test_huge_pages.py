@@ -8,7 +8,7 @@ import pytest
 from client import ROOT, compare_all
 
 sys.path.insert(0, str(ROOT / "setup"))
-from skips import gives_huge_pages  # noqa: E402
+from skips import gives_huge_pages
 
 NETWORK = """
 import torch

@@ -52,7 +52,7 @@ def test_without_a_compiler_it_is_unavailable(bundles, tmp_path):
 
 def test_a_missing_program_and_one_for_several_batches_are_refused(bundles, tmp_path):
     with Worker("libtorch", bundles("in_place"), tmp_path) as worker:
-        with pytest.raises(Failed, match="network.so is missing"):
+        with pytest.raises(Failed, match=r"network\.so is missing"):
             worker.load()
         with pytest.raises(Failed, match="made for one batch") as failed:
             worker.load(dynamic={"name": "batch", "low": 1, "high": 4, "sizes": [1, 4]})

@@ -11,6 +11,7 @@ import pytest
 from client import FAULTY, Failed, Worker, error, prepare
 from client import compare_all as compare
 from safetensors.numpy import load_file
+
 from training import about, in_mode, probe, state, step_error, times_bound
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,8 +149,8 @@ def test_the_training_bundle_of_a_mode_adds_what_eagers_steps_err_in_it(bundles)
     for weights in ("timed", "probe1", "probe2"):
         assert set(told[weights]["envelope"]["grad"]) == set(told[weights]["least"]) == set(strict[weights]["envelope"]["grad"])
         assert 2.0**-9 <= told[weights]["envelope"]["loss"] < 0.1
-        for name, error in told[weights]["envelope"]["grad"].items():
-            assert 2.0**-9 <= error < 1 and 16 * strict["probe1"]["envelope"]["grad"][name] < told[weights]["least"][name] <= error, (weights, name)
+        for name, off in told[weights]["envelope"]["grad"].items():
+            assert 2.0**-9 <= off < 1 and 16 * strict["probe1"]["envelope"]["grad"][name] < told[weights]["least"][name] <= off, (weights, name)
 
 
 @pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny_amp") for level in ("eager", "compile", "torchscript", "libtorch", "static", *WITHOUT_A_DEVICE)),

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 import odd_networks  # noqa: E402
+
 from capture import reference as ref  # noqa: E402
 from capture.bundle import capture  # noqa: E402
 from capture.problem import Problem  # noqa: E402

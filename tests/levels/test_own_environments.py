@@ -73,7 +73,7 @@ def test_a_network_that_does_not_export_is_unsupported_with_its_place(level, bun
 
 
 def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
-    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match="timed.* is missing"):
+    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match=r"timed.* is missing"):
         worker.load()
 
 

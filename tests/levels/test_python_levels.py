@@ -166,7 +166,7 @@ def test_a_network_that_does_not_export_is_unsupported_by_graph_levels_only(bund
 
 @pytest.mark.parametrize("level", BAKING)
 def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
-    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match="timed.* is missing") as failure:
+    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match=r"timed.* is missing") as failure:
         worker.load()
     assert failure.value.code == "failed" and "prepare" in failure.value.hint
 

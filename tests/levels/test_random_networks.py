@@ -22,9 +22,9 @@ from safetensors.torch import load_file, save_file
 from test_cpp_levels import PRIMITIVES, STATIC
 from test_python_levels import FLOOR
 from torch import Tensor
-from training import probe
 
 from capture.train import Exact, Stepper
+from training import probe
 
 FIRST, COUNT = (int(part) for part in os.environ.get("STRATA_RANDOM_NETWORKS", "0:40").split(":"))
 NOISE, NOISY_RUNS = 2.0**-23, 6
@@ -250,7 +250,7 @@ def test_random_networks_and_those_that_once_failed_compute_what_float64_compute
         told.append(f"{name}: {what}")
         if number < 3 and name not in KEPT:
             rounds = iter(range(1000))
-            small = shrunk(recipes[name], lambda tried: [bool(fault) for fault in faults(level, tried, tmp_path / f"{name}-{next(rounds)}")])
+            small = shrunk(recipes[name], lambda tried, name=name, rounds=rounds: [bool(fault) for fault in faults(level, tried, tmp_path / f"{name}-{next(rounds)}")])
             told.append(f"smallest: {small.text()}")
     assert not wrong, "\n".join(told)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import Failed, Worker, compare, error, prepare
+from client import Failed, Worker, compare, error
 from safetensors.numpy import load_file
 from test_cpp_levels import PRIMITIVES, STATIC, TORCH
 from test_python_levels import LEVELS, envelope, reference, running  # noqa: F401  a fixture

@@ -4,7 +4,6 @@ calls, against float64 and eager; the same kit compiled by nvcc and linked with 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess

@@ -10,6 +10,7 @@ import pytest
 from client import ROOT, Failed, Worker
 from safetensors.numpy import load_file
 from train_bundle import moments
+
 from training import PROBE, about, gradients, load_state, probe, sgd, state, step_error, times_bound
 
 LEVELS = ("eager", "compile", "eager@channels_last", "eager@fused")

@@ -11,7 +11,7 @@ from client import ROOT, Failed, Worker
 from safetensors.numpy import load_file, save_file
 
 sys.path.insert(0, str(ROOT / "sdk" / "python"))
-from strata_sdk.optimiser import DEFAULT, OptimiserError, check_optimiser, learning_rate  # noqa: E402
+from strata_sdk.optimiser import DEFAULT, OptimiserError, check_optimiser, learning_rate
 
 ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer", "train"], "maths": ["fp32"],
          "start": ["{python}", "-m", "strata_sdk", "{level}"], "environment": False, "needs": [], "variants": {"quick": {"title": "only infers", "modes": ["infer"]}}, "default": "none"}

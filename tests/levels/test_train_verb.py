@@ -141,7 +141,7 @@ def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
     import torch
 
     namespace: dict = {}
-    exec(NETWORK, namespace)  # noqa: S102
+    exec(NETWORK, namespace)
     module, _ = namespace["build"]()
     held = {name: torch.from_numpy(value) for name, value in place.checkpoint("static-r1-last").items()}
     module.load_state_dict(held)  # strictly

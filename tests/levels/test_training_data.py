@@ -201,7 +201,7 @@ def test_batches_of_a_dataloader_are_those_of_the_order(mnist, tmp_path):
 
 
 def test_steps_end_at_a_loss_that_is_not_finite(mnist, tmp_path):
-    bundle, folder, made = mnist
+    bundle, folder, _ = mnist
     with Worker("eager", bundle, tmp_path, threads=1) as worker:
         worker.load()
         worker.ask("set_optimiser", optimiser=OPTIMISER | {"lr": 1e20})

@@ -11,7 +11,7 @@ import pytest
 from client import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-import training_errors  # noqa: E402
+import training_errors
 
 SCRIPT = str(ROOT / "bench" / "training_errors.py")
 

@@ -35,6 +35,7 @@ ADAMW = ADAM | {"name": "adamw"}
 def make(folder: Path, name: str) -> Path:
     """Writes the bundle `name` of SPECS; weight set `other` has other values than `timed`."""
     import torch
+
     from strata_sdk import models
 
     model, inputs, classes, loss = SPECS[name]
@@ -73,6 +74,7 @@ class Eager:
 
     def __init__(self, bundle: Path, optimiser: dict = SGD, weights: str = "timed") -> None:
         import torch
+
         from strata_sdk import models
         from strata_sdk.torch_training import Dropouts
 
@@ -124,7 +126,7 @@ class Eager:
         """Named as the protocol's `state`."""
         found = {f"weight:{k}": v.detach().numpy().copy() for k, v in self.module.state_dict().items() if v.is_floating_point()}
         for name, parameter in self.module.named_parameters():
-            held = self.optimiser.state[parameter] if parameter in self.optimiser.state else {}
+            held = self.optimiser.state.get(parameter, {})
             found |= {f"{prefix}:{name}": held[key].numpy().copy() for prefix, key in self.held.items() if held.get(key) is not None}
         return found
 

@@ -172,7 +172,7 @@ def become(request: dict, fds: list[int]) -> None:
     try:
         if words[0] == "-c":
             sys.argv = ["-c", *words[2:]]
-            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
         elif words[0] == "-m":
             sys.argv = words[1:]
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)

@@ -190,7 +190,7 @@ def served(position: int, ms: float, language: str, memory: int) -> Json:
             "memory": {"private_bytes": memory * MB * (clients if kind == "processes" else 1) + 20 * clients * MB, "pss_bytes": (memory + 90) * MB * (clients if kind == "processes" else 1)},
         })
     if position == 2:
-        empty = {name: None for name in ("requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory")}
+        empty = dict.fromkeys(("requests_per_s", "inputs_per_s", "latency_ms", "cpu_ms", "memory"))
         points[-1] |= empty | {"state": "mistrusted", "reason": "with 4 requests in flight: output of input 2 is that of input 1", "hint": "its callers share what each must have for itself", "repetitions": 0}
     return {"seconds": 9, "cores": 2, "points": points}
 
@@ -231,7 +231,7 @@ def failed(spec: tuple) -> Json:
     return {
         "level": level, "variant": "default", "environment": None, "title": level, "rank": rank, "language": "c++", "peer": rank == 5, "harness": rank == 90, "reference": False,
         "state": state, "reason": reason, "reason_short": short, "hint": hint, "log_tail": "Traceback (most recent call last):\n  File \"worker.py\", line 7\nRuntimeError: <planted> & \"quoted\"\n",
-        "repeat": f"./strata compare resnet50 --batch 8 --levels eager,{level}", **{name: None for name in empty},
+        "repeat": f"./strata compare resnet50 --batch 8 --levels eager,{level}", **dict.fromkeys(empty),
         "default": "", "deep": None, "settings": {}, "proof": proven, "blocks": [],
     }
 

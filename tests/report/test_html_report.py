@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from browser import Browser, find_chromium
@@ -173,13 +174,15 @@ def test_has_landmarks_captions_and_names_for_a_screen_reader(browser: Browser, 
         "[...document.querySelectorAll('svg.graph')].every(s => s.querySelector('title') && s.querySelector('desc'))",
         "document.documentElement.lang === 'en'",
         "new Set([...document.querySelectorAll('[id]')].map(e => e.id)).size === document.querySelectorAll('body [id], head [id]').length",
-        "[...document.querySelectorAll('[aria-labelledby], [aria-describedby]')].every(e => ((e.getAttribute('aria-labelledby') ?? '') + ' ' + "
-        "(e.getAttribute('aria-describedby') ?? '')).trim().split(/ +/).every(id => document.getElementById(id)))",
+        (
+            "[...document.querySelectorAll('[aria-labelledby], [aria-describedby]')].every(e => ((e.getAttribute('aria-labelledby') ?? '') + ' ' + "
+            "(e.getAttribute('aria-describedby') ?? '')).trim().split(/ +/).every(id => document.getElementById(id)))"
+        ),
         "[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.getAttribute('href')))",
     ):
         assert browser.evaluate(check), check
     levels = browser.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
-    assert levels[0] == 1 and all(after <= before + 1 for before, after in zip(levels, levels[1:])), levels
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
 
 
 def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(browser: Browser, page: Path) -> None:

@@ -152,12 +152,12 @@ def operator(text: str) -> str | None:
     head, _, rest = text.partition(".")
     parts = text.split(".")
     if (
-        head == "_operator"
-        and rest in PYTHON_OPERATORS
-        or head == "math"
-        and rest in MATH
-        or head == "torch"
-        and rest in SYM
+        (head == "_operator"
+        and rest in PYTHON_OPERATORS)
+        or (head == "math"
+        and rest in MATH)
+        or (head == "torch"
+        and rest in SYM)
     ):
         return None
     if text.startswith("torch.ops.") and all(identifier(part) is None for part in parts):
@@ -208,11 +208,11 @@ def _walk(node: ast.expr, guard: bool) -> None:
 
     match node:
         case ast.Constant(value=value) if type(value) in (int, float, bool):
-            return
+            return None
         case ast.Name(id=name) if name in CONSTANTS or SYMBOL.fullmatch(name):
-            return
+            return None
         case ast.Attribute() if _dotted(node) in CONSTANTS:
-            return
+            return None
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
             if isinstance(op, (ast.Pow, ast.LShift)):
                 _check_power(left, right)
@@ -236,13 +236,13 @@ def _walk(node: ast.expr, guard: bool) -> None:
         case ast.Call(
             func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))], keywords=assumptions
         ) if SYMBOL.fullmatch(name) and _are_constants(assumptions):
-            return
+            return None
         case ast.Call(
             func=ast.Name(id="Float"), args=[ast.Constant(value=str(number))], keywords=settings
         ) if NUMBER.fullmatch(number) and _are_constants(settings):
-            return
+            return None
         case _ if guard and _input(node):
-            return
+            return None
     raise ValueError(f"'{ast.unparse(node)[:80]}'")
 
 
@@ -261,10 +261,10 @@ def _check_power(base: ast.expr, exponent: ast.expr) -> None:
     symbol nor a number up to 64, or a power of a power.
     """
     nested = any(
-        isinstance(part, ast.BinOp)
-        and isinstance(part.op, (ast.Pow, ast.LShift))
-        or isinstance(part, ast.Call)
-        and _dotted(part.func) in POWERS
+        (isinstance(part, ast.BinOp)
+        and isinstance(part.op, (ast.Pow, ast.LShift)))
+        or (isinstance(part, ast.Call)
+        and _dotted(part.func) in POWERS)
         for part in ast.walk(base)
     )
     number = exponent
@@ -273,14 +273,14 @@ def _check_power(base: ast.expr, exponent: ast.expr) -> None:
     number = number.operand if isinstance(number, ast.UnaryOp) else number
     symbol = (
         isinstance(number, ast.Name)
-        or isinstance(number, ast.Call)
-        and _dotted(number.func) == "Symbol"
+        or (isinstance(number, ast.Call)
+        and _dotted(number.func) == "Symbol")
     )
     if nested or not (
         symbol
-        or isinstance(number, ast.Constant)
+        or (isinstance(number, ast.Constant)
         and isinstance(number.value, (int, float))
-        and number.value <= 64
+        and number.value <= 64)
     ):
         raise ValueError("a power above 64")
 
@@ -292,7 +292,7 @@ def _input(node: ast.expr) -> bool:
             return True
         case ast.Subscript(value=inner, slice=ast.Constant(value=key)):
             return _input(inner) and (
-                type(key) is int or isinstance(key, str) and PATH.fullmatch(key) is not None
+                type(key) is int or (isinstance(key, str) and PATH.fullmatch(key) is not None)
             )
         case ast.Call(func=ast.Attribute(value=inner, attr=name), args=[], keywords=[]):
             return name in SIZES and _input(inner)

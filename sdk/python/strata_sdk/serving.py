@@ -5,6 +5,7 @@ Python's threads share one lock; what that costs a Python level is part of what 
 """
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -94,7 +95,7 @@ def run(clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Leve
                     iterate(client, ring[i % len(ring)])
             ready.wait()
             requests(client, ring, plan, random.Random(f"{plan.seed}/{number}"), record)
-        except BaseException as error:  # noqa: BLE001  told by the main thread
+        except BaseException as error:
             record.error = error
             ready.abort()
 
@@ -102,10 +103,8 @@ def run(clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Leve
     with quiet_collector():
         for thread in threads:
             thread.start()
-        try:
+        with contextlib.suppress(threading.BrokenBarrierError):  # a client's own error is told below
             ready.wait()
-        except threading.BrokenBarrierError:
-            pass  # a client's own error is told below
         cpu = time.process_time_ns()
         for thread in threads:
             thread.join()

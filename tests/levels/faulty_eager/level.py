@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from strata_sdk import Job, UnsupportedError, models
-from strata_sdk.torch_level import TorchLevel
 from torch import Tensor
 
+from strata_sdk import Job, UnsupportedError, models
+from strata_sdk.torch_level import TorchLevel
+
 sys.path.append(str(Path(__file__).resolve().parents[3] / "src"))
-from capture import dropout_calls, faults, train_faults  # noqa: E402
+from capture import dropout_calls, faults, train_faults
 
 
 def wanted_fault() -> str:
