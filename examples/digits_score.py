@@ -4,6 +4,7 @@
 python examples/train_digits.py digits.safetensors
 strata compare mnist_convnet --weights digits.safetensors --batch 8 --maths fp32,bf16 --eval examples/digits_score.py:score
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +15,9 @@ def digits(part: str) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    large = np.kron(images.reshape(-1, 8, 8) / 16, np.ones((3, 3)))  # 8x8 pixels to 24x24, and a margin of 2
+    large = np.kron(
+        images.reshape(-1, 8, 8) / 16, np.ones((3, 3))
+    )  # 8x8 pixels to 24x24, and a margin of 2
     large = np.pad(large, ((0, 0), (2, 2), (2, 2))).astype(np.float32)[:, None]
     chosen = (np.arange(len(labels)) % 3 == 0) == (part == "test")
     return large[chosen], labels[chosen]

@@ -3,6 +3,7 @@
 
 The result may be a tensor, a tuple, a dict or, as here, a dataclass.
 """
+
 from dataclasses import dataclass
 
 import torch
@@ -22,8 +23,13 @@ class Block(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.SiLU(),
-                                  nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels))
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.SiLU(),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+        )
         self.act = nn.SiLU()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -35,7 +41,9 @@ class Detector(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.SiLU(), nn.MaxPool2d(2))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.SiLU(), nn.MaxPool2d(2)
+        )
         self.blocks = nn.Sequential(*[Block(32) for _ in range(4)])
         self.dropout = nn.Dropout(0.2)
         self.scores = nn.Linear(32, 10)

@@ -3,6 +3,7 @@
 
 strata compare examples/tiny_mlp.py:build --levels eager,perl --threads 1
 """
+
 from __future__ import annotations
 
 import torch

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describes the interpreter it runs in as shell assignments for setup/python.sh, without importing PyTorch. Runs on any Python 3."""
+
 import importlib.metadata
 import importlib.util
 import os
@@ -30,8 +31,20 @@ def main():
         "python_is_usable": int(sys.version_info >= (3, 10)),
         "torch_version": version,
         "torch_witness": str(getattr(torch, "_path", "")) or folder,
-        "torch_is_new_enough": int(tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in version.split("+")[0].split(".")[:2]) >= (2, 11)) if version else 0,
-        "overlay_missing": " ".join(name for name in ("numpy", "safetensors", "onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None),
+        "torch_is_new_enough": int(
+            tuple(
+                int("".join(c for c in part if c.isdigit()) or 0)
+                for part in version.split("+")[0].split(".")[:2]
+            )
+            >= (2, 11)
+        )
+        if version
+        else 0,
+        "overlay_missing": " ".join(
+            name
+            for name in ("numpy", "safetensors", "onnx", "onnxscript", "onnxruntime")
+            if importlib.util.find_spec(name) is None
+        ),
         "has_torchvision": int(importlib.util.find_spec("torchvision") is not None),
     }
     for name, value in facts.items():

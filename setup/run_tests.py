@@ -4,6 +4,7 @@
 A part that ends without a report (crashed, timed out) counts as one failure, a test that was skipped although this machine can run it (skips.py) as another.
 With --resume a part that passed is not repeated until a source changes. Started by ./test after set-up.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -35,14 +36,26 @@ class Counts:
     skipped: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Counts(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def start(command: list[str], output: typing.IO | None = None, **environment: str) -> subprocess.Popen:
-    return subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+def start(
+    command: list[str], output: typing.IO | None = None, **environment: str
+) -> subprocess.Popen:
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | environment,
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+    )
 
 
 def finish(process: subprocess.Popen) -> int:
@@ -78,21 +91,33 @@ def settle(counts: Counts, exit_code: int, what: str) -> Counts:
 def of_skip(test: str, reason: str) -> Counts:
     if skips.may_skip(reason):
         return Counts(skipped=1)
-    print(f"FAILED: {test} was skipped, and nothing here says that it cannot run: {reason}", flush=True)
+    print(
+        f"FAILED: {test} was skipped, and nothing here says that it cannot run: {reason}",
+        flush=True,
+    )
     return Counts(failed=1)
 
 
 class Gtest:
     """A test program in several processes, as much of its time is waiting for workers that are meant to hang. They run until counts() is asked for."""
 
-    def __init__(self, program: pathlib.Path, reports: pathlib.Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self, program: pathlib.Path, reports: pathlib.Path, *options: str, **environment: str
+    ) -> None:
         self.name = str(program.relative_to(ROOT))
         shards = range(3 * processes())
         self.files = [reports / f"gtest-{program.parent.name}-{shard}.json" for shard in shards]
         for file in self.files:
             file.unlink(missing_ok=True)
-        self.running = [start([str(program), "--gtest_brief=1", f"--gtest_output=json:{file}", *options], GTEST_TOTAL_SHARDS=str(len(shards)), GTEST_SHARD_INDEX=str(shard), **environment)
-                        for shard, file in enumerate(self.files)]
+        self.running = [
+            start(
+                [str(program), "--gtest_brief=1", f"--gtest_output=json:{file}", *options],
+                GTEST_TOTAL_SHARDS=str(len(shards)),
+                GTEST_SHARD_INDEX=str(shard),
+                **environment,
+            )
+            for shard, file in enumerate(self.files)
+        ]
 
     def counts(self) -> Counts:
         exit_code = max(abs(finish(one)) for one in self.running)
@@ -105,7 +130,11 @@ class Gtest:
                 for test in suite["testsuite"]:
                     if test["result"] == "SKIPPED":
                         said = " ".join(one["message"] for one in test.get("skipped", []))
-                        counts += of_skip(f"{suite.get('name')}.{test.get('name')}", said) if said else Counts(skipped=1)  # gtest before 1.13 gives no reason
+                        counts += (
+                            of_skip(f"{suite.get('name')}.{test.get('name')}", said)
+                            if said
+                            else Counts(skipped=1)
+                        )  # gtest before 1.13 gives no reason
                     elif test["status"] == "RUN":
                         counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
         return settle(counts, exit_code, self.name)
@@ -113,17 +142,36 @@ class Gtest:
 
 def pytest(folder: pathlib.Path, report: pathlib.Path, *options: str) -> Counts:
     report.unlink(missing_ok=True)
-    exit_code = run([sys.executable, "-m", "pytest", "-q", "-rs", "--tb=short", "--durations=5", "--durations-min=5", f"--junitxml={report}", *options, str(folder)])
+    exit_code = run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rs",
+            "--tb=short",
+            "--durations=5",
+            "--durations-min=5",
+            f"--junitxml={report}",
+            *options,
+            str(folder),
+        ]
+    )
     counts = Counts()
     if report.exists():
         root = xml.etree.ElementTree.parse(report).getroot()
         for suite in root.iter("testsuite"):
-            number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
+            number = {
+                key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")
+            }
             bad = number["failures"] + number["errors"]
             counts += Counts(number["tests"] - bad - number["skipped"], bad)
         for case in root.iter("testcase"):
             for skip in case.iter("skipped"):
-                counts += of_skip(f"{case.get('classname')}.{case.get('name')}", f"{skip.get('message', '')} {skip.text or ''}")
+                counts += of_skip(
+                    f"{case.get('classname')}.{case.get('name')}",
+                    f"{skip.get('message', '')} {skip.text or ''}",
+                )
     return settle(counts, 0 if exit_code == 5 else exit_code, f"pytest {folder.relative_to(ROOT)}")
 
 
@@ -142,7 +190,13 @@ def fuzz() -> Counts:
 
 def unit(reports: pathlib.Path) -> Counts:
     """The unit tests as they are, the same under AddressSanitizer and UndefinedBehaviorSanitizer, and beside them the fuzzers, which use one core."""
-    sanitized = Gtest(BUILD / "asan/strata_unit", reports, f"--gtest_filter=-{MANY_DRAWS}", UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1", ASAN_OPTIONS="detect_stack_use_after_return=1")
+    sanitized = Gtest(
+        BUILD / "asan/strata_unit",
+        reports,
+        f"--gtest_filter=-{MANY_DRAWS}",
+        UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
+        ASAN_OPTIONS="detect_stack_use_after_return=1",
+    )
     counts = Gtest(BUILD / "release/strata_unit", reports).counts()
     return fuzz() + counts + sanitized.counts()
 
@@ -157,13 +211,25 @@ def fast(reports: pathlib.Path) -> Counts:
 def command(name: str, words: list[str], **environment: str) -> Counts:
     """A script of bench/ that ends with 1 if what it looks for was found; one test."""
     print(f"{name}: {' '.join(words)}", flush=True)
-    return settle(Counts(), code, name) if (code := finish(start([sys.executable, *words], **environment))) else Counts(passed=1)
+    return (
+        settle(Counts(), code, name)
+        if (code := finish(start([sys.executable, *words], **environment)))
+        else Counts(passed=1)
+    )
 
 
 LONG = {  # what ./test all adds; each is resumed by itself
-    **{f"random-{seed}": lambda reports, seed=seed: pytest(ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml") for seed in range(1000, 7000, 1000)},
+    **{
+        f"random-{seed}": lambda reports, seed=seed: pytest(
+            ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml"
+        )
+        for seed in range(1000, 7000, 1000)
+    },
     "faults": lambda _: command("planted faults", ["bench/planted_faults.py", "mnist_convnet"]),
-    "faults-train": lambda _: command("planted faults in training", ["bench/planted_faults.py", "--mode", "train", "mnist_convnet", "--batch", "4"]),
+    "faults-train": lambda _: command(
+        "planted faults in training",
+        ["bench/planted_faults.py", "--mode", "train", "mnist_convnet", "--batch", "4"],
+    ),
     "accusations": lambda _: command("sound levels accused", ["bench/false_accusations.py"]),
     "trainings": lambda _: command("whole trainings", ["bench/digits_accuracy.py"]),
 }
@@ -177,19 +243,37 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     if part == "fast":
         return fast(reports)
     if part in LONG:
-        os.environ["STRATA_RANDOM_NETWORKS"] = f"{part.removeprefix('random-')}:{NETWORKS_IN_A_PART}" if part.startswith("random") else "0:40"
+        os.environ["STRATA_RANDOM_NETWORKS"] = (
+            f"{part.removeprefix('random-')}:{NETWORKS_IN_A_PART}"
+            if part.startswith("random")
+            else "0:40"
+        )
         return LONG[part](reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
-    together = ["-n", str(processes()), "--max-worker-restart=0", "--dist", "loadgroup" if part == "report" else "loadscope",  # its one file marks what shares a page
-                "--no-loadscope-reorder"]  # in the order of conftest.py, not those of many tests first
+    together = [
+        "-n",
+        str(processes()),
+        "--max-worker-restart=0",
+        "--dist",
+        "loadgroup" if part == "report" else "loadscope",  # its one file marks what shares a page
+        "--no-loadscope-reorder",
+    ]  # in the order of conftest.py, not those of many tests first
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)
-    return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(folder, reports / "levels-alone.xml", "-m", "alone")
+    return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(
+        folder, reports / "levels-alone.xml", "-m", "alone"
+    )
 
 
 def fingerprint() -> str:
     """Of all files that a test's result may depend on, and of the PyTorch that is tested."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
     every = hashlib.sha256(os.environ.get("STRATA_LEVEL_BUILD", "").encode())
     for name in sorted(filter(None, listed)):
         file = ROOT / name
@@ -204,7 +288,9 @@ class Finished:
     def __init__(self, file: pathlib.Path, sources: str) -> None:
         self.file, self.sources = file, sources
         stored = json.loads(file.read_text()) if file.exists() else {}
-        self.parts: dict[str, dict] = stored.get("parts", {}) if stored.get("sources") == sources else {}
+        self.parts: dict[str, dict] = (
+            stored.get("parts", {}) if stored.get("sources") == sources else {}
+        )
 
     def get(self, part: str) -> Counts | None:
         return Counts(**self.parts[part]) if part in self.parts else None
@@ -222,7 +308,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set-up-seconds", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("parts", nargs="+", choices=["fast", "unit", "cli", "levels", "report", "compat", "long"])
+    parser.add_argument(
+        "parts", nargs="+", choices=["fast", "unit", "cli", "levels", "report", "compat", "long"]
+    )
     options = parser.parse_args()
     total, begin = Counts(), time.monotonic()
     reports = BUILD / "test-reports"

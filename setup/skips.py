@@ -2,6 +2,7 @@
 """Which tests may be skipped where: every allowed reason names what the machine or the environment lacks, and that is looked up here. Any other skip hides a
 test that could have run, and fails ./test.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -21,7 +22,11 @@ def has_cuda_device() -> bool:
     except OSError:
         return False
     count = ctypes.c_int(0)
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    return (
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+        and count.value > 0
+    )
 
 
 @functools.cache
@@ -34,7 +39,9 @@ def processor_has(*flags: str) -> bool:
 def gives_huge_pages() -> bool:
     """Whether the kernel gives transparent huge pages to who asks, and glibc's malloc can ask."""
     try:
-        mode = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="ascii")
+        mode = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(
+            encoding="ascii"
+        )
     except OSError:
         return False
     library, version = platform.libc_ver()
@@ -43,34 +50,50 @@ def gives_huge_pages() -> bool:
 
 
 def has_nvcc() -> bool:
-    return shutil.which("nvcc") is not None or os.access(pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin/nvcc", os.X_OK)
+    return shutil.which("nvcc") is not None or os.access(
+        pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin/nvcc", os.X_OK
+    )
 
 
 def has_slurm() -> bool:
     """Whether a cluster on loopback can be started (tests/cli/slurm_local.py)."""
     places = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    return os.geteuid() == 0 and all(shutil.which(name, path=places) for name in ("slurmctld", "slurmd", "munged", "sbatch", "squeue"))
+    return os.geteuid() == 0 and all(
+        shutil.which(name, path=places)
+        for name in ("slurmctld", "slurmd", "munged", "sbatch", "squeue")
+    )
 
 
 def other_pytorch() -> bool:
     """Whether the tests are of another PyTorch than strata's own."""
-    return os.environ.get("STRATA_PYTHON", sys.executable) != os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)
+    return os.environ.get("STRATA_PYTHON", sys.executable) != os.environ.get(
+        "STRATA_TOOLS_PYTHON", sys.executable
+    )
 
 
 def has_level_environments() -> bool:
     """Whether every level that brings an environment has it: ./test tries to install them, which takes the network."""
     root = pathlib.Path(__file__).resolve().parent.parent
-    return all(list(root.glob(f"build/environments/{level.parent.name}-*/bin/python")) for level in root.glob("levels/*/requirements.txt"))
+    return all(
+        list(root.glob(f"build/environments/{level.parent.name}-*/bin/python"))
+        for level in root.glob("levels/*/requirements.txt")
+    )
 
 
 # (what a reason says, whether that may be so here)
 ALLOWED = [
-    (r"no CUDA driver|CUDA's driver finds no device|cudaError(NoDevice|InsufficientDriver)", lambda: not has_cuda_device()),
+    (
+        r"no CUDA driver|CUDA's driver finds no device|cudaError(NoDevice|InsufficientDriver)",
+        lambda: not has_cuda_device(),
+    ),
     (r"there is a (device|GPU)$", has_cuda_device),
     (r"no AVX-512", lambda: not processor_has("avx512f")),
     (r"this CPU has no bf16", lambda: not processor_has("amx_bf16", "avx512_bf16")),
     (r"cudnn is left out", lambda: not has_nvcc() or other_pytorch()),
-    (r"oneDNN|static is not built|level_static|level_onednn", lambda: platform.machine() != "x86_64"),
+    (
+        r"oneDNN|static is not built|level_static|level_onednn",
+        lambda: platform.machine() != "x86_64",
+    ),
     (r"the environment of \w+ is not installed", lambda: not has_level_environments()),
     (r"no real data sets here", lambda: not os.path.isdir(os.environ.get("STRATA_TEST_DATA", ""))),
     (r"the program curl is missing", lambda: shutil.which("curl") is None),

@@ -8,6 +8,7 @@ Some minutes for all; what is recorded for this PyTorch is kept.
 
 Models are built without values (the device `meta`), since operations depend on shapes alone: the largest one has three gigabytes of weights.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -53,7 +54,9 @@ def operations_of(name: str, mode: str) -> list[str]:
         program, said = export(module, entry, info, training=mode == "train")
         with tempfile.TemporaryDirectory() as folder:
             if program is not None:
-                said = write_graph(program, module, mode, names, ["arg0"], Path(folder), lambda name, tensors: None)
+                said = write_graph(
+                    program, module, mode, names, ["arg0"], Path(folder), lambda name, tensors: None
+                )
             if not said["ok"]:
                 raise RuntimeError(f"{name}, {mode}: {said['what']} {said['where']}")
             graph = json.loads((Path(folder) / "graph.json").read_text(encoding="utf-8"))
@@ -61,7 +64,11 @@ def operations_of(name: str, mode: str) -> list[str]:
 
 
 def models_of(record: dict) -> Models:
-    return {name: {mode: alike[mode] for mode in MODES if mode in alike} for alike in record.get("graphs", []) for name in alike["models"]}
+    return {
+        name: {mode: alike[mode] for mode in MODES if mode in alike}
+        for alike in record.get("graphs", [])
+        for name in alike["models"]
+    }
 
 
 def text_of(versions: dict[str, str], models: Models) -> str:
@@ -69,9 +76,13 @@ def text_of(versions: dict[str, str], models: Models) -> str:
     alike: dict[str, dict] = {}
     for name, modes in sorted(models.items()):
         if modes:
-            alike.setdefault(json.dumps(modes, sort_keys=True), {"models": [], **modes})["models"].append(name)
+            alike.setdefault(json.dumps(modes, sort_keys=True), {"models": [], **modes})[
+                "models"
+            ].append(name)
     groups = ",\n".join(f"  {json.dumps(group)}" for group in alike.values())
-    head = ", ".join(f"{json.dumps(key)}: {json.dumps(version)}" for key, version in versions.items())
+    head = ", ".join(
+        f"{json.dumps(key)}: {json.dumps(version)}" for key, version in versions.items()
+    )
     return f'{{{head},\n "graphs": [\n{groups}\n]}}\n'
 
 
@@ -82,12 +93,19 @@ def main() -> int:
     parser.add_argument("--models", help="only these (default: all that are not recorded yet)")
     parser.add_argument("--modes", default=",".join(MODES))
     options = parser.parse_args()
-    versions = {"torch": torch.__version__.partition("+")[0], "torchvision": torchvision.__version__.partition("+")[0]}
+    versions = {
+        "torch": torch.__version__.partition("+")[0],
+        "torchvision": torchvision.__version__.partition("+")[0],
+    }
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     models = models_of(record) if {k: record.get(k) for k in versions} == versions else {}
     failed = 0
     for mode in options.modes.split(","):
-        for name in (options.models.split(",") if options.models else [*shipped_models(), *torchvision_names()]):
+        for name in (
+            options.models.split(",")
+            if options.models
+            else [*shipped_models(), *torchvision_names()]
+        ):
             known = models.setdefault(name, {})
             if mode in known and not options.models:
                 continue

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and reported, and so are guards and recompilations."""
+
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -26,7 +27,9 @@ class Compile(TorchLevel):
         super().load(job)
         if self.variant == "channels_last":
             self.go_channels_last()
-        options = {"dynamic": None if job.dynamic else False} | ({"mode": MODES[self.variant]} if self.variant in MODES else {})
+        options = {"dynamic": None if job.dynamic else False} | (
+            {"mode": MODES[self.variant]} if self.variant in MODES else {}
+        )
         self.runner = torch.compile(self.runner, **options)
         if job.trains:
             self.objective = torch.compile(self.loss_of_batch, **options)
@@ -45,7 +48,9 @@ class Compile(TorchLevel):
         try:
             if self.job.trains:
                 self.set_mode("train", True)
-                self.set_batch(inputs, torch.zeros(self.job.about["outputs"][0]["shape"][0], dtype=torch.int64))
+                self.set_batch(
+                    inputs, torch.zeros(self.job.about["outputs"][0]["shape"][0], dtype=torch.int64)
+                )
                 self.objective(self.inputs, self.named, self.labels).backward()
                 self.module.zero_grad()
             else:
@@ -55,7 +60,9 @@ class Compile(TorchLevel):
             self.wait()
         except Exception as error:
             if "C++ compiler" in str(error) or type(error).__name__ == "InvalidCxxCompiler":
-                raise UnavailableError("torch.compile finds no C++ compiler", "install g++, or set CXX to one") from error
+                raise UnavailableError(
+                    "torch.compile finds no C++ compiler", "install g++, or set CXX to one"
+                ) from error
             raise
         self.result = self.inputs = self.labels = None
 
@@ -64,7 +71,9 @@ class Compile(TorchLevel):
         if not self.job.dynamic:
             return
         bounds = {"min": self.job.dynamic["low"], "max": self.job.dynamic["high"]}
-        if "min" not in inspect.signature(torch._dynamo.maybe_mark_dynamic).parameters:  # as in PyTorch 2.11: a mark without bounds
+        if (
+            "min" not in inspect.signature(torch._dynamo.maybe_mark_dynamic).parameters
+        ):  # as in PyTorch 2.11: a mark without bounds
             bounds = {}
         for tensor in [*self.inputs, *self.named.values()]:
             if tensor.dim():
@@ -77,13 +86,18 @@ class Compile(TorchLevel):
 
     def build_module(self, job: Job) -> torch.nn.Module:
         if job.about.get("model", {}).get("kind") == "torchscript":
-            raise UnsupportedError("torch.compile runs TorchScript as it is", "torchscript and eager run it")
+            raise UnsupportedError(
+                "torch.compile runs TorchScript as it is", "torchscript and eager run it"
+            )
         return super().build_module(job)
 
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
         """Generated code carries its number of threads; TorchDynamo guards on it and compiles again for another, while the first client warms up."""
         if self.device.type == "cuda" and self.variant in MODES:
-            raise UnsupportedError(f"the CUDA graphs of {self.variant} belong to one thread", "compile serves several clients")
+            raise UnsupportedError(
+                f"the CUDA graphs of {self.variant} belong to one thread",
+                "compile serves several clients",
+            )
         return super().clients(count, threads)
 
     def unload(self) -> None:
@@ -95,15 +109,31 @@ class Compile(TorchLevel):
     def report(self) -> dict[str, Any]:
         """Guards with the time of one evaluation, and everything that was compiled again until now, with why."""
         found = compiler_report()
-        return {"graphs": found["graphs"], "guards": found["guards"], "guard_us": found["guard_us"], "recompiles": len(found["recompiles"]), "recompile_reasons": found["recompiles"]}
+        return {
+            "graphs": found["graphs"],
+            "guards": found["guards"],
+            "guard_us": found["guard_us"],
+            "recompiles": len(found["recompiles"]),
+            "recompile_reasons": found["recompiles"],
+        }
 
     def settings(self) -> dict[str, Any]:
         found = compiler_report()
         for one in found["graph_breaks"]:
             print(f"graph break at {one['where']}: {one['reason']}", file=sys.stderr)
-        changed = {"layout": "channels_last" if self.variant == "channels_last" else "any", "freezing": self.variant == "freezing", "graph": "compiled", "graphs": found["graphs"], "graph_breaks": sum(dynamo.counters["graph_break"].values()),
-                   "compile": found}
-        return super().settings() | changed | ({"autotune": True} if self.variant == "max-autotune" else {})
+        changed = {
+            "layout": "channels_last" if self.variant == "channels_last" else "any",
+            "freezing": self.variant == "freezing",
+            "graph": "compiled",
+            "graphs": found["graphs"],
+            "graph_breaks": sum(dynamo.counters["graph_break"].values()),
+            "compile": found,
+        }
+        return (
+            super().settings()
+            | changed
+            | ({"autotune": True} if self.variant == "max-autotune" else {})
+        )
 
 
 def compiler_report() -> dict[str, Any]:
@@ -112,13 +142,24 @@ def compiler_report() -> dict[str, Any]:
     breaks = []
     for reason in dynamo.graph_break_reasons:
         place = reason.user_stack[-1] if reason.user_stack else None
-        one = {"reason": first_line(reason.reason), "where": f"{place.filename}:{place.lineno}" if place else ""}
+        one = {
+            "reason": first_line(reason.reason),
+            "where": f"{place.filename}:{place.lineno}" if place else "",
+        }
         if one not in breaks:
             breaks.append(one)
     metrics = dynamo.get_compilation_metrics()
-    recompiled = [first_line(reason) for m in metrics if (reason := getattr(m, "recompile_reason", None))]
+    recompiled = [
+        first_line(reason) for m in metrics if (reason := getattr(m, "recompile_reason", None))
+    ]
     newest = {str(m.compile_id).partition("/")[0]: m.guard_latency_us or 0 for m in metrics}
-    return {"graphs": dynamo.counters["stats"]["unique_graphs"], "guards": sum(m.guard_count or 0 for m in metrics), "guard_us": sum(newest.values()), "graph_breaks": breaks, "recompiles": recompiled}
+    return {
+        "graphs": dynamo.counters["stats"]["unique_graphs"],
+        "guards": sum(m.guard_count or 0 for m in metrics),
+        "guard_us": sum(newest.values()),
+        "graph_breaks": breaks,
+        "recompiles": recompiled,
+    }
 
 
 def first_line(text: str) -> str:

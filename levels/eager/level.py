@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """eager: the user's module, called from Python. Every other level is measured against it. Variants change its layout, its optimiser, or replay a CUDA graph."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,9 @@ def own_batches() -> Any:
     try:
         from strata_sdk.dataloader import batches
     except ImportError as error:
-        raise UnavailableError(f"it needs torchvision and Pillow: {error}", "pip install torchvision pillow") from None
+        raise UnavailableError(
+            f"it needs torchvision and Pillow: {error}", "pip install torchvision pillow"
+        ) from None
     return batches
 
 
@@ -24,7 +27,9 @@ class Eager(TorchLevel):
 
     def supports(self, job: Job) -> None:
         if self.variant == "cudagraph" and job.dynamic:
-            raise UnsupportedError("a CUDA graph replays one shape", "eager without it serves every batch")
+            raise UnsupportedError(
+                "a CUDA graph replays one shape", "eager without it serves every batch"
+            )
 
     def load(self, job: Job) -> None:
         super().load(job)
@@ -44,7 +49,10 @@ class Eager(TorchLevel):
 
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
         if self.variant == "cudagraph":
-            raise UnsupportedError("a recorded CUDA graph has one set of inputs and outputs", "eager serves several clients")
+            raise UnsupportedError(
+                "a recorded CUDA graph has one set of inputs and outputs",
+                "eager serves several clients",
+            )
         return super().clients(count, threads)
 
     def layer_norms(self) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program needs to run a network at this level: use.py path/to/file.py:build WEIGHTS.safetensors THREADS INPUTS.safetensors. Inputs are named <entry>/<input>, entries
 from 0 on, in the order of the arguments. It is what "lines of code to maintain" counts (docs/method.md), and a test runs it."""
+
 import importlib.util
 import sys
 
@@ -24,7 +25,9 @@ def main() -> None:
     entries = sorted({int(name.split("/")[0]) for name in inputs})
     with torch.inference_mode():
         for entry in entries:
-            result = network(*[inputs[name] for name in sorted(inputs) if name.startswith(f"{entry}/")])
+            result = network(
+                *[inputs[name] for name in sorted(inputs) if name.startswith(f"{entry}/")]
+            )
             print(entry, list(result.shape), *result.reshape(-1)[:8].tolist())
 
 

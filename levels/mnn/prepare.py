@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes <weight set>.mnn for each weight set of the bundle: ONNX with the PyTorch that is measured, converted by MNN in the level's own environment."""
+
 import tempfile
 from pathlib import Path
 
@@ -12,12 +13,22 @@ def prepare(bundle_dir: Path, cache: Path, mnn: str) -> None:
 
     for tensor in [*(bundle := models.read_bundle(bundle_dir))["inputs"], *bundle["outputs"]]:
         if tensor["dtype"] not in ("float32", "int32", "int64"):
-            raise UnsupportedError(f"{tensor['name']} is {tensor['dtype']}; MNN takes float32 and integers", "onnxruntime and openvino take other tensors")
+            raise UnsupportedError(
+                f"{tensor['name']} is {tensor['dtype']}; MNN takes float32 and integers",
+                "onnxruntime and openvino take other tensors",
+            )
     step = preparing.Steps()
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         for weight_set, path in onnx_export.write_all(bundle_dir, Path(scratch), step):
             step(f"converting {weight_set}.onnx")
-            preparing.delegate([mnn, str(Path(__file__).with_name("convert.py")), str(path), str(cache / f"{weight_set}.mnn")])
+            preparing.delegate(
+                [
+                    mnn,
+                    str(Path(__file__).with_name("convert.py")),
+                    str(path),
+                    str(cache / f"{weight_set}.mnn"),
+                ]
+            )
             path.unlink()
 
 

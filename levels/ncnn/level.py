@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ncnn: the traced network, converted by pnnx. The artefact is <weight set>.param and .bin in the cache, written by prepare.py."""
+
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,13 +28,24 @@ class Ncnn(Level):
         self.net = ncnn.Net()
         self.net.opt.num_threads = self.job.threads
         if self.variant == "default":  # its own default is float16 on every CPU that can convert it
-            self.net.opt.use_fp16_packed = self.net.opt.use_fp16_storage = self.net.opt.use_fp16_arithmetic = False
-        if self.net.load_param(str(self.path)) != 0 or self.net.load_model(str(self.path.with_suffix(".bin"))) != 0:
-            raise UnsupportedError(f"ncnn {ncnn.__version__} cannot load the converted network", "the worker's log names the layer")
+            self.net.opt.use_fp16_packed = self.net.opt.use_fp16_storage = (
+                self.net.opt.use_fp16_arithmetic
+            ) = False
+        if (
+            self.net.load_param(str(self.path)) != 0
+            or self.net.load_model(str(self.path.with_suffix(".bin"))) != 0
+        ):
+            raise UnsupportedError(
+                f"ncnn {ncnn.__version__} cannot load the converted network",
+                "the worker's log names the layer",
+            )
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
         # a Mat of an array shares its memory, which ncnn may write to: it is copied, as in the code that pnnx writes
-        self.samples = [[ncnn.Mat(sample).clone() for sample in samples] for samples in zip(*inputs, strict=True)]
+        self.samples = [
+            [ncnn.Mat(sample).clone() for sample in samples]
+            for samples in zip(*inputs, strict=True)
+        ]
 
     def run(self) -> None:
         self.results = []
@@ -41,24 +53,37 @@ class Ncnn(Level):
             extractor = self.net.create_extractor()
             for i, mat in enumerate(sample):
                 extractor.input(f"in{i}", mat)
-            self.results.append([self.extract(extractor, f"out{i}") for i in range(len(self.shapes))])
+            self.results.append(
+                [self.extract(extractor, f"out{i}") for i in range(len(self.shapes))]
+            )
 
     def extract(self, extractor: Any, name: str) -> Any:
         code, mat = extractor.extract(name)
         if code != 0:
-            raise LevelError(f"ncnn could not compute {name} (code {code})", "the worker's log says more")
+            raise LevelError(
+                f"ncnn could not compute {name} (code {code})", "the worker's log says more"
+            )
         return mat
 
     def outputs(self) -> Sequence[np.ndarray]:
         results, self.results = self.results, []
-        return [np.stack([np.array(result[i]).reshape(shape) for result in results]) for i, shape in enumerate(self.shapes)]
+        return [
+            np.stack([np.array(result[i]).reshape(shape) for result in results])
+            for i, shape in enumerate(self.shapes)
+        ]
 
     def artefacts(self) -> Sequence[Path]:
         return [self.path, self.path.with_suffix(".bin")]
 
     def settings(self) -> dict[str, Any]:
         half = self.net.opt.use_fp16_storage
-        return {"threads": self.net.opt.num_threads, "maths": "fp16" if half else "fp32", "layout": "blocked", "freezing": True, "graph": "traced"}
+        return {
+            "threads": self.net.opt.num_threads,
+            "maths": "fp16" if half else "fp32",
+            "layout": "blocked",
+            "freezing": True,
+            "graph": "traced",
+        }
 
     def versions(self) -> dict[str, str]:
         return super().versions() | {"ncnn": ncnn.__version__}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """null_py: does nothing. Its time is what the Python SDK's loop adds to every Python level."""
+
 from strata_sdk import Job, Level
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime: the exported network in an InferenceSession. The artefact is <weight set>.onnx in the cache, written by prepare.py."""
+
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +19,19 @@ class OnnxRuntime(Level):
     def supports(self, job: Job) -> None:
         variant = os.environ.get("STRATA_VARIANT") or "default"
         if variant not in ("default", "tensorrt"):
-            raise UnsupportedError(f"onnxruntime has no variant {variant}", "it has: default, tensorrt")
+            raise UnsupportedError(
+                f"onnxruntime has no variant {variant}", "it has: default, tensorrt"
+            )
         self.tensorrt = variant == "tensorrt"
         if self.tensorrt and job.device != "cuda":
-            raise UnsupportedError("the variant tensorrt runs on cuda only", f"the case's device is {job.device}")
+            raise UnsupportedError(
+                "the variant tensorrt runs on cuda only", f"the case's device is {job.device}"
+            )
         if self.tensorrt and _TENSORRT not in ort.get_available_providers():
-            raise UnavailableError(f"ONNX Runtime {ort.__version__} has no {_TENSORRT}, only {', '.join(ort.get_available_providers())}", "install onnxruntime-gpu and TensorRT")
+            raise UnavailableError(
+                f"ONNX Runtime {ort.__version__} has no {_TENSORRT}, only {', '.join(ort.get_available_providers())}",
+                "install onnxruntime-gpu and TensorRT",
+            )
 
     def load(self, job: Job) -> None:
         self.options = ort.SessionOptions()
@@ -42,13 +50,24 @@ class OnnxRuntime(Level):
     def open_session(self) -> None:
         self.session = None  # the old one is freed before the new one is made
         try:
-            self.session = ort.InferenceSession(str(self.path), self.options, providers=self.providers())
+            self.session = ort.InferenceSession(
+                str(self.path), self.options, providers=self.providers()
+            )
         except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
-            raise UnsupportedError(f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}") from error
-        if self.tensorrt and _TENSORRT not in self.session.get_providers():  # ONNX Runtime falls back without an error
-            raise UnavailableError(f"ONNX Runtime could not start {_TENSORRT}", "the worker's log says why; TensorRT's libraries must be found")
+            raise UnsupportedError(
+                f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}"
+            ) from error
+        if (
+            self.tensorrt and _TENSORRT not in self.session.get_providers()
+        ):  # ONNX Runtime falls back without an error
+            raise UnavailableError(
+                f"ONNX Runtime could not start {_TENSORRT}",
+                "the worker's log says why; TensorRT's libraries must be found",
+            )
         own = [value.name for value in self.session.get_inputs()]
-        if len(own) == len(self.job.input_names):  # in their order, since one that is also an output is renamed
+        if len(own) == len(
+            self.job.input_names
+        ):  # in their order, since one that is also an output is renamed
             self.taken = [(name, i) for i, name in enumerate(own)]
         else:  # the exporter drops an input that nothing reads
             self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in own]
@@ -79,13 +98,26 @@ class OnnxRuntime(Level):
         cuda = (_PROVIDERS["cuda"], {"use_tf32": str(int(tf32))})
         if not self.tensorrt:
             return [cuda]
-        os.environ["NVIDIA_TF32_OVERRIDE"] = str(int(tf32))  # the provider has no option for TF32, NVIDIA's libraries read this when they start
-        return [(_TENSORRT, {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(self.job.cache / "tensorrt")}), cuda]
+        os.environ["NVIDIA_TF32_OVERRIDE"] = str(
+            int(tf32)
+        )  # the provider has no option for TF32, NVIDIA's libraries read this when they start
+        return [
+            (
+                _TENSORRT,
+                {
+                    "trt_engine_cache_enable": "1",
+                    "trt_engine_cache_path": str(self.job.cache / "tensorrt"),
+                },
+            ),
+            cuda,
+        ]
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
         if self.on_device:
             for name, i in self.taken:
-                self.binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(inputs[i], "cuda", 0))
+                self.binding.bind_ortvalue_input(
+                    name, ort.OrtValue.ortvalue_from_numpy(inputs[i], "cuda", 0)
+                )
         else:
             self.feed = {name: inputs[i] for name, i in self.taken}
 
@@ -102,7 +134,11 @@ class OnnxRuntime(Level):
         return result
 
     def artefacts(self) -> Sequence[Path]:
-        return [path for path in (self.path, self.path.with_name(self.path.name + ".data")) if path.exists()]
+        return [
+            path
+            for path in (self.path, self.path.with_name(self.path.name + ".data"))
+            if path.exists()
+        ]
 
     def settings(self) -> dict[str, Any]:
         # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in blocked layout (NCHWc)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes <weight set>.onnx for each weight set of the bundle."""
+
 from pathlib import Path
 
 from strata_sdk import preparing

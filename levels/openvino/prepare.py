@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes <weight set>.xml and .bin for each weight set of the bundle, by way of ONNX (README.md says why): ONNX with the PyTorch that is measured, converted where OpenVINO is."""
+
 import tempfile
 from pathlib import Path
 
@@ -16,7 +17,15 @@ def prepare(bundle_dir: Path, cache: Path, openvino: str) -> None:
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         for weight_set, path in onnx_export.write_all(bundle_dir, Path(scratch), step):
             step(f"converting {weight_set}.onnx")
-            preparing.delegate([openvino, str(Path(__file__).with_name("convert.py")), str(path), str(cache / f"{weight_set}.xml"), *extent])
+            preparing.delegate(
+                [
+                    openvino,
+                    str(Path(__file__).with_name("convert.py")),
+                    str(path),
+                    str(cache / f"{weight_set}.xml"),
+                    *extent,
+                ]
+            )
             path.unlink()
 
 

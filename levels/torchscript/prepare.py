@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
+
 import json
 from pathlib import Path
 
@@ -14,40 +15,72 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     bundle = models.read_bundle(bundle_dir)
     device = bundle["case"]["device"]
     if device == "cuda" and not torch.cuda.is_available():
-        raise UnavailableError("PyTorch sees no CUDA device", "trace on the machine that will run it: a trace may hold its device")
+        raise UnavailableError(
+            "PyTorch sees no CUDA device",
+            "trace on the machine that will run it: a trace may hold its device",
+        )
     if bundle["model"]["kind"] == "onnx":
-        raise UnsupportedError("an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
+        raise UnsupportedError(
+            "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it"
+        )
     step = preparing.Steps()
     step("building the network")
     if bundle["case"]["mode"] == "train":
-        module = models.build_model(bundle["case"]["model"], int(bundle["case"].get("seed") or 0)).module.train().to(device)
+        module = (
+            models.build_model(bundle["case"]["model"], int(bundle["case"].get("seed") or 0))
+            .module.train()
+            .to(device)
+        )
         step("scripting it")
         script, dropouts = scripted(module)
     else:
         module, names = models.build_module(bundle_dir)
         example = models.example_inputs(bundle_dir)
         step("tracing it")
-        view = models.graph_module(maths.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle)
+        view = models.graph_module(
+            maths.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle
+        )
         script, warned = preparing.traced(view, tuple(example[name].to(device) for name in names))
         dropouts = []
-        if warned and not bundle["export"]["ok"]:  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
-            raise UnsupportedError(f"the network's path depends on its input, a trace would hold one of them: {warned}", "levels that run the Python module can run it")
+        if (
+            warned and not bundle["export"]["ok"]
+        ):  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
+            raise UnsupportedError(
+                f"the network's path depends on its input, a trace would hold one of them: {warned}",
+                "levels that run the Python module can run it",
+            )
     step("saving script.pt")
     part = cache / "script.pt.part"
-    script.save(str(part), _extra_files={"dropouts.json": json.dumps(dropouts), "maths": bundle["case"]["maths"]})
+    script.save(
+        str(part),
+        _extra_files={"dropouts.json": json.dumps(dropouts), "maths": bundle["case"]["maths"]},
+    )
     part.replace(cache / "script.pt")
 
 
 def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]]:
     """The scripted module, in which every dropout's probability is an attribute, and where these are: [module path, attribute]. UnsupportedError with the compiler's reason."""
-    _DropoutNd.__constants__ = ["inplace"]  # p is a constant by default, written into the code, where nothing can set it to 0
+    _DropoutNd.__constants__ = [
+        "inplace"
+    ]  # p is a constant by default, written into the code, where nothing can set it to 0
     try:
         script = torch.jit.script(module)
     except Exception as error:
-        raise UnsupportedError(f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}", "levels that run the Python module can train it") from error
+        raise UnsupportedError(
+            f"torch.jit.script cannot compile the network: {' '.join(str(error).split())[:400]}",
+            "levels that run the Python module can train it",
+        ) from error
     places = switchable_calls(script)
-    places += [[path, "p"] for path, part in module.named_modules() if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"]
-    return script, places + [[path, "dropout"] for path, part in module.named_modules() if isinstance(part, nn.MultiheadAttention)]
+    places += [
+        [path, "p"]
+        for path, part in module.named_modules()
+        if isinstance(part, _DropoutNd) or type(part).__name__ == "StochasticDepth"
+    ]
+    return script, places + [
+        [path, "dropout"]
+        for path, part in module.named_modules()
+        if isinstance(part, nn.MultiheadAttention)
+    ]
 
 
 def switchable_calls(script: torch.jit.ScriptModule) -> list[list[str]]:
@@ -59,7 +92,10 @@ def switchable_calls(script: torch.jit.ScriptModule) -> list[list[str]]:
             continue
         name = part._c._type().qualified_name()
         if name not in done:
-            done[name] = [moved(node, part, f"called_dropout_{number}") for number, node in enumerate(calls_with_numbers(part))]
+            done[name] = [
+                moved(node, part, f"called_dropout_{number}")
+                for number, node in enumerate(calls_with_numbers(part))
+            ]
         for attribute, p in done[name]:
             part._c._register_attribute(attribute, torch._C.FloatType.get(), p)
         places += [[path, attribute] for attribute, _ in done[name]]
@@ -71,7 +107,9 @@ def calls_with_numbers(part: torch.jit.ScriptModule) -> list[torch._C.Node]:
     found = []
     for node in part.graph.findAllNodes("prim::CallFunction"):
         called, *arguments = node.inputs()
-        if "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue():  # None: not a constant
+        if (
+            "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue()
+        ):  # None: not a constant
             found.append(node)
     return found
 

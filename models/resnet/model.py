@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ResNet family as torchvision defines it; the hand-written levels use its parameter names."""
+
 import torchvision
 from torch import nn
 

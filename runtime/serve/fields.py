@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check of files, inputs and results against case.json, before anything reads them. Errors are ValueErrors: what it is, what was given, what is taken."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,7 +8,18 @@ from pathlib import Path
 import numpy as np
 from tensor_files import TYPES
 
-TORCH = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL"}
+TORCH = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
 
 
@@ -18,7 +30,10 @@ def described(dtype: str, shape: list[int] | tuple[int, ...]) -> str:
 
 def check_tensor(what: str, name: str, value: np.ndarray, about: dict, does: str = "takes") -> None:
     """ValueError unless the array has the type and shape that `about` (an input or output of case.json) says."""
-    given, taken = described(NAMES.get(value.dtype, str(value.dtype)), value.shape), described(TORCH[about["dtype"]], about["shape"])
+    given, taken = (
+        described(NAMES.get(value.dtype, str(value.dtype)), value.shape),
+        described(TORCH[about["dtype"]], about["shape"]),
+    )
     if given != taken:
         raise ValueError(f"{what} {name} is {given}; this artefact {does} {taken}")
 
@@ -30,7 +45,9 @@ def check_files(folder: Path, case: dict) -> None:
         if not path.is_file():
             raise ValueError(f"{path} cannot be read")
         if path.stat().st_size != size:
-            raise ValueError(f"{path} has {path.stat().st_size} bytes; this artefact's has {size}: not all of it is there, or it is another one")
+            raise ValueError(
+                f"{path} has {path.stat().st_size} bytes; this artefact's has {size}: not all of it is there, or it is another one"
+            )
 
 
 def check_inputs(case: dict, tensors: dict[str, np.ndarray]) -> int:
@@ -42,17 +59,23 @@ def check_inputs(case: dict, tensors: dict[str, np.ndarray]) -> int:
     wanted = {f"{entry}/{about['name']}": about for entry in range(entries) for about in inputs}
     for name, about in wanted.items():
         if name not in tensors:
-            raise ValueError(f"the inputs lack '{name}', which is {described(TORCH[about['dtype']], about['shape'])}")
+            raise ValueError(
+                f"the inputs lack '{name}', which is {described(TORCH[about['dtype']], about['shape'])}"
+            )
         check_tensor("input", name.removeprefix("0/"), tensors[name], about)
     for name, value in tensors.items():
         if name not in wanted:
-            raise ValueError(f"the inputs hold '{name}' ({described(NAMES[value.dtype], value.shape)}), which is no input of this artefact")
+            raise ValueError(
+                f"the inputs hold '{name}' ({described(NAMES[value.dtype], value.shape)}), which is no input of this artefact"
+            )
     return entries
 
 
 def check_outputs(case: dict, results: list[np.ndarray]) -> None:
     """ValueError unless the network gave the outputs of case.json."""
     if len(results) != len(case["outputs"]):
-        raise ValueError(f"the network gave {len(results)} outputs; this artefact gives {len(case['outputs'])}")
+        raise ValueError(
+            f"the network gave {len(results)} outputs; this artefact gives {len(case['outputs'])}"
+        )
     for about, value in zip(case["outputs"], results):
         check_tensor("output", about["name"], value, about, "gives")

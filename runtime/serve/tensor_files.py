@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes safetensors files: 8 bytes of header length, a JSON header, raw tensors (https://huggingface.co/docs/safetensors). Needs numpy alone."""
+
 import json
 import math
 import struct
@@ -7,7 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
 
 
 def check_place(name: str, at: dict, end: int, taken: list[tuple[int, int]]) -> None:
@@ -15,10 +26,20 @@ def check_place(name: str, at: dict, end: int, taken: list[tuple[int, int]]) -> 
     if at.get("dtype") not in TYPES:
         raise ValueError(f"the tensor '{name}' is of type {at.get('dtype')}, which numpy has not")
     shape, place = at.get("shape"), at.get("data_offsets")
-    if not all(isinstance(numbers, list) and all(type(one) is int and one >= 0 for one in numbers) for numbers in (shape, place)) or len(place) != 2:
+    if (
+        not all(
+            isinstance(numbers, list) and all(type(one) is int and one >= 0 for one in numbers)
+            for numbers in (shape, place)
+        )
+        or len(place) != 2
+    ):
         raise ValueError(f"the tensor '{name}' has no shape or place")
-    if not place[0] <= place[1] <= end or place[1] - place[0] != np.dtype(TYPES[at["dtype"]]).itemsize * math.prod(shape):
-        raise ValueError(f"the tensor '{name}' lies outside the file, or its bytes do not fit its type and shape")
+    if not place[0] <= place[1] <= end or place[1] - place[0] != np.dtype(
+        TYPES[at["dtype"]]
+    ).itemsize * math.prod(shape):
+        raise ValueError(
+            f"the tensor '{name}' lies outside the file, or its bytes do not fit its type and shape"
+        )
     if place[0] < place[1]:
         taken.append((place[0], place[1]))
 
@@ -42,7 +63,12 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
             raise ValueError("tensors overlap, or no tensor holds some of its bytes")
     except (ValueError, RecursionError) as error:  # JSON's errors are ValueErrors
         raise ValueError(f"{path} is damaged: {error}") from None
-    return {name: np.frombuffer(data[body + at["data_offsets"][0]:body + at["data_offsets"][1]], TYPES[at["dtype"]]).reshape(at["shape"]) for name, at in header.items()}
+    return {
+        name: np.frombuffer(
+            data[body + at["data_offsets"][0] : body + at["data_offsets"][1]], TYPES[at["dtype"]]
+        ).reshape(at["shape"])
+        for name, at in header.items()
+    }
 
 
 def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
@@ -51,7 +77,11 @@ def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
     header, parts, at = {}, [], 0
     for name, value in tensors.items():
         parts.append(np.ascontiguousarray(value).tobytes())
-        header[name] = {"dtype": names[value.dtype], "shape": list(value.shape), "data_offsets": [at, at + len(parts[-1])]}
+        header[name] = {
+            "dtype": names[value.dtype],
+            "shape": list(value.shape),
+            "data_offsets": [at, at + len(parts[-1])],
+        }
         at += len(parts[-1])
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

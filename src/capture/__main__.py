@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m capture --spec spec.json --out DIR`: progress and one final JSON line on standard output, everything else on standard error."""
+
 from __future__ import annotations
 
 import argparse
@@ -32,15 +33,38 @@ def one(arguments: list[str], say: Callable[[dict], None]) -> int:
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str):
-            say({"ok": False, "code": "usage", "what": message, "hint": self.format_usage().strip()})
+            say(
+                {"ok": False, "code": "usage", "what": message, "hint": self.format_usage().strip()}
+            )
             raise SystemExit(1)
 
-    parser = Parser(prog="python -m capture", description="Captures one network for every level. With --serve alone: many, as src/capture/serve.py says.")
-    parser.add_argument("--spec", required=True, help="spec.json, see docs/bundle.md; or its text, which begins with {")
-    parser.add_argument("--out", required=True, type=Path, help="the bundle's folder; made or replaced")
-    parser.add_argument("--strict", type=Path, help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared")
-    parser.add_argument("--by-state", action="store_true", help="the folder's name gets a hash of the files that the network came from")
-    parser.add_argument("--networks", type=Path, help="a folder of weight sets that cases of one network share; made where it is missing")
+    parser = Parser(
+        prog="python -m capture",
+        description="Captures one network for every level. With --serve alone: many, as src/capture/serve.py says.",
+    )
+    parser.add_argument(
+        "--spec",
+        required=True,
+        help="spec.json, see docs/bundle.md; or its text, which begins with {",
+    )
+    parser.add_argument(
+        "--out", required=True, type=Path, help="the bundle's folder; made or replaced"
+    )
+    parser.add_argument(
+        "--strict",
+        type=Path,
+        help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared",
+    )
+    parser.add_argument(
+        "--by-state",
+        action="store_true",
+        help="the folder's name gets a hash of the files that the network came from",
+    )
+    parser.add_argument(
+        "--networks",
+        type=Path,
+        help="a folder of weight sets that cases of one network share; made where it is missing",
+    )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
@@ -51,21 +75,49 @@ def one(arguments: list[str], say: Callable[[dict], None]) -> int:
         from capture.bundle import capture, state_folder
         from capture.problem import from_exception
     except ImportError as error:
-        say({"ok": False, "code": "unavailable", "what": f"this Python lacks a module: {error}", "hint": f"{sys.executable} needs torch, numpy and safetensors"})
+        say(
+            {
+                "ok": False,
+                "code": "unavailable",
+                "what": f"this Python lacks a module: {error}",
+                "hint": f"{sys.executable} needs torch, numpy and safetensors",
+            }
+        )
         return 1
     try:
         try:
-            spec = json.loads(options.spec if options.spec.startswith("{") else Path(options.spec).read_text(encoding="utf-8"))
+            spec = json.loads(
+                options.spec
+                if options.spec.startswith("{")
+                else Path(options.spec).read_text(encoding="utf-8")
+            )
         except (OSError, ValueError) as error:
-            say({"ok": False, "code": "usage", "what": f"cannot read the spec {options.spec}: {error}", "hint": "docs/bundle.md describes it"})
+            say(
+                {
+                    "ok": False,
+                    "code": "usage",
+                    "what": f"cannot read the spec {options.spec}: {error}",
+                    "hint": "docs/bundle.md describes it",
+                }
+            )
             return 1
-        info = capture(spec, options.out, lambda text: say({"progress": text}), options.strict, options.by_state, options.networks)
+        info = capture(
+            spec,
+            options.out,
+            lambda text: say({"progress": text}),
+            options.strict,
+            options.by_state,
+            options.networks,
+        )
     except BaseException as error:  # a user's model may raise anything, SystemExit too
         traceback.print_exc(file=sys.stderr)
         problem = from_exception(error, options.out)
         say({"ok": False, "code": problem.code, "what": problem.what, "hint": problem.hint})
         return 1
-    say({"ok": True} | ({"folder": str(state_folder(options.out, info))} if options.by_state else {}))
+    say(
+        {"ok": True}
+        | ({"folder": str(state_folder(options.out, info))} if options.by_state else {})
+    )
     return 0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes one bundle: builds the network, its weight sets, inputs, references, envelopes, planted faults and export, and writes them as docs/bundle.md says."""
+
 from __future__ import annotations
 
 import copy
@@ -46,7 +47,14 @@ from strata_sdk.preparing import save_exported
 Progress = Callable[[str], None]
 
 
-def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = None, by_state: bool = False, networks: Path | None = None) -> dict:
+def capture(
+    spec: dict,
+    out: Path,
+    progress: Progress,
+    strict: Path | None = None,
+    by_state: bool = False,
+    networks: Path | None = None,
+) -> dict:
     """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Of two captures that run at once the first stays: what reads it is not
     disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`: the folder's name gets the beginning of `state`, so
     that captures of one network before and after a change lie side by side. `networks`: where weight sets are kept that cases share (network.py). Raises Problem, OSError and
@@ -54,14 +62,21 @@ def capture(spec: dict, out: Path, progress: Progress, strict: Path | None = Non
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
-    before = {path: _identity(path) for path in ([out] if not by_state else out.parent.glob(f"{out.name}.*"))}
+    before = {
+        path: _identity(path)
+        for path in ([out] if not by_state else out.parent.glob(f"{out.name}.*"))
+    }
     partial = out.parent / f".{out.name}.partial-{os.getpid()}"
     try:
         (partial / "weights").mkdir(parents=True)
         (partial / "reference").mkdir()
         with Opened([partial, out, *filter(None, [strict, networks])]) as opened:
             maker = _Capture(spec | {"maths": "fp32"}, partial, progress, networks, opened)
-            info = copy_strict(strict, spec, partial) if strict and spec["maths"] != "fp32" else maker.run()
+            info = (
+                copy_strict(strict, spec, partial)
+                if strict and spec["maths"] != "fp32"
+                else maker.run()
+            )
             if spec["maths"] != "fp32":
                 info = add_mode(spec, info, partial, maker.write, maker.say)
         _complete(info, partial, opened)
@@ -124,13 +139,21 @@ def _remove_left_overs(out: Path) -> None:
 def _is_running(pid: int) -> bool:
     """One that has ended and that nobody waited for yet is not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[0]
+            != "Z"
+        )
     except OSError:
         return False
 
 
 class _Capture:
-    def __init__(self, spec: dict, folder: Path, progress: Progress, networks: Path | None, opened: Opened) -> None:
+    def __init__(
+        self, spec: dict, folder: Path, progress: Progress, networks: Path | None, opened: Opened
+    ) -> None:
         self.spec, self.folder, self.progress = spec, folder, progress
         self.networks, self.opened = networks, opened
         self.started = time.monotonic()
@@ -159,10 +182,14 @@ class _Capture:
         if spec["input_file"]:
             self.info["case"]["inputs_label"] = label_of(Path(spec["input_file"]))
         self._first_run(module)
-        self.write("inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()})
+        self.write(
+            "inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()}
+        )
         self._weights(module, built, inputs)
         self.say("counting operations")
-        self.work, self.info["activation_bytes"], calls = count_work(module, self.ring[0], self.info)
+        self.work, self.info["activation_bytes"], calls = count_work(
+            module, self.ring[0], self.info
+        )
         if spec["mode"] == "train":
             self._training(module, trained)
         else:
@@ -171,7 +198,9 @@ class _Capture:
             write_calls(calls, self.folder)
         if spec["dynamic"]:
             load_weights(module, self.timed, "timed")
-            DynamicCapture(spec, self.info, self.folder, self.runner, self.write_at, self.say).run(module, inputs)
+            DynamicCapture(spec, self.info, self.folder, self.runner, self.write_at, self.say).run(
+                module, inputs
+            )
         self.info["reference_note"] = "; ".join(self.notes)
         self.say("done")
         return self.info
@@ -179,17 +208,51 @@ class _Capture:
     def _describe(self, built: Built, inputs: list[Input]) -> dict:
         spec = self.spec
         described = [i.described() for i in inputs]
-        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light", "all_runs")} | {"inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)], "batch": inputs[0].shape[0] if inputs[0].shape else 1}
+        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light", "all_runs")} | {
+            "inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)],
+            "batch": inputs[0].shape[0] if inputs[0].shape else 1,
+        }
         if spec["mode"] == "train":
-            case |= {"loss": spec["loss"] or built.loss, "optimiser": check_optimiser(spec["optimiser"] or built.optimiser)}
+            case |= {
+                "loss": spec["loss"] or built.loss,
+                "optimiser": check_optimiser(spec["optimiser"] or built.optimiser),
+            }
         else:
             case["loss"] = None
-        return {"bundle": 1, "spec": spec, "case": case,
-                "model": {"name": built.name, "kind": built.kind, "source": built.source, "note": built.note, "data": built.data}, "network": network_of(built.module), "read": [],
-                "inputs": described, "input_source": "", "writes_inputs": [], "writes_buffers": [], "outputs": [], "ring": spec["ring"],
-                "parameters": count_parameters(built.module), "weight_bytes": 0,
-                "input_bytes": sum(torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape) for i in inputs),
-                "activation_bytes": 0, "reference": "float64", "reference_note": "", "export": {}, "graph": {}, "weight_source": "", "faults": [], "torch": torch.__version__}
+        return {
+            "bundle": 1,
+            "spec": spec,
+            "case": case,
+            "model": {
+                "name": built.name,
+                "kind": built.kind,
+                "source": built.source,
+                "note": built.note,
+                "data": built.data,
+            },
+            "network": network_of(built.module),
+            "read": [],
+            "inputs": described,
+            "input_source": "",
+            "writes_inputs": [],
+            "writes_buffers": [],
+            "outputs": [],
+            "ring": spec["ring"],
+            "parameters": count_parameters(built.module),
+            "weight_bytes": 0,
+            "input_bytes": sum(
+                torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape)
+                for i in inputs
+            ),
+            "activation_bytes": 0,
+            "reference": "float64",
+            "reference_note": "",
+            "export": {},
+            "graph": {},
+            "weight_source": "",
+            "faults": [],
+            "torch": torch.__version__,
+        }
 
     def _first_run(self, module: nn.Module) -> None:
         """Runs the network once, so that a wrong input shape is told before anything is written."""
@@ -199,13 +262,28 @@ class _Capture:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            shapes = ", ".join(f"{i['name']} {i['dtype']} {'x'.join(map(str, i['shape']))}" for i in self.info["inputs"])
-            raise Problem("usage", f"the model does not run on its inputs ({shapes}): {last_line(error, *source_files(module))}", "check the inputs' names, types, shapes and ranges with --input") from error
+            shapes = ", ".join(
+                f"{i['name']} {i['dtype']} {'x'.join(map(str, i['shape']))}"
+                for i in self.info["inputs"]
+            )
+            raise Problem(
+                "usage",
+                f"the model does not run on its inputs ({shapes}): {last_line(error, *source_files(module))}",
+                "check the inputs' names, types, shapes and ranges with --input",
+            ) from error
         if not outputs:
-            raise Problem("unsupported", "the model returns no tensor", "return a tensor, or a tuple, dict or dataclass of tensors")
+            raise Problem(
+                "unsupported",
+                "the model returns no tensor",
+                "return a tensor, or a tuple, dict or dataclass of tensors",
+            )
         for name, value in outputs.items():
             if value.is_complex() or value.is_sparse or value.is_quantized:
-                raise Problem("unsupported", f"output '{name}' is {value.dtype}, {value.layout}", "return dense real tensors")
+                raise Problem(
+                    "unsupported",
+                    f"output '{name}' is {value.dtype}, {value.layout}",
+                    "return dense real tensors",
+                )
         self.info["outputs"] = _described(outputs)
         try:
             effects = find_effects(module, self.ring[0], self.info, self.spec["mode"] == "train")
@@ -214,9 +292,15 @@ class _Capture:
         except Exception as error:  # it ran in eval mode above
             if is_out_of_memory(error):
                 raise
-            raise Problem("unsupported", f"the network does not run in {self.spec['mode']} mode: {last_line(error, *source_files(module))}", "a larger --batch, if it normalises over the batch") from error
+            raise Problem(
+                "unsupported",
+                f"the network does not run in {self.spec['mode']} mode: {last_line(error, *source_files(module))}",
+                "a larger --batch, if it normalises over the batch",
+            ) from error
         self.info["writes_inputs"], self.info["writes_buffers"] = effects.inputs, effects.buffers
-        self.info["input_source"] = "; ".join(filter(None, (self.info["input_source"], effects.input_sentence())))
+        self.info["input_source"] = "; ".join(
+            filter(None, (self.info["input_source"], effects.input_sentence()))
+        )
         self.buffer_sentence = effects.buffer_sentence()
 
     def _weights(self, module: nn.Module, built: Built, inputs: list[Input]) -> None:
@@ -224,16 +308,30 @@ class _Capture:
         case = (self.ring, self.info["inputs"])
         rings = [ring for ring in (own_ring(self.spec, built, inputs), case) if ring]
         read = [] if self.networks is None or _is_own(self.info) else self.opened.files()
-        self.weights = NetworkWeights(module, self.spec, self.info, rings, self.networks, read, self.folder)
-        size = sum(t.numel() * t.element_size() for t in module.state_dict().values() if isinstance(t, Tensor))
-        source, self.info["case"]["weights_label"] = self.weights.prepare(lambda sets: self._check_space(sets, size), self.say)
+        self.weights = NetworkWeights(
+            module, self.spec, self.info, rings, self.networks, read, self.folder
+        )
+        size = sum(
+            t.numel() * t.element_size()
+            for t in module.state_dict().values()
+            if isinstance(t, Tensor)
+        )
+        source, self.info["case"]["weights_label"] = self.weights.prepare(
+            lambda sets: self._check_space(sets, size), self.say
+        )
         self.info["weight_source"] = "; ".join(filter(None, (source, self.buffer_sentence)))
         self.info["weight_bytes"] = _bytes_once(module)
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
         """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
-        self.info["export"] = {"ok": False, "what": "a case of mode train is not exported", "where": ""}
-        self.notes += TrainCapture(self.spec, self.info, self.ring, self.folder, self.write, self.say, self.work).run(module, trained)
+        self.info["export"] = {
+            "ok": False,
+            "what": "a case of mode train is not exported",
+            "where": "",
+        }
+        self.notes += TrainCapture(
+            self.spec, self.info, self.ring, self.folder, self.write, self.say, self.work
+        ).run(module, trained)
         self.say("exporting the training graph")
         self.info["graph"] = self._training_graph(module, trained)
 
@@ -243,8 +341,19 @@ class _Capture:
         if program is None:
             return found
         with torch.no_grad():
-            names = list(call(module.train(), self.ring[0], self.info))  # auxiliary outputs come in train mode only
-        return write_graph(program, module, "train", names, [i["name"] for i in self.info["inputs"]], self.folder, self.write, trained)
+            names = list(
+                call(module.train(), self.ring[0], self.info)
+            )  # auxiliary outputs come in train mode only
+        return write_graph(
+            program,
+            module,
+            "train",
+            names,
+            [i["name"] for i in self.info["inputs"]],
+            self.folder,
+            self.write,
+            trained,
+        )
 
     def _sets(self, module: nn.Module) -> None:
         """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
@@ -253,7 +362,7 @@ class _Capture:
         for name in self.weights.names:
             load_weights(module, self.weights.tensors(name), name)
             load_weights(work, module.state_dict(), name)
-            entries = self.ring if name == "timed" else self.ring[:ref.PROVEN_GENERIC]
+            entries = self.ring if name == "timed" else self.ring[: ref.PROVEN_GENERIC]
             self.say(f"float32 runs of weight set {name}")
             runs, wanted = self._reference(name, work, entries)
             if name == "timed":
@@ -261,7 +370,9 @@ class _Capture:
             elif name == "generic1" and not self.spec["light"]:
                 self._faults(module, wanted[0])
 
-    def _reference(self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
+    def _reference(
+        self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]
+    ) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Writes and returns a set's envelope and reference. Taps are large and tell only where levels part: one set and one entry have them."""
         runs, wanted = self._run_all(work, entries)
         self.say(f"writing the reference of weight set {name}")
@@ -270,16 +381,24 @@ class _Capture:
         if self.spec["deep"] and name == "generic1":
             self.say("tapping every layer")
             tapped_runs, tapped = self._run_all(TapModule(copy.deepcopy(work)).eval(), entries[:1])
-            runs = {variant: [tapped_runs[variant][0], *results[1:]] for variant, results in runs.items() if variant in tapped_runs}
+            runs = {
+                variant: [tapped_runs[variant][0], *results[1:]]
+                for variant, results in runs.items()
+                if variant in tapped_runs
+            }
             self._write_reference(name, [tapped[0], *wanted[1:]], runs)
             self.info["outputs"] = _described(runs["default"][0])
         else:
             self._write_reference(name, wanted, runs)
         return runs, wanted
 
-    def _run_all(self, view: nn.Module, entries: list[dict[str, Tensor]]) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
+    def _run_all(
+        self, view: nn.Module, entries: list[dict[str, Tensor]]
+    ) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
-        runs = ref.envelope(self.runner, view, entries, self.spec["seed"] + 1, light=ref.few_runs(self.spec))
+        runs = ref.envelope(
+            self.runner, view, entries, self.spec["seed"] + 1, light=ref.few_runs(self.spec)
+        )
         if self.info["reference"] == "float64":
             self.say("float64 reference")
             try:
@@ -288,20 +407,49 @@ class _Capture:
                 if is_out_of_memory(error):
                     raise
                 self.info["reference"] = "float32_envelope"
-                self.notes.append(f"the model does not run in float64: {last_line(error, *source_files(view))}")
+                self.notes.append(
+                    f"the model does not run in float64: {last_line(error, *source_files(view))}"
+                )
         return runs, ref.mean_of(runs)
 
-    def _write_reference(self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]) -> None:
-        self.write(f"reference/{name}", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
-        self.write(f"reference/{name}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+    def _write_reference(
+        self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]
+    ) -> None:
+        self.write(
+            f"reference/{name}",
+            {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()},
+        )
+        self.write(
+            f"reference/{name}.envelope",
+            {
+                f"{variant}/{i}/{k}": v
+                for variant, results in runs.items()
+                for i, named in enumerate(results)
+                for k, v in named.items()
+            },
+        )
 
     def _check_repeatable(self, view: nn.Module, first: dict[str, Tensor]) -> None:
         again = self.runner.run(view, self.ring[0])
         note = "the model is random in eval mode: two runs on one input differ"
-        if note not in self.notes and max(ref.output_errors(again, {k: v.double() if v.is_floating_point() else v for k, v in first.items()}).values(), default=0.0) > 1e-3:
+        if (
+            note not in self.notes
+            and max(
+                ref.output_errors(
+                    again, {k: v.double() if v.is_floating_point() else v for k, v in first.items()}
+                ).values(),
+                default=0.0,
+            )
+            > 1e-3
+        ):
             self.notes.append(note)
 
-    def _export(self, module: nn.Module, runs: dict[str, list[dict[str, Tensor]]], wanted: list[dict[str, Tensor]]) -> None:
+    def _export(
+        self,
+        module: nn.Module,
+        runs: dict[str, list[dict[str, Tensor]]],
+        wanted: list[dict[str, Tensor]],
+    ) -> None:
         """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
         self.say("exporting the graph")
         program, self.info["export"] = export(module, self.ring[0], self.info)
@@ -315,20 +463,40 @@ class _Capture:
                 outputs = runnable(*[self.ring[i][d["name"]].clone() for d in self.info["inputs"]])
             got = dict(zip(names, outputs))
             if differs := ref.differs(got, wanted[i], [run[i] for run in runs.values()], self.e0):
-                self.info["graph"] = self.info["export"] = {"ok": False, "where": "", "what": f"the exported graph computes something else than the model on input {i}: output {differs}"}
+                self.info["graph"] = self.info["export"] = {
+                    "ok": False,
+                    "where": "",
+                    "what": f"the exported graph computes something else than the model on input {i}: output {differs}",
+                }
                 return
         save_exported(program, self.folder / "model.pt2", with_inputs=False)
-        (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
-        self.info["graph"] = write_graph(program, module, "infer", names, [d["name"] for d in self.info["inputs"]], self.folder, self.write)
+        (self.folder / "graph.txt").write_text(
+            f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n",
+            encoding="utf-8",
+        )
+        self.info["graph"] = write_graph(
+            program,
+            module,
+            "infer",
+            names,
+            [d["name"] for d in self.info["inputs"]],
+            self.folder,
+            self.write,
+        )
 
     def _faults(self, module: nn.Module, wanted: dict[str, Tensor]) -> None:
         self.say("planting faults")
         wide = self.info["reference"] == "float64"
 
         whole = copy.deepcopy(module).to(self.spec["device"])
-        results, said = ref.faulty_references(self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.work, wide)
+        results, said = ref.faulty_references(
+            self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.work, wide
+        )
         self.info["faults"], self.info["fault_sentences"] = list(results), said
-        self.write("reference/faults", {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()})
+        self.write(
+            "reference/faults",
+            {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},
+        )
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -345,12 +513,18 @@ class _Capture:
         needed = (sets + (5 if self.spec["mode"] == "train" else 0)) * size
         free = shutil.disk_usage(self.folder).free
         if needed > free:
-            raise Problem("failed", f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
-                          "free some space, or set XDG_CACHE_HOME to a folder on a larger disk")
+            raise Problem(
+                "failed",
+                f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
+                "free some space, or set XDG_CACHE_HOME to a folder on a larger disk",
+            )
 
 
 def _described(outputs: dict[str, Tensor]) -> list[dict]:
-    return [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in outputs.items()]
+    return [
+        {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
+        for k, v in outputs.items()
+    ]
 
 
 def _bytes_once(module: nn.Module) -> int:

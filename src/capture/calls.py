@@ -2,6 +2,7 @@
 """calls.json (docs/bundle.md): the ATen operations that one forward pass calls, with their tensors'
 shapes, in the form of graph.json. So strata counts a network without an exported graph by the same
 rules as one with a graph."""
+
 from __future__ import annotations
 
 import json
@@ -55,16 +56,34 @@ class Calls(TorchDispatchMode):
             place(one["given"], True)
             args = {name: _moved(arg, first) for name, arg in one["args"].items()}
             outputs = place(one["outputs"], False)
-            nodes.append({"op": one["op"], "name": f"call{len(nodes)}", "args": args,
-                          "outputs": outputs, "module": "", "module_type": "", "source": ""})
+            nodes.append(
+                {
+                    "op": one["op"],
+                    "name": f"call{len(nodes)}",
+                    "args": args,
+                    "outputs": outputs,
+                    "module": "",
+                    "module_type": "",
+                    "source": "",
+                }
+            )
         last = [{"name": "last", "value": nodes[-1]["outputs"][0]}] if nodes else []
-        return {"graph": 1, "mode": "infer", "values": values, "inputs": inputs, "parameters": [],
-                "buffers": [], "constants": [], "nodes": nodes, "outputs": last, "updates": [],
-                "times": list(self.times.values())}
+        return {
+            "graph": 1,
+            "mode": "infer",
+            "values": values,
+            "inputs": inputs,
+            "parameters": [],
+            "buffers": [],
+            "constants": [],
+            "nodes": nodes,
+            "outputs": last,
+            "updates": [],
+            "times": list(self.times.values()),
+        }
 
 
-def count_work(module: nn.Module, entry: dict[str, Tensor],
-               bundle: dict) -> tuple[int, int, Calls]:
+def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tuple[int, int, Calls]:
     """What one batch takes: FLOPs as far as PyTorch's own counter knows them, by which the capture
     bounds its own work (what is reported is counted by src/graph/flops.hpp); the bytes of all leaf
     modules' outputs; and what is called."""
@@ -78,8 +97,9 @@ def count_work(module: nn.Module, entry: dict[str, Tensor],
                 total[0] += part.numel() * part.element_size()
 
     leaves = [m for m in module.modules() if not any(True for _ in m.children())]
-    handles = [m.register_forward_hook(add) for m in leaves
-               if not isinstance(m, torch.jit.ScriptModule)]
+    handles = [
+        m.register_forward_hook(add) for m in leaves if not isinstance(m, torch.jit.ScriptModule)
+    ]
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # PyTorch's counter has no formula for it
     try:
@@ -105,8 +125,7 @@ def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
     rule takes it for what it is not."""
     try:
         found = list(tensors_in(_plain_lists(result)))
-        named = by_name(SimpleNamespace(target=func, args=_plain_lists(positional),
-                                        kwargs=kwargs))
+        named = by_name(SimpleNamespace(target=func, args=_plain_lists(positional), kwargs=kwargs))
         tensors = [*found, *tensors_in(list(named.values()))]
         kind = next(filter(None, map(_unlike, tensors)), "")
         if not kind:

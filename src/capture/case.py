@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From spec.json to a resolved case: the model built, every input's name, type, shape and range known, the batch settled."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -15,8 +16,18 @@ from strata_sdk.files import KINDS
 from strata_sdk.models import Built
 from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16, "int64": torch.int64, "int32": torch.int32,
-          "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8, "bool": torch.bool}
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "int16": torch.int16,
+    "int8": torch.int8,
+    "uint8": torch.uint8,
+    "bool": torch.bool,
+}
 HOW_TO_NAME_INPUTS = "give --input 1x3x224x224 (or --input ids=int64:1x128:0..30521) or --inputs FILE, or let build() return (module, example_inputs)"
 
 
@@ -34,40 +45,85 @@ class Input:
 
     def described(self) -> dict:
         """As bundle.json lists it."""
-        return {"name": self.name, "keyword": self.keyword, "dtype": self.dtype, "shape": self.shape}
+        return {
+            "name": self.name,
+            "keyword": self.keyword,
+            "dtype": self.dtype,
+            "shape": self.shape,
+        }
 
 
 def check_spec(spec: Any) -> dict:
     """A copy of the spec with every field present; Problem when it is not one."""
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
-        raise Problem("usage", "the spec is not an object with a 'model'", "docs/bundle.md describes spec.json")
-    full = {"mode": "infer", "batch": None, "size": None, "inputs": [], "maths": "fp32", "device": "cpu", "threads": 1, "optimiser": None, "loss": None, "seed": 0, "weights": None,
-            "input_from": None, "input_file": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2, "light": False, "all_runs": False, "dynamic": None} | spec
+        raise Problem(
+            "usage",
+            "the spec is not an object with a 'model'",
+            "docs/bundle.md describes spec.json",
+        )
+    full = {
+        "mode": "infer",
+        "batch": None,
+        "size": None,
+        "inputs": [],
+        "maths": "fp32",
+        "device": "cpu",
+        "threads": 1,
+        "optimiser": None,
+        "loss": None,
+        "seed": 0,
+        "weights": None,
+        "input_from": None,
+        "input_file": None,
+        "synthetic": False,
+        "ring": 4,
+        "deep": False,
+        "generic_sets": 2,
+        "light": False,
+        "all_runs": False,
+        "dynamic": None,
+    } | spec
     if full["mode"] not in ("infer", "train"):
         raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
     if full["mode"] == "train":
         _check_training(full)
     check_mode(full)
     if full["device"] == "cuda" and not torch.cuda.is_available():
-        raise Problem("unavailable", f"this PyTorch ({torch.__version__}) sees no CUDA device", "use --device cpu, or a machine and a PyTorch with CUDA")
+        raise Problem(
+            "unavailable",
+            f"this PyTorch ({torch.__version__}) sees no CUDA device",
+            "use --device cpu, or a machine and a PyTorch with CUDA",
+        )
     if full["device"] not in ("cpu", "cuda"):
         raise Problem("usage", f"device '{full['device']}' is unknown; allowed: cpu, cuda")
     for field, least in (("threads", 1), ("ring", 2), ("seed", 0), ("generic_sets", 2)):
         if not isinstance(full[field], int) or full[field] < least:
-            raise Problem("usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}")
+            raise Problem(
+                "usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}"
+            )
     if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):
         raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
     size = full["size"]
-    if size is not None and not (isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and n >= 1 for n in size)):
+    if size is not None and not (
+        isinstance(size, list)
+        and len(size) == 2
+        and all(isinstance(n, int) and n >= 1 for n in size)
+    ):
         raise Problem("usage", f"'size' is {size!r}; allowed: [height, width] in pixels")
     sources = [name for name in ("synthetic", "input_from", "input_file") if full[name]]
     if len(sources) > 1:
-        raise Problem("usage", f"'{sources[0]}' and '{sources[1]}' exclude each other", "leave one of them out")
+        raise Problem(
+            "usage",
+            f"'{sources[0]}' and '{sources[1]}' exclude each other",
+            "leave one of them out",
+        )
     if full["dynamic"] is not None:
         _check_dynamic(full)
     if full["light"]:
         if full["deep"] or full["dynamic"]:
-            raise Problem("usage", "a light capture holds neither 'deep' nor 'dynamic'", "leave 'light' out")
+            raise Problem(
+                "usage", "a light capture holds neither 'deep' nor 'dynamic'", "leave 'light' out"
+            )
         full["generic_sets"] = 1
     return full
 
@@ -75,9 +131,19 @@ def check_spec(spec: Any) -> dict:
 def _check_dynamic(full: dict) -> None:
     asked = full["dynamic"]
     sizes = asked.get("sizes") if isinstance(asked, dict) else None
-    numbers = [asked.get("low"), asked.get("high"), *sizes] if isinstance(sizes, list) and sizes else [None]
-    if not all(isinstance(n, int) and n >= 1 for n in numbers) or not asked["low"] < asked["high"] or not all(asked["low"] <= n <= asked["high"] for n in sizes):
-        raise Problem("usage", f"'dynamic' is {asked!r}", "as {\"low\":1,\"high\":32,\"sizes\":[1,2,4,8,16,32]}")
+    numbers = (
+        [asked.get("low"), asked.get("high"), *sizes]
+        if isinstance(sizes, list) and sizes
+        else [None]
+    )
+    if (
+        not all(isinstance(n, int) and n >= 1 for n in numbers)
+        or not asked["low"] < asked["high"]
+        or not all(asked["low"] <= n <= asked["high"] for n in sizes)
+    ):
+        raise Problem(
+            "usage", f"'dynamic' is {asked!r}", 'as {"low":1,"high":32,"sizes":[1,2,4,8,16,32]}'
+        )
     if full["mode"] == "train" or full["deep"]:
         raise Problem("usage", "'dynamic' is for inference without 'deep'", "use mode infer for it")
 
@@ -91,15 +157,25 @@ def _check_training(full: dict) -> None:
     if full["loss"] not in (None, *LOSSES):
         raise Problem("usage", f"loss '{full['loss']}' is unknown; allowed: {', '.join(LOSSES)}")
     if full["deep"]:
-        raise Problem("usage", "'deep' shows where outputs part; a training step has none", "use mode infer for it")
+        raise Problem(
+            "usage",
+            "'deep' shows where outputs part; a training step has none",
+            "use mode infer for it",
+        )
 
 
 def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     """The model's inputs in order: those of the spec, else of the user's example, else of the model's definition."""
     if spec["mode"] == "train" and built.kind in KINDS.values():
-        raise Problem("unsupported", f"{built.name} holds a network as it answers, not one that can be trained", "give the module itself, as path/to/file.py:build")
+        raise Problem(
+            "unsupported",
+            f"{built.name} holds a network as it answers, not one that can be trained",
+            "give the module itself, as path/to/file.py:build",
+        )
     if spec["inputs"]:
-        inputs = [_from_entry(i, e, drawn=not spec["input_file"]) for i, e in enumerate(spec["inputs"])]
+        inputs = [
+            _from_entry(i, e, drawn=not spec["input_file"]) for i, e in enumerate(spec["inputs"])
+        ]
     elif built.example_inputs is not None:
         inputs = _from_example(built.example_inputs)
     elif built.default_inputs:
@@ -121,7 +197,11 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     if spec["size"]:
         _settle_size(spec["size"], inputs, built.name)
     if all(0 in one.shape for one in inputs):
-        raise Problem("usage", f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute", "give an example of at least one element")
+        raise Problem(
+            "usage",
+            f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute",
+            "give an example of at least one element",
+        )
     return inputs
 
 
@@ -131,20 +211,36 @@ def _check_names(inputs: list[Input], built: Built) -> None:
     if names is None or {one.name for one in inputs} == set(names):
         return
     given = ", ".join(one.name if one.keyword else "one without a name" for one in inputs)
-    raise Problem("usage", f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {given}",
-                  f"write NAME=SHAPE, as {names[0] if names else 'x'}=1x3x224x224, or leave --input out for the file's own")
+    raise Problem(
+        "usage",
+        f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {given}",
+        f"write NAME=SHAPE, as {names[0] if names else 'x'}=1x3x224x224, or leave --input out for the file's own",
+    )
 
 
 def _from_entry(index: int, entry: dict, drawn: bool = True) -> Input:
     """`drawn`: values will be drawn, for which whole numbers need a range."""
     dtype, shape = entry.get("dtype") or "float32", list(entry["shape"])
     if dtype not in DTYPES:
-        raise Problem("usage", f"input {index}: type '{dtype}' is unknown; allowed: {', '.join(DTYPES)}")
+        raise Problem(
+            "usage", f"input {index}: type '{dtype}' is unknown; allowed: {', '.join(DTYPES)}"
+        )
     if not all(isinstance(n, int) and n >= 1 for n in shape):
-        raise Problem("usage", f"input {index}: shape {shape} is not made of positive whole numbers")
+        raise Problem(
+            "usage", f"input {index}: shape {shape} is not made of positive whole numbers"
+        )
     low, high = entry.get("low"), entry.get("high")
-    if drawn and dtype.startswith(("int", "uint")) and low is None and not (dtype == "uint8" and is_image(shape)):
-        raise Problem("usage", f"input {entry.get('name') or index}: an integer input needs a range", f"write it as {entry.get('name') or 'ids'}={dtype}:{'x'.join(map(str, shape))}:0..100")
+    if (
+        drawn
+        and dtype.startswith(("int", "uint"))
+        and low is None
+        and not (dtype == "uint8" and is_image(shape))
+    ):
+        raise Problem(
+            "usage",
+            f"input {entry.get('name') or index}: an integer input needs a range",
+            f"write it as {entry.get('name') or 'ids'}={dtype}:{'x'.join(map(str, shape))}:0..100",
+        )
     if low is not None:
         _check_range(entry.get("name") or str(index), dtype, low, high)
     name = entry.get("name") or ""
@@ -155,12 +251,26 @@ def _check_range(name: str, dtype: str, low: Any, high: Any) -> None:
     """Real numbers for a type of real numbers, whole ones else; all of them of the type."""
     kind = DTYPES[dtype]
     real = kind.is_floating_point
-    if any(isinstance(n, bool) or not isinstance(n, (int, float) if real else int) for n in (low, high)) or low > high:
-        raise Problem("usage", f"input {name}: the range {low}..{high} is not one of {'numbers' if real else 'whole numbers'}", "low must not be above high")
+    if (
+        any(
+            isinstance(n, bool) or not isinstance(n, (int, float) if real else int)
+            for n in (low, high)
+        )
+        or low > high
+    ):
+        raise Problem(
+            "usage",
+            f"input {name}: the range {low}..{high} is not one of {'numbers' if real else 'whole numbers'}",
+            "low must not be above high",
+        )
     about = (torch.finfo if real else torch.iinfo)(kind) if kind != torch.bool else None
     least, most = (about.min, about.max) if about else (0, 1)
     if low < least or high > most:
-        raise Problem("usage", f"input {name}: the range {low}..{high} does not fit {dtype}", f"allowed: {least} to {most}")
+        raise Problem(
+            "usage",
+            f"input {name}: the range {low}..{high} does not fit {dtype}",
+            f"allowed: {least} to {most}",
+        )
 
 
 def _from_example(example: Any) -> list[Input]:
@@ -171,17 +281,39 @@ def _from_example(example: Any) -> list[Input]:
     elif isinstance(example, (tuple, list)):
         named = [(f"arg{i}", False, v) for i, v in enumerate(example)]
     else:
-        raise Problem("usage", f"build() returned example inputs of type {type(example).__name__}", "return (module, tensor), (module, (tensor, ...)) or (module, {name: tensor})")
+        raise Problem(
+            "usage",
+            f"build() returned example inputs of type {type(example).__name__}",
+            "return (module, tensor), (module, (tensor, ...)) or (module, {name: tensor})",
+        )
     if not named:
-        raise Problem("usage", "build() returned no example inputs beside the module", HOW_TO_NAME_INPUTS)
+        raise Problem(
+            "usage", "build() returned no example inputs beside the module", HOW_TO_NAME_INPUTS
+        )
     by_type = {v: k for k, v in DTYPES.items()}
     inputs = []
     for name, keyword, value in named:
         if not isinstance(value, Tensor):
-            raise Problem("usage", f"example input '{name}' is of type {type(value).__name__}, not a tensor", "bind other arguments in build(), so that only tensors remain")
+            raise Problem(
+                "usage",
+                f"example input '{name}' is of type {type(value).__name__}, not a tensor",
+                "bind other arguments in build(), so that only tensors remain",
+            )
         if value.dtype not in by_type:
-            raise Problem("unsupported", f"example input '{name}' has type {value.dtype}", f"allowed: {', '.join(DTYPES)}")
-        inputs.append(Input(name, keyword, by_type[value.dtype], list(value.shape), example=value.detach().cpu().contiguous()))
+            raise Problem(
+                "unsupported",
+                f"example input '{name}' has type {value.dtype}",
+                f"allowed: {', '.join(DTYPES)}",
+            )
+        inputs.append(
+            Input(
+                name,
+                keyword,
+                by_type[value.dtype],
+                list(value.shape),
+                example=value.detach().cpu().contiguous(),
+            )
+        )
     return inputs
 
 
@@ -191,7 +323,11 @@ def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
         return
     own = inputs[0].shape[0]
     if own not in (1, batch) and inputs[0].example is None:
-        raise Problem("usage", f"batch {batch} contradicts the input's shape {'x'.join(map(str, inputs[0].shape))}", "give the batch once: as the shape's first extent or as --batch")
+        raise Problem(
+            "usage",
+            f"batch {batch} contradicts the input's shape {'x'.join(map(str, inputs[0].shape))}",
+            "give the batch once: as the shape's first extent or as --batch",
+        )
     for one in inputs:
         if one.shape and one.shape[0] == own:
             one.shape = [batch, *one.shape[1:]]
@@ -204,7 +340,11 @@ def _settle_size(size: list[int], inputs: list[Input], name: str) -> None:
     """Gives every input that is an image the asked height and width; an example of another size is dropped, since its values cannot be followed."""
     images = [one for one in inputs if is_image(one.shape)]
     if not images:
-        raise Problem("usage", f"--size {'x'.join(map(str, size))}: {name} has no input that is an image (N, 1 or 3, height, width)", "say the inputs' form with --input")
+        raise Problem(
+            "usage",
+            f"--size {'x'.join(map(str, size))}: {name} has no input that is an image (N, 1 or 3, height, width)",
+            "say the inputs' form with --input",
+        )
     for one in images:
         if one.shape[2:] != size:
             one.shape, one.example = [*one.shape[:2], *size], None

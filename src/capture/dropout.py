@@ -4,6 +4,7 @@
 Masks scale what they keep, so that means say nothing of the probability p; the variance of what they make is proportional to p / (1 - p). For each layer that drops, the
 parameter whose gradient shows a changed p best, against chance, is watched; eager's variances of it are the reference, and what they can show is measured here.
 """
+
 from __future__ import annotations
 
 import math
@@ -32,29 +33,57 @@ Gradients = list[Tensor]
 class DropoutCapture:
     """`gradients`: takes a step on one batch, in train mode, and gives the gradients of the named parameters; `dropouts`: all that drop in it, as given."""
 
-    def __init__(self, module: nn.Module, dropouts: list[Dropout], gradients: Callable[[list[str]], Gradients], seed: int) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        dropouts: list[Dropout],
+        gradients: Callable[[list[str]], Gradients],
+        seed: int,
+    ) -> None:
         self.dropouts, self.gradients, self.seed = dropouts, gradients, seed
         sizes = {name: p.numel() for name, p in module.named_parameters() if p.requires_grad}
-        self.names = [name for name, size in sizes.items() if size <= WATCHED_ELEMENTS] or [min(sizes, key=lambda k: sizes[k])]
+        self.names = [name for name, size in sizes.items() if size <= WATCHED_ELEMENTS] or [
+            min(sizes, key=lambda k: sizes[k])
+        ]
 
     def run(self) -> dict:
         """train.json's `groups` that a level is asked for, `watched`: parameter -> variances in eager's groups, and for each layer what is watched and the least error of p that is found."""
         base = self.variances(self.names, TRIAL_GROUPS)
         noise = {name: _variation(values) for name, values in base.items()}
         slopes = {place: self.slopes(place, base) for place in self.examined()}
-        best = {place: max(slope, key=lambda k: abs(slope[k]) / max(noise[k], 1e-9)) for place, slope in slopes.items() if slope}
-        strength = {place: abs(slopes[place][name]) / max(noise[name], 1e-9) for place, name in best.items()}  # standard errors of one group, a unit of p
+        best = {
+            place: max(slope, key=lambda k: abs(slope[k]) / max(noise[k], 1e-9))
+            for place, slope in slopes.items()
+            if slope
+        }
+        strength = {
+            place: abs(slopes[place][name]) / max(noise[name], 1e-9) for place, name in best.items()
+        }  # standard errors of one group, a unit of p
         watched = sorted(set(best.values()))
         groups = _groups(min(strength.values(), default=0.0), len(watched), self.step_s())
         layers = []
         for place, one in enumerate(self.dropouts):
-            shown = {"watched": best[place], "visible": _needed(len(watched), groups) / strength[place]} if strength.get(place, 0.0) > 0 else {}
+            shown = (
+                {"watched": best[place], "visible": _needed(len(watched), groups) / strength[place]}
+                if strength.get(place, 0.0) > 0
+                else {}
+            )
             layers.append({"name": one.name, "p": one.p} | shown)
-        return {"layers": layers, "group": GROUP, "groups": groups if watched else 0, "watched": self.variances(watched, MORE * groups) if watched else {}}
+        return {
+            "layers": layers,
+            "group": GROUP,
+            "groups": groups if watched else 0,
+            "watched": self.variances(watched, MORE * groups) if watched else {},
+        }
 
     def examined(self) -> list[int]:
         count = len(self.dropouts)
-        return sorted({round(i * (count - 1) / max(1, min(count, LAYERS) - 1)) for i in range(min(count, LAYERS))})
+        return sorted(
+            {
+                round(i * (count - 1) / max(1, min(count, LAYERS) - 1))
+                for i in range(min(count, LAYERS))
+            }
+        )
 
     def step_s(self) -> float:
         """Of the processor, so that it is the same whatever else the machine does."""
@@ -90,12 +119,20 @@ class DropoutCapture:
 def _variation(values: list[float]) -> float:
     """Standard deviation over mean."""
     mean = sum(values) / len(values)
-    return (sum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5 / mean if mean > 0 else float("inf")
+    return (
+        (sum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5 / mean
+        if mean > 0
+        else float("inf")
+    )
 
 
 def _bound(watched: int, groups: int) -> float:
     """In standard errors: Student's t for ALARM, by its expansion about the normal distribution's z, with the degrees of freedom that a level's groups and the reference's have together."""
-    z = torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor(1 - ALARM / 2 / max(1, watched), dtype=torch.float64)).item()
+    z = (
+        torch.distributions.Normal(0.0, 1.0)
+        .icdf(torch.tensor(1 - ALARM / 2 / max(1, watched), dtype=torch.float64))
+        .item()
+    )
     freedom = (1 + 1 / MORE) ** 2 / (1 / (groups - 1) + 1 / MORE**2 / (MORE * groups - 1))
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
@@ -108,6 +145,9 @@ def _needed(watched: int, groups: int) -> float:
 def _groups(strength: float, watched: int, step_s: float) -> int:
     """So many that WANTED is found at the layer that shows least, within the time."""
     groups = LEAST_GROUPS
-    while groups < min(MOST_GROUPS, SECONDS / max(GROUP * step_s, 1e-6)) and not _needed(watched, groups) <= WANTED * strength:
+    while (
+        groups < min(MOST_GROUPS, SECONDS / max(GROUP * step_s, 1e-6))
+        and not _needed(watched, groups) <= WANTED * strength
+    ):
         groups += 4
     return groups

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the dropouts that a network calls as functions (strata_sdk/dropout_calls.py), and gives each a probability of its own: the first call of a forward pass, the second, ..."""
+
 from __future__ import annotations
 
 import sys
@@ -31,7 +32,10 @@ class DropoutCalls(TorchFunctionMode):
         self.number = 0
 
     def places(self) -> list[Dropout]:
-        return [Dropout(name, p, lambda p, number=number: self.shifted.__setitem__(number, p)) for number, (name, p) in enumerate(self.found)]
+        return [
+            Dropout(name, p, lambda p, number=number: self.shifted.__setitem__(number, p))
+            for number, (name, p) in enumerate(self.found)
+        ]
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -42,8 +46,15 @@ class DropoutCalls(TorchFunctionMode):
                 number = self.number
                 self.number += 1
                 if number == len(self.found):
-                    self.found.append((f"{func.__name__} ({Path(caller.f_code.co_filename).name}:{caller.f_lineno})", p))
-                args, kwargs = with_argument(args, kwargs, place, name, self.shifted.get(number, p) if self.on else 0.0)
+                    self.found.append(
+                        (
+                            f"{func.__name__} ({Path(caller.f_code.co_filename).name}:{caller.f_lineno})",
+                            p,
+                        )
+                    )
+                args, kwargs = with_argument(
+                    args, kwargs, place, name, self.shifted.get(number, p) if self.on else 0.0
+                )
         return func(*args, **kwargs)
 
 
@@ -51,7 +62,12 @@ def probability(func: Any, args: tuple, kwargs: dict) -> tuple[int, str, float]:
     """Where the call has its probability, and what it is; 0 where it is switched off by its `training`."""
     if func is ATTENTION:
         return 4, "dropout_p", float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
-    drops = next((kwargs[name] for name in ("training", "train") if name in kwargs), args[2] if len(args) > 2 else func not in (functional.alpha_dropout, functional.feature_alpha_dropout))
+    drops = next(
+        (kwargs[name] for name in ("training", "train") if name in kwargs),
+        args[2]
+        if len(args) > 2
+        else func not in (functional.alpha_dropout, functional.feature_alpha_dropout),
+    )
     return 1, "p", float(kwargs.get("p", args[1] if len(args) > 1 else 0.5)) if drops else 0.0
 
 

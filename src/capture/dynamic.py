@@ -3,6 +3,7 @@
 
 The network, its weight sets and its references at the case's own batch are those of the bundle itself; links lead to them.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -31,20 +32,46 @@ def check_range(spec: dict, inputs: list[Input]) -> None:
     words = f"--dynamic batch={asked['low']}..{asked['high']}"
     extents = {i.name: i.shape[0] for i in inputs if i.shape}
     if not extents:
-        raise Problem("usage", f"{words}: no input has a batch", "the first extent of every input is its batch")
+        raise Problem(
+            "usage",
+            f"{words}: no input has a batch",
+            "the first extent of every input is its batch",
+        )
     if len(set(extents.values())) > 1:
-        raise Problem("usage", f"{words}: the inputs' first extents differ ({', '.join(f'{k} {v}' for k, v in extents.items())}), so that there is no one batch to vary",
-                      "give every --input the same first extent")
+        raise Problem(
+            "usage",
+            f"{words}: the inputs' first extents differ ({', '.join(f'{k} {v}' for k, v in extents.items())}), so that there is no one batch to vary",
+            "give every --input the same first extent",
+        )
     [own] = set(extents.values())
     if not asked["low"] <= own <= asked["high"]:
-        raise Problem("usage", f"{words}: the case's own batch {own} lies outside", f"give --batch a number from {asked['low']} to {asked['high']}, or widen the range")
+        raise Problem(
+            "usage",
+            f"{words}: the case's own batch {own} lies outside",
+            f"give --batch a number from {asked['low']} to {asked['high']}, or widen the range",
+        )
 
 
 class DynamicCapture:
     """Writes `<bundle>/dynamic`. `info` is the bundle's, complete but for its notes; `module` holds the timed weights."""
 
-    def __init__(self, spec: dict, info: dict, folder: Path, runner: ref.Runner, write: Write, say: Callable[[str], None]) -> None:
-        self.spec, self.info, self.folder, self.runner, self.write, self.say = spec, info, folder / "dynamic", runner, write, say
+    def __init__(
+        self,
+        spec: dict,
+        info: dict,
+        folder: Path,
+        runner: ref.Runner,
+        write: Write,
+        say: Callable[[str], None],
+    ) -> None:
+        self.spec, self.info, self.folder, self.runner, self.write, self.say = (
+            spec,
+            info,
+            folder / "dynamic",
+            runner,
+            write,
+            say,
+        )
         self.sizes = sorted({*spec["dynamic"]["sizes"], info["case"]["batch"]})
         self.references: dict[int, dict[str, Tensor]] = {}  # of input 0
         self.runs: dict[int, list[dict[str, Tensor]]] = {}  # legitimate ones, of input 0
@@ -57,11 +84,22 @@ class DynamicCapture:
         rings, worst = {}, {}
         for size in self.sizes:
             rings[size], worst[size] = self._size(module, inputs, size)
-        about = self.info | {"case": self.info["case"] | {"dynamic": {"low": self.spec["dynamic"]["low"], "high": self.spec["dynamic"]["high"], "sizes": self.sizes}},
-                             "export": self._export(module, rings, worst)}
+        about = self.info | {
+            "case": self.info["case"]
+            | {
+                "dynamic": {
+                    "low": self.spec["dynamic"]["low"],
+                    "high": self.spec["dynamic"]["high"],
+                    "sizes": self.sizes,
+                }
+            },
+            "export": self._export(module, rings, worst),
+        }
         (self.folder / "bundle.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
 
-    def _size(self, module: nn.Module, inputs: list[Input], size: int) -> tuple[list[dict[str, Tensor]], float]:
+    def _size(
+        self, module: nn.Module, inputs: list[Input], size: int
+    ) -> tuple[list[dict[str, Tensor]], float]:
         """Inputs, reference and envelope of one size; its ring and envelope's error."""
         self.say(f"reference at batch {size}")
         folder = self.folder / "sizes" / str(size)
@@ -73,40 +111,100 @@ class DynamicCapture:
         except Exception as error:  # what the model's code raises for this size
             if is_out_of_memory(error):
                 raise
-            raise Problem("usage", f"--dynamic: the network does not run at batch {size}: {last_line(error, *source_files(module))}", "choose a range in which it does, or leave --dynamic out") from error
-        wanted = ref.reference_float64(self.runner, self.wide, ring) if self.wide is not None else ref.mean_of(runs)
-        self.write(folder / "inputs", {f"{i}/{k}": v for i, entry in enumerate(ring) for k, v in entry.items()})
-        self.write(folder / "reference" / "timed", {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()})
-        self.write(folder / "reference" / "timed.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
-        outputs = [{"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)} for k, v in runs["default"][0].items()]
+            raise Problem(
+                "usage",
+                f"--dynamic: the network does not run at batch {size}: {last_line(error, *source_files(module))}",
+                "choose a range in which it does, or leave --dynamic out",
+            ) from error
+        wanted = (
+            ref.reference_float64(self.runner, self.wide, ring)
+            if self.wide is not None
+            else ref.mean_of(runs)
+        )
+        self.write(
+            folder / "inputs",
+            {f"{i}/{k}": v for i, entry in enumerate(ring) for k, v in entry.items()},
+        )
+        self.write(
+            folder / "reference" / "timed",
+            {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()},
+        )
+        self.write(
+            folder / "reference" / "timed.envelope",
+            {
+                f"{variant}/{i}/{k}": v
+                for variant, results in runs.items()
+                for i, named in enumerate(results)
+                for k, v in named.items()
+            },
+        )
+        outputs = [
+            {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
+            for k, v in runs["default"][0].items()
+        ]
         # a size is proven on the timed weights alone
         case = self.info["case"] | {"batch": size, "generic_sets": 0}
-        about = self.info | {"inputs": [one.described() for one in resized], "outputs": outputs, "ring": RING, "case": case, "faults": []}
+        about = self.info | {
+            "inputs": [one.described() for one in resized],
+            "outputs": outputs,
+            "ring": RING,
+            "case": case,
+            "faults": [],
+        }
         (folder / "bundle.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
-        self.references[size], self.runs[size] = wanted[0], [results[0] for results in runs.values()]
+        self.references[size], self.runs[size] = (
+            wanted[0],
+            [results[0] for results in runs.values()],
+        )
         return ring, ref.envelope_error(runs, wanted)
 
-    def _export(self, module: nn.Module, rings: dict[int, list[dict[str, Tensor]]], worst: dict[int, float]) -> dict:
+    def _export(
+        self, module: nn.Module, rings: dict[int, list[dict[str, Tensor]]], worst: dict[int, float]
+    ) -> dict:
         """Exports with an open batch and proves the result at both ends of the range; bundle.json's `export`."""
         self.say("exporting the graph with an open batch")
         asked = self.spec["dynamic"]
-        example = next(size for size in self.sizes if size > 1)  # an extent of 1 is taken for a constant
+        example = next(
+            size for size in self.sizes if size > 1
+        )  # an extent of 1 is taken for a constant
         batch = torch.export.Dim("batch", min=asked["low"], max=asked["high"])
         shapes = ({0: batch} if i["shape"] else None for i in self.info["inputs"])
-        program, said = export(module, rings[example][0], self.info, dynamic_shapes=(tuple(shapes),))
+        program, said = export(
+            module, rings[example][0], self.info, dynamic_shapes=(tuple(shapes),)
+        )
         if program is None:
             return said
         runnable = program.module()
         for size in (self.sizes[0], self.sizes[-1]):
             try:
                 with torch.no_grad():
-                    outputs = runnable(*[rings[size][0][d["name"]].clone() for d in self.info["inputs"]])
-            except Exception as error:  # a guard on the range, or what an operation raises for this size
-                return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} does not run at batch {size}: {' '.join(str(error).split())[:300]}"}
-            if differs := ref.differs(dict(zip([o["name"] for o in self.info["outputs"]], outputs)), self.references[size], self.runs[size], worst[size]):
-                return {"ok": False, "where": "", "what": f"the graph that was exported at batch {example} computes something else than the model at batch {size}: output {differs}"}
+                    outputs = runnable(
+                        *[rings[size][0][d["name"]].clone() for d in self.info["inputs"]]
+                    )
+            except (
+                Exception
+            ) as error:  # a guard on the range, or what an operation raises for this size
+                return {
+                    "ok": False,
+                    "where": "",
+                    "what": f"the graph that was exported at batch {example} does not run at batch {size}: {' '.join(str(error).split())[:300]}",
+                }
+            if differs := ref.differs(
+                dict(zip([o["name"] for o in self.info["outputs"]], outputs)),
+                self.references[size],
+                self.runs[size],
+                worst[size],
+            ):
+                return {
+                    "ok": False,
+                    "where": "",
+                    "what": f"the graph that was exported at batch {example} computes something else than the model at batch {size}: output {differs}",
+                }
         save_exported(program, self.folder / "model.pt2", with_inputs=True)
-        (self.folder / "graph.txt").write_text(f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n", encoding="utf-8")
+        (self.folder / "graph.txt").write_text(
+            f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n",
+            encoding="utf-8",
+        )
         return said
 
 
@@ -114,5 +212,9 @@ def _resized(one: Input, size: int) -> Input:
     """The input with another batch; a user's example is repeated or cut."""
     if not one.shape:
         return one
-    example = one.example[torch.arange(size) % one.example.shape[0]].contiguous() if one.example is not None else None
+    example = (
+        one.example[torch.arange(size) % one.example.shape[0]].contiguous()
+        if one.example is not None
+        else None
+    )
     return dataclasses.replace(one, shape=[size, *one.shape[1:]], example=example)

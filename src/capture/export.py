@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports the network with torch.export and says where it fails."""
+
 from __future__ import annotations
 
 import hashlib
@@ -16,8 +17,13 @@ from strata_sdk.models import graph_module, source_files
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_shapes: tuple | None = None,
-           training: bool = False) -> tuple[torch.export.ExportedProgram | None, dict]:
+def export(
+    module: nn.Module,
+    entry: dict[str, Tensor],
+    bundle: dict,
+    dynamic_shapes: tuple | None = None,
+    training: bool = False,
+) -> tuple[torch.export.ExportedProgram | None, dict]:
     """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in
     train mode, in which `module` is left."""
     if why := getattr(module, "cannot_export", ""):
@@ -27,7 +33,12 @@ def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_sh
     for strict in (False, True):
         try:
             with torch.no_grad():
-                program = torch.export.export(graph_module(module, bundle).train(training), args, strict=strict, dynamic_shapes=dynamic_shapes)
+                program = torch.export.export(
+                    graph_module(module, bundle).train(training),
+                    args,
+                    strict=strict,
+                    dynamic_shapes=dynamic_shapes,
+                )
             return program, {"ok": True, "what": "", "where": ""}
         except Exception as error:  # torch.export raises errors of many kinds, user code more
             traceback.print_exc(file=sys.stderr)
@@ -40,7 +51,9 @@ def export(module: nn.Module, entry: dict[str, Tensor], bundle: dict, dynamic_sh
 
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    shown = lines[:2] if lines and lines[0].startswith("Constraints violated") else lines[:1]  # the second line says which value is fixed
+    shown = (
+        lines[:2] if lines and lines[0].startswith("Constraints violated") else lines[:1]
+    )  # the second line says which value is fixed
     return f"torch.export: {type(error).__name__}: {' '.join(shown) or 'no message'}"[:400]
 
 
@@ -51,7 +64,16 @@ def where_of(error: BaseException, module: nn.Module) -> str:
     frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
     frames += [(f.filename, f.lineno) for f in getattr(error, "real_stack", None) or []]
     frames += [(name, int(line)) for name, line in _USER_LINE.findall(str(error))]
-    for chosen in ([f for f in frames if f[0] in own], [f for f in frames if not f[0].startswith(torch_folder) and "strata_sdk" not in f[0] and "/capture/" not in f[0]]):
+    for chosen in (
+        [f for f in frames if f[0] in own],
+        [
+            f
+            for f in frames
+            if not f[0].startswith(torch_folder)
+            and "strata_sdk" not in f[0]
+            and "/capture/" not in f[0]
+        ],
+    ):
         if chosen:
             return f"{chosen[-1][0]}:{chosen[-1][1]}"
     return ""
@@ -62,5 +84,8 @@ def constants_digest(program: torch.export.ExportedProgram) -> str:
     digest = hashlib.sha256()
     for name, value in sorted(program.constants.items()):
         if isinstance(value, Tensor):
-            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode() + value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(
+                f"{name} {value.dtype} {tuple(value.shape)}".encode()
+                + value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+            )
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 
 A fault changes a module in place and returns a sentence that says where; NotApplicable when the network has nothing to break that way.
 """
+
 from __future__ import annotations
 
 import copy
@@ -16,10 +17,46 @@ from torch.overrides import TorchFunctionMode
 
 from strata_sdk.models import flatten_outputs
 
-ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU, nn.Tanh, nn.Sigmoid, nn.Mish, nn.Softplus, nn.PReLU, nn.Hardsigmoid)
-PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-FUNCTIONAL = {torch.relu, torch.relu_, Tensor.relu, Tensor.relu_, nn.functional.relu, nn.functional.gelu, nn.functional.silu, torch.tanh, Tensor.tanh,
-              nn.functional.relu6, nn.functional.hardswish, nn.functional.leaky_relu, nn.functional.elu, nn.functional.mish}
+ACTIVATIONS = (
+    nn.ReLU,
+    nn.ReLU6,
+    nn.GELU,
+    nn.SiLU,
+    nn.Hardswish,
+    nn.LeakyReLU,
+    nn.ELU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Mish,
+    nn.Softplus,
+    nn.PReLU,
+    nn.Hardsigmoid,
+)
+PRODUCTS = (
+    nn.Linear,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+FUNCTIONAL = {
+    torch.relu,
+    torch.relu_,
+    Tensor.relu,
+    Tensor.relu_,
+    nn.functional.relu,
+    nn.functional.gelu,
+    nn.functional.silu,
+    torch.tanh,
+    Tensor.tanh,
+    nn.functional.relu6,
+    nn.functional.hardswish,
+    nn.functional.leaky_relu,
+    nn.functional.elu,
+    nn.functional.mish,
+}
 
 
 class NotApplicable(ValueError):
@@ -43,7 +80,11 @@ def _middle(found: list, what: str):
 
 
 def _norms(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    return [(n, m) for n, m in _all(module, _BatchNorm) if m.track_running_stats and m.running_mean is not None]
+    return [
+        (n, m)
+        for n, m in _all(module, _BatchNorm)
+        if m.track_running_stats and m.running_mean is not None
+    ]
 
 
 def _replace(module: nn.Module, name: str, value: Tensor) -> None:
@@ -64,8 +105,13 @@ def _fill(tensor_name: str, value: float, kinds: str):
     """A fault that sets one tensor of the middle module of its kind to a constant, as a level does that forgets to read it."""
 
     def fault(module: nn.Module) -> str:
-        found = _norms(module) if kinds == "BatchNorm" else _all(module, (nn.LayerNorm, nn.GroupNorm))
-        name, norm = _middle([(n, m) for n, m in found if getattr(m, tensor_name, None) is not None], f"{kinds} with {tensor_name}")
+        found = (
+            _norms(module) if kinds == "BatchNorm" else _all(module, (nn.LayerNorm, nn.GroupNorm))
+        )
+        name, norm = _middle(
+            [(n, m) for n, m in found if getattr(m, tensor_name, None) is not None],
+            f"{kinds} with {tensor_name}",
+        )
         _replace(norm, tensor_name, torch.full_like(getattr(norm, tensor_name), value))
         return f"{name}.{tensor_name} = {value:g}"
 
@@ -121,7 +167,11 @@ def _activation_dropped(module: nn.Module) -> str:
 
 
 def _shortcut_dropped(module: nn.Module) -> str:
-    blocks = [(n, m) for n, m in module.named_modules() if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True]
+    blocks = [
+        (n, m)
+        for n, m in module.named_modules()
+        if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
+    ]
     # Where the two branches have the same shape nothing but the sum changes; such blocks are the most common, so the middle one is taken.
     name, block = _middle(blocks, "residual block that this fault knows")
     if getattr(block, "use_res_connect", False) is True:
@@ -150,9 +200,16 @@ def _convnext_block(self, x: Tensor) -> Tensor:
     return self.layer_scale * self.block(x)
 
 
-def _encoder_layer(self, src: Tensor, src_mask=None, src_key_padding_mask=None, is_causal: bool = False) -> Tensor:
-    mask = nn.functional._canonical_mask(mask=src_key_padding_mask, mask_name="src_key_padding_mask", other_type=nn.functional._none_or_dtype(src_mask),
-                                         other_name="src_mask", target_type=src.dtype)
+def _encoder_layer(
+    self, src: Tensor, src_mask=None, src_key_padding_mask=None, is_causal: bool = False
+) -> Tensor:
+    mask = nn.functional._canonical_mask(
+        mask=src_key_padding_mask,
+        mask_name="src_key_padding_mask",
+        other_type=nn.functional._none_or_dtype(src_mask),
+        other_name="src_mask",
+        target_type=src.dtype,
+    )
     if self.norm_first:
         x = src + self._sa_block(self.norm1(src), src_mask, mask, is_causal=is_causal)
         return self._ff_block(self.norm2(x))
@@ -160,8 +217,13 @@ def _encoder_layer(self, src: Tensor, src_mask=None, src_key_padding_mask=None, 
     return self.norm2(self._ff_block(x))
 
 
-_WITHOUT_SHORTCUT: dict[str, Callable] = {"BasicBlock": _basic_block, "Bottleneck": _bottleneck, "EncoderBlock": _vit_block, "CNBlock": _convnext_block,
-                                          "TransformerEncoderLayer": _encoder_layer}
+_WITHOUT_SHORTCUT: dict[str, Callable] = {
+    "BasicBlock": _basic_block,
+    "Bottleneck": _bottleneck,
+    "EncoderBlock": _vit_block,
+    "CNBlock": _convnext_block,
+    "TransformerEncoderLayer": _encoder_layer,
+}
 
 
 def _stride_moved(module: nn.Module) -> str:
@@ -205,7 +267,9 @@ def _bn_train_mode(module: nn.Module) -> str:
 
 
 def _dropout_train_mode(module: nn.Module) -> str:
-    name, dropout = _middle([(n, m) for n, m in _all(module, nn.modules.dropout._DropoutNd) if m.p > 0], "dropout")
+    name, dropout = _middle(
+        [(n, m) for n, m in _all(module, nn.modules.dropout._DropoutNd) if m.p > 0], "dropout"
+    )
     dropout.train()
     return f"{name} in train mode"
 
@@ -218,7 +282,10 @@ def _bf16(module: nn.Module) -> str:
         return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
     def forward(*args, **kwargs):
-        out = inner(*[cast(a, torch.bfloat16) for a in args], **{k: cast(v, torch.bfloat16) for k, v in kwargs.items()})
+        out = inner(
+            *[cast(a, torch.bfloat16) for a in args],
+            **{k: cast(v, torch.bfloat16) for k, v in kwargs.items()},
+        )
         if isinstance(out, Tensor):
             return cast(out, torch.float32)
         return {name: cast(value, torch.float32) for name, value in flatten_outputs(out).items()}
@@ -246,12 +313,33 @@ def _tf32_emulated(module: nn.Module) -> str:
 
 
 FAULTS: dict[str, Callable[[nn.Module], str]] = {
-    "relu_dropped": _activation_dropped, "shortcut_dropped": _shortcut_dropped, "stride_moved": _stride_moved, "ceil_mode": _ceil_mode,
-    "bn_mean_zero": _fill("running_mean", 0.0, "BatchNorm"), "bn_var_one": _fill("running_var", 1.0, "BatchNorm"), "bn_beta_zero": _fill("bias", 0.0, "BatchNorm"),
-    "bn_gamma_one": _fill("weight", 1.0, "BatchNorm"), "ln_beta_zero": _fill("bias", 0.0, "LayerNorm"), "bias_zero": _bias_zero,
-    "bn_eps": _bn_eps, "one_bn_eps": _one_bn_eps, "bn_train_mode": _bn_train_mode, "dropout_train_mode": _dropout_train_mode,
-    "bf16": _bf16, "tf32_emulated": _tf32_emulated,
+    "relu_dropped": _activation_dropped,
+    "shortcut_dropped": _shortcut_dropped,
+    "stride_moved": _stride_moved,
+    "ceil_mode": _ceil_mode,
+    "bn_mean_zero": _fill("running_mean", 0.0, "BatchNorm"),
+    "bn_var_one": _fill("running_var", 1.0, "BatchNorm"),
+    "bn_beta_zero": _fill("bias", 0.0, "BatchNorm"),
+    "bn_gamma_one": _fill("weight", 1.0, "BatchNorm"),
+    "ln_beta_zero": _fill("bias", 0.0, "LayerNorm"),
+    "bias_zero": _bias_zero,
+    "bn_eps": _bn_eps,
+    "one_bn_eps": _one_bn_eps,
+    "bn_train_mode": _bn_train_mode,
+    "dropout_train_mode": _dropout_train_mode,
+    "bf16": _bf16,
+    "tf32_emulated": _tf32_emulated,
 }
 
 # The structural ones, in order of importance: each is far above the bound wherever the proof can see at all. Precision, epsilons and modes are for tests.
-POWER = ("relu_dropped", "bias_zero", "bn_mean_zero", "bn_var_one", "bn_beta_zero", "shortcut_dropped", "ln_beta_zero", "stride_moved", "ceil_mode")
+POWER = (
+    "relu_dropped",
+    "bias_zero",
+    "bn_mean_zero",
+    "bn_var_one",
+    "bn_beta_zero",
+    "shortcut_dropped",
+    "ln_beta_zero",
+    "stride_moved",
+    "ceil_mode",
+)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes an exported program functional: one walk over its nodes that turns in-place operations into their functional forms, computes what depends on no input,
 parameter or buffer, and leaves out what computes nothing. Operations stay whole (batch_norm, layer_norm, hardswish, ...), which run_decompositions does not promise."""
+
 from __future__ import annotations
 
 import operator
@@ -18,16 +19,47 @@ from torch.fx import Node
 SAME_VALUES = {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh", "lift_fresh_copy"}
 DETACHES = {"detach", "detach_"}
 COPIES = {"clone", "lift_fresh_copy"}
-DROPOUTS = {"dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
+DROPOUTS = {
+    "dropout",
+    "dropout_",
+    "feature_dropout",
+    "feature_dropout_",
+    "alpha_dropout",
+    "alpha_dropout_",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+}
 CASTS = {"to", "_to_copy", "type_as"}
-DRAWS = {"bernoulli.p", "bernoulli_.float"}  # zeros and ones by one probability: torchvision's and timm's stochastic depth
+DRAWS = {
+    "bernoulli.p",
+    "bernoulli_.float",
+}  # zeros and ones by one probability: torchvision's and timm's stochastic depth
 PADS = {"pad", "constant_pad_nd"}
 # Only the shape and type of their tensor argument matter.
-LIKE = {"new_zeros", "new_ones", "new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"}
+LIKE = {
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "new_empty",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "empty_like",
+}
 
 # One name for one operation.
-SYNONYMS = {"swapaxes.default": "transpose.int", "swapdims.default": "transpose.int", "concat.default": "cat.default", "concatenate.default": "cat.default", "multiply.Tensor": "mul.Tensor",
-            "subtract.Tensor": "sub.Tensor", "divide.Tensor": "div.Tensor", "true_divide.Tensor": "div.Tensor", "clip.default": "clamp.default", "special_expit.default": "sigmoid.default"}
+SYNONYMS = {
+    "swapaxes.default": "transpose.int",
+    "swapdims.default": "transpose.int",
+    "concat.default": "cat.default",
+    "concatenate.default": "cat.default",
+    "multiply.Tensor": "mul.Tensor",
+    "subtract.Tensor": "sub.Tensor",
+    "divide.Tensor": "div.Tensor",
+    "true_divide.Tensor": "div.Tensor",
+    "clip.default": "clamp.default",
+    "special_expit.default": "sigmoid.default",
+}
 SLICES = {"select", "slice"}  # parts that can be put back into the whole
 
 
@@ -74,7 +106,11 @@ class Functional:
 
 def name_of(target: Any) -> str:
     """`conv2d` of aten.conv2d.default."""
-    return target._schema.name.rpartition("::")[2] if isinstance(target, torch._ops.OpOverload) else str(target)
+    return (
+        target._schema.name.rpartition("::")[2]
+        if isinstance(target, torch._ops.OpOverload)
+        else str(target)
+    )
 
 
 def tensors_in(arg: Any) -> Iterator[Any]:
@@ -97,7 +133,10 @@ def stopped_gradient(found: Functional) -> Node | None:
     """The first place where a gradient that some parameter would get does not flow."""
     from_parameters = {id(value) for node, value in found.detached if value.kind == "parameter"}
     for operation in found.operations:
-        if any(isinstance(value, Value) and (value.kind == "parameter" or id(value) in from_parameters) for value in tensors_in(list(operation.args.values()))):
+        if any(
+            isinstance(value, Value) and (value.kind == "parameter" or id(value) in from_parameters)
+            for value in tensors_in(list(operation.args.values()))
+        ):
             from_parameters.update(map(id, operation.outputs))
     return next((node for node, value in found.detached if id(value) in from_parameters), None)
 
@@ -116,8 +155,12 @@ class _Walk:
         self.same: dict[Node, Node] = {}  # a node whose result is the very tensor of another
         self.groups: dict[Node, set[Node]] = {}  # nodes that may share memory, by each of them
         self.held: dict[Node, Any] = {}
-        self.owners: dict[Node, tuple[str, str]] = {}  # placeholders that must not change, or whose change is an update: (kind, name)
-        self.views: dict[Node, tuple[Node, dict[str, Any]]] = {}  # a part of another node's memory: (that node, the arguments of slice or select)
+        self.owners: dict[
+            Node, tuple[str, str]
+        ] = {}  # placeholders that must not change, or whose change is an update: (kind, name)
+        self.views: dict[
+            Node, tuple[Node, dict[str, Any]]
+        ] = {}  # a part of another node's memory: (that node, the arguments of slice or select)
         self.constants: dict[int, tuple[Tensor, int, Value]] = {}
         self.names: dict[str, int] = {}
         self.order = {node: i for i, node in enumerate(program.graph.nodes)}
@@ -158,8 +201,18 @@ class _Walk:
         now = self.order[node]
         for other in self.program.graph.nodes:
             root = self._root(other)
-            if root in self.held and root is not changed and root not in known and root in self.groups[changed] and any(self.order[user] > now for user in other.users):
-                raise NotFunctional(f"{name_of(node.target)} changes a tensor in place that is read later through another view ({other.name})", node, aliased=True)
+            if (
+                root in self.held
+                and root is not changed
+                and root not in known
+                and root in self.groups[changed]
+                and any(self.order[user] > now for user in other.users)
+            ):
+                raise NotFunctional(
+                    f"{name_of(node.target)} changes a tensor in place that is read later through another view ({other.name})",
+                    node,
+                    aliased=True,
+                )
 
     def _wholes(self, part: Node) -> list[Node]:
         """What `part` is a slice of, from the nearest to the whole."""
@@ -175,11 +228,19 @@ class _Walk:
         for member in self.groups[changed] - {changed, *known}:
             if self.owners.get(member, ("input",))[0] != "input":
                 kind, name = self.owners[member]
-                raise NotFunctional(f"{name_of(node.target)} changes a view of the {kind} '{name}' in place", node, aliased=True)
+                raise NotFunctional(
+                    f"{name_of(node.target)} changes a view of the {kind} '{name}' in place",
+                    node,
+                    aliased=True,
+                )
         if kind == "buffer":
             self.found.updates[name] = value
-        elif kind and kind != "input":  # nobody reads a caller's input after the network has overwritten it
-            raise NotFunctional(f"{name_of(node.target)} changes the {kind} '{name}' in place", node)
+        elif (
+            kind and kind != "input"
+        ):  # nobody reads a caller's input after the network has overwritten it
+            raise NotFunctional(
+                f"{name_of(node.target)} changes the {kind} '{name}' in place", node
+            )
         self.held[changed] = value
 
     # ------------------------------------------------------------------------------------------------ nodes
@@ -193,15 +254,21 @@ class _Walk:
             held: Any = Value("input", node.name, value.dtype, shape)
             self.found.inputs.append(held)
             self.owners[node] = ("input", node.name)
-        elif spec.kind == InputKind.PARAMETER or (spec.kind == InputKind.BUFFER and spec.persistent is not False):
+        elif spec.kind == InputKind.PARAMETER or (
+            spec.kind == InputKind.BUFFER and spec.persistent is not False
+        ):
             kind = "parameter" if spec.kind == InputKind.PARAMETER else "buffer"
             held = Value(kind, spec.target, value.dtype, shape)
             self.owners[node] = (kind, spec.target)
-        elif spec.target in self.program.constants and isinstance(self.program.constants[spec.target], Tensor):
+        elif spec.target in self.program.constants and isinstance(
+            self.program.constants[spec.target], Tensor
+        ):
             held = self.program.constants[spec.target].detach().cpu()
             self.owners[node] = ("constant", spec.target)
         else:
-            raise NotFunctional(f"the graph needs {spec.kind.name} '{spec.target}', which is no tensor", node)
+            raise NotFunctional(
+                f"the graph needs {spec.kind.name} '{spec.target}', which is no tensor", node
+            )
         self._own(node, held)
 
     def _now(self, arg: Any) -> Any:
@@ -218,10 +285,14 @@ class _Walk:
         if not isinstance(node.target, torch._ops.OpOverload):
             raise NotFunctional(f"the graph calls {node.target}, which is no operator", node)
         schema = node.target._schema
-        written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+        written = [
+            a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write
+        ]
         if not schema.returns:
             if written:
-                raise NotFunctional(f"{node.target} changes its arguments and returns nothing", node)
+                raise NotFunctional(
+                    f"{node.target} changes its arguments and returns nothing", node
+                )
             return  # an assertion
         given = by_name(node)
         args = {name: self._now(arg) for name, arg in given.items()}
@@ -240,7 +311,10 @@ class _Walk:
             self._emit(node, node.target, args)
             self._share_views(node, given)
             if name_of(node.target) in SLICES:
-                self.views[node] = self._root(given["self"]), {name: arg for name, arg in args.items() if name != "self"}
+                self.views[node] = (
+                    self._root(given["self"]),
+                    {name: arg for name, arg in args.items() if name != "self"},
+                )
             self._running_statistics(node, given, args)
 
     def _computes_nothing(self, node: Node, args: dict[str, Any]) -> bool:
@@ -251,7 +325,11 @@ class _Walk:
         if not isinstance(first, Value):
             return False  # of a constant it is done in earnest: what follows may depend on strides
         no_padding = name in PADS and not any(args["pad"])
-        return name in SAME_VALUES or no_padding or (name in CASTS and node.meta["val"].dtype == first.dtype)
+        return (
+            name in SAME_VALUES
+            or no_padding
+            or (name in CASTS and node.meta["val"].dtype == first.dtype)
+        )
 
     def _same_values(self, node: Node, given: dict[str, Any]) -> None:
         source = self._root(next(iter(given.values())))
@@ -272,12 +350,16 @@ class _Walk:
                 for source in [arg] if isinstance(arg, Node) else []:
                     self._share(node, source)
 
-    def _in_place(self, node: Node, given: dict[str, Any], args: dict[str, Any], written: list[str]) -> None:
+    def _in_place(
+        self, node: Node, given: dict[str, Any], args: dict[str, Any], written: list[str]
+    ) -> None:
         first = next(iter(given))
         if written != [first]:
             raise NotFunctional(f"{node.target} changes {', '.join(written)} in place", node)
         changed = self._root(given[first])
-        if self._is_constant(node, args) and not any(member in self.owners for member in self.groups[changed]):
+        if self._is_constant(node, args) and not any(
+            member in self.owners for member in self.groups[changed]
+        ):
             node.target(**args)  # in place on the constant itself, and so on all its views
             self.same[node] = changed
             return
@@ -294,24 +376,39 @@ class _Walk:
         """What an in-place operation leaves in its first argument: mostly the result of its functional form."""
         name, (old, *others) = name_of(node.target), args.values()
         if name == "zero_" or (name == "fill_" and not isinstance(others[0], (Value, Tensor))):
-            return torch.full(tuple(old.shape), 0 if name == "zero_" else others[0], dtype=old.dtype)
-        if name == "copy_" and isinstance(others[0], Value) and (others[0].shape, others[0].dtype) == (tuple(old.shape), old.dtype):
+            return torch.full(
+                tuple(old.shape), 0 if name == "zero_" else others[0], dtype=old.dtype
+            )
+        if (
+            name == "copy_"
+            and isinstance(others[0], Value)
+            and (others[0].shape, others[0].dtype) == (tuple(old.shape), old.dtype)
+        ):
             return others[0]
         for part in tensors_in(others):
             if part.dtype not in (old.dtype, torch.bool) and len(part.shape) and name != "copy_":
-                raise NotFunctional(f"{node.target} keeps {old.dtype} where its functional form would give another type", node)
+                raise NotFunctional(
+                    f"{node.target} keeps {old.dtype} where its functional form would give another type",
+                    node,
+                )
         if _draws(node):
             return self._drawn(node, others[0])
         if name == "feature_dropout_":
             return self._by_channels(node, args)
         functional = _functional_form(node)
-        return self._append(node, functional, dict(zip((a.name for a in functional._schema.arguments), args.values())))[0]
+        return self._append(
+            node,
+            functional,
+            dict(zip((a.name for a in functional._schema.arguments), args.values())),
+        )[0]
 
     def _drawn(self, node: Node, p: float) -> Value:
         """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to draw that, and to switch it off, which leaves p, the mean."""
         drawn = node.meta["val"]
         ones = torch.ones(_fixed(drawn.shape, node), dtype=drawn.dtype)
-        kept = self._append(node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True})[0]
+        kept = self._append(
+            node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True}
+        )[0]
         return self._append(node, torch.ops.aten.mul.Scalar, {"self": kept, "other": p})[0]
 
     def _by_channels(self, node: Node, args: dict[str, Any]) -> Value:
@@ -321,21 +418,37 @@ class _Walk:
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
         dropout = torch.ops.aten.dropout.default
         kept = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
-        self.found.operations.append(Operation(dropout, {"input": self._value(ones), "p": args["p"], "train": True}, [kept], node, kept.name))
-        return self._append(node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": kept})[0]
+        self.found.operations.append(
+            Operation(
+                dropout,
+                {"input": self._value(ones), "p": args["p"], "train": True},
+                [kept],
+                node,
+                kept.name,
+            )
+        )
+        return self._append(
+            node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": kept}
+        )[0]
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
         """The memory of `whole` gets what its slice `part` holds now."""
         view = self.views[part][1]
         old = self.held[whole]
-        scatter = torch.ops.aten.select_scatter.default if "index" in view else torch.ops.aten.slice_scatter.default
+        scatter = (
+            torch.ops.aten.select_scatter.default
+            if "index" in view
+            else torch.ops.aten.slice_scatter.default
+        )
         new = Value("node", self._unique(name_of(scatter)), old.dtype, tuple(old.shape))
         args = {"self": self._value(old), "src": self._value(self.held[part])} | view
         self.found.operations.append(Operation(scatter, args, [new], node, new.name))
         self._change(node, whole, new, known)
 
     def _is_constant(self, node: Node, args: dict[str, Any]) -> bool:
-        return torch.Tag.nondeterministic_seeded not in node.target.tags and not any(isinstance(v, Value) for v in tensors_in(list(args.values())))
+        return torch.Tag.nondeterministic_seeded not in node.target.tags and not any(
+            isinstance(v, Value) for v in tensors_in(list(args.values()))
+        )
 
     def _folded(self, node: Node, args: dict[str, Any]) -> list[Any]:
         """[what the node computes] if that depends on nothing that varies, else []."""
@@ -350,7 +463,9 @@ class _Walk:
             return [torch.full(_fixed(value.shape, node), fill, dtype=value.dtype)]
         if not self._is_constant(node, args):
             return []
-        result = node.target(**(args | ({"device": torch.device("cpu")} if "device" in args else {})))
+        result = node.target(
+            **(args | ({"device": torch.device("cpu")} if "device" in args else {}))
+        )
         return [list(result) if isinstance(result, (list, tuple)) else result]
 
     def _running_statistics(self, node: Node, given: dict[str, Any], args: dict[str, Any]) -> None:
@@ -376,7 +491,9 @@ class _Walk:
         outputs = self._append(node, target, args)
         self._own(node, outputs if isinstance(node.meta["val"], (list, tuple)) else outputs[0])
 
-    def _append(self, node: Node, target: torch._ops.OpOverload, args: dict[str, Any]) -> list[Value]:
+    def _append(
+        self, node: Node, target: torch._ops.OpOverload, args: dict[str, Any]
+    ) -> list[Value]:
         value = node.meta["val"]
         several = isinstance(value, (list, tuple))
         if known := SYNONYMS.get(str(target).removeprefix("aten.")):
@@ -384,11 +501,22 @@ class _Walk:
             target = getattr(getattr(torch.ops.aten, packet), which)
             args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
-        outputs = [Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node)) if isinstance(v, Tensor) else None
-                   for i, v in enumerate(value if several else [value])]
+        outputs = [
+            Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node))
+            if isinstance(v, Tensor)
+            else None
+            for i, v in enumerate(value if several else [value])
+        ]
         if None in outputs:
-            raise NotFunctional(f"{target} gives something that is no tensor: the graph would depend on the values of its inputs", node)
-        self.found.operations.append(Operation(target, {k: replaced(a, self._value) for k, a in args.items()}, outputs, node, name))
+            raise NotFunctional(
+                f"{target} gives something that is no tensor: the graph would depend on the values of its inputs",
+                node,
+            )
+        self.found.operations.append(
+            Operation(
+                target, {k: replaced(a, self._value) for k, a in args.items()}, outputs, node, name
+            )
+        )
         return outputs
 
     def _value(self, held: Value | Tensor) -> Value:
@@ -396,8 +524,28 @@ class _Walk:
             return held
         known = self.constants.get(id(held))
         if known is None or known[1] != held._version:  # changed in place since
-            name = next((n for n, t in self.program.constants.items() if isinstance(t, Tensor) and t.numel() and (t.data_ptr(), t.shape, t.dtype) == (held.data_ptr(), held.shape, held.dtype)), "")
-            known = held, held._version, Value("constant", name or self._unique("constant"), held.dtype, tuple(held.shape), held.detach().clone().contiguous())
+            name = next(
+                (
+                    n
+                    for n, t in self.program.constants.items()
+                    if isinstance(t, Tensor)
+                    and t.numel()
+                    and (t.data_ptr(), t.shape, t.dtype)
+                    == (held.data_ptr(), held.shape, held.dtype)
+                ),
+                "",
+            )
+            known = (
+                held,
+                held._version,
+                Value(
+                    "constant",
+                    name or self._unique("constant"),
+                    held.dtype,
+                    tuple(held.shape),
+                    held.detach().clone().contiguous(),
+                ),
+            )
             self.constants[id(held)] = known
         return known[2]
 
@@ -418,7 +566,9 @@ class _Walk:
             elif spec.kind == OutputKind.BUFFER_MUTATION:
                 self.found.updates[spec.target] = value
             else:
-                raise NotFunctional(f"the network changes its {spec.kind.name} '{spec.target}'", node)
+                raise NotFunctional(
+                    f"the network changes its {spec.kind.name} '{spec.target}'", node
+                )
 
 
 def by_name(node: Any) -> dict[str, Any]:
@@ -457,7 +607,10 @@ def _functional_form(node: Node) -> torch._ops.OpOverload:
     def signature(s: torch._C.FunctionSchema) -> list[tuple[str, str]]:
         return [(a.name if i else "", str(a.type)) for i, a in enumerate(s.arguments)]
 
-    overloads = sorted((getattr(packet, name) for name in packet.overloads()), key=lambda o: o._overloadname != node.target._overloadname)
+    overloads = sorted(
+        (getattr(packet, name) for name in packet.overloads()),
+        key=lambda o: o._overloadname != node.target._overloadname,
+    )
     for overload in overloads:
         if signature(overload._schema) == signature(schema):
             return overload

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes graph.json and graph_constants.safetensors (docs/bundle.md, "The graph"): the exported network as a list of functional ATen operations, for levels without PyTorch."""
+
 from __future__ import annotations
 
 import json
@@ -25,22 +26,49 @@ from capture.functional import (
 )
 from strata_sdk.models import last_line
 
-DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+DTYPES = {
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+}
 
 
-def write_graph(program: ExportedProgram, module: nn.Module, mode: str, names: list[str], inputs: list[str], folder: Path, write: Callable[[str, dict[str, Tensor]], None],
-                trained: list[str] | None = None) -> dict:
+def write_graph(
+    program: ExportedProgram,
+    module: nn.Module,
+    mode: str,
+    names: list[str],
+    inputs: list[str],
+    folder: Path,
+    write: Callable[[str, dict[str, Tensor]], None],
+    trained: list[str] | None = None,
+) -> dict:
     """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the inputs; both in order; `trained`: the parameters that are (None: all). A program that has no functional graph writes nothing."""
     try:
         found = _functional(program)
         if mode == "infer" and found.updates:
-            raise NotFunctional(f"the network changes its buffer '{next(iter(found.updates))}' in eval mode")
+            raise NotFunctional(
+                f"the network changes its buffer '{next(iter(found.updates))}' in eval mode"
+            )
         if mode == "train" and (stopped := stopped_gradient(found)) is not None:
-            raise NotFunctional("a gradient stops at a detach, which the list of operations does not say", stopped)
+            raise NotFunctional(
+                "a gradient stops at a detach, which the list of operations does not say", stopped
+            )
         described, constants = _described(found, module, mode, names, inputs)
         _mark_frozen(described, trained)
     except NotFunctional as error:
-        return {"ok": False, "what": f"no graph: {error}", "where": source_of(error.node) if error.node is not None else ""}
+        return {
+            "ok": False,
+            "what": f"no graph: {error}",
+            "where": source_of(error.node) if error.node is not None else "",
+        }
     except Exception as error:  # operators may raise anything where constants are computed; the bundle is made without a graph
         traceback.print_exc(file=sys.stderr)
         return {"ok": False, "what": f"no graph: {last_line(error)}", "where": ""}
@@ -60,14 +88,19 @@ def _functional(program: ExportedProgram) -> Functional:
         return make_functional(program.run_decompositions({}))
 
 
-def _described(found: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]) -> tuple[dict, dict[str, Tensor]]:
+def _described(
+    found: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]
+) -> tuple[dict, dict[str, Tensor]]:
     numbers: dict[int, int] = {}
     values: list[dict] = []
     by_kind: dict[str, list[dict]] = {"input": [], "parameter": [], "buffer": [], "constant": []}
     constants: dict[str, Tensor] = {}
     # A parameter under several names has one, that of named_parameters(): the exporter takes another.
     first_names = {id(parameter): name for name, parameter in module.named_parameters()}
-    own_name = {name: first_names[id(parameter)] for name, parameter in module.named_parameters(remove_duplicate=False)}
+    own_name = {
+        name: first_names[id(parameter)]
+        for name, parameter in module.named_parameters(remove_duplicate=False)
+    }
     parameters: dict[str, int] = {}
 
     def number(value: Value) -> int:
@@ -80,7 +113,9 @@ def _described(found: Functional, module: nn.Module, mode: str, names: list[str]
             if value.dtype not in DTYPES:
                 raise NotFunctional(f"the value {value.name} has the type {_plain(value.dtype)}")
             numbers[id(value)] = len(values)
-            values.append({"name": value.name, "dtype": _plain(value.dtype), "shape": list(value.shape)})
+            values.append(
+                {"name": value.name, "dtype": _plain(value.dtype), "shape": list(value.shape)}
+            )
             if value.kind != "node":
                 by_kind[value.kind].append({"value": numbers[id(value)], "name": value.name})
             if value.data is not None:
@@ -95,12 +130,33 @@ def _described(found: Functional, module: nn.Module, mode: str, names: list[str]
     for operation in found.operations:
         args = {name: encoded(arg, number) for name, arg in operation.args.items()}
         path, kind = _module_of(operation.node, root)
-        nodes.append({"op": str(operation.target), "name": operation.name, "args": args, "outputs": [number(v) for v in operation.outputs],
-                      "module": path, "module_type": kind, "source": source_of(operation.node)})
-    outputs = [{"name": name, "value": number(v)} for name, v in zip(names, found.outputs, strict=True)]
+        nodes.append(
+            {
+                "op": str(operation.target),
+                "name": operation.name,
+                "args": args,
+                "outputs": [number(v) for v in operation.outputs],
+                "module": path,
+                "module_type": kind,
+                "source": source_of(operation.node),
+            }
+        )
+    outputs = [
+        {"name": name, "value": number(v)} for name, v in zip(names, found.outputs, strict=True)
+    ]
     updates = [{"buffer": name, "value": number(v)} for name, v in found.updates.items()]
-    return {"graph": 1, "mode": mode, "values": values, "inputs": by_kind["input"], "parameters": by_kind["parameter"], "buffers": by_kind["buffer"],
-            "constants": by_kind["constant"], "nodes": nodes, "outputs": outputs, "updates": updates}, constants
+    return {
+        "graph": 1,
+        "mode": mode,
+        "values": values,
+        "inputs": by_kind["input"],
+        "parameters": by_kind["parameter"],
+        "buffers": by_kind["buffer"],
+        "constants": by_kind["constant"],
+        "nodes": nodes,
+        "outputs": outputs,
+        "updates": updates,
+    }, constants
 
 
 def _mark_frozen(described: dict, trained: list[str] | None) -> None:
@@ -120,7 +176,15 @@ def encoded(arg: Any, number: Callable[[Value], int]) -> Any:
     if arg is None or isinstance(arg, (bool, int, str)):
         return arg
     if isinstance(arg, float):
-        return arg if math.isfinite(arg) else "nan" if math.isnan(arg) else "inf" if arg > 0 else "-inf"
+        return (
+            arg
+            if math.isfinite(arg)
+            else "nan"
+            if math.isnan(arg)
+            else "inf"
+            if arg > 0
+            else "-inf"
+        )
     return _plain(arg)
 
 
@@ -140,7 +204,14 @@ def _module_of(node: Node, root: str) -> tuple[str, str]:
 
 def source_of(node: Node) -> str:
     """file:line of the deepest frame outside PyTorch and strata; empty when it is not known."""
-    own = tuple(f"{folder}/" for folder in (Path(torch.__file__).parent, Path(__file__).resolve().parents[1], Path(__file__).resolve().parents[2] / "sdk"))
+    own = tuple(
+        f"{folder}/"
+        for folder in (
+            Path(torch.__file__).parent,
+            Path(__file__).resolve().parents[1],
+            Path(__file__).resolve().parents[2] / "sdk",
+        )
+    )
     for line in reversed((node.meta.get("stack_trace") or "").splitlines()):
         parts = line.strip().split('"')
         if len(parts) == 3 and parts[0] == "File " and not parts[1].startswith(own):
@@ -152,7 +223,9 @@ def _one_item_a_line(described: dict) -> str:
     parts = []
     for key, value in described.items():
         if isinstance(value, list) and value:
-            lines = ",\n".join(json.dumps(item, separators=(",", ":"), allow_nan=False) for item in value)
+            lines = ",\n".join(
+                json.dumps(item, separators=(",", ":"), allow_nan=False) for item in value
+            )
             parts.append(f"{json.dumps(key)}:[\n{lines}]")
         else:
             parts.append(f"{json.dumps(key)}:{json.dumps(value)}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a captured network is: a hash of its weights, and the manifest of a bundle's files."""
+
 from __future__ import annotations
 
 import hashlib
@@ -17,8 +18,10 @@ MANIFEST = "manifest.json"
 
 def network_of(module: nn.Module) -> dict:
     """bundle.json's `network`: a hash over every parameter and buffer (name, type, shape, values)."""
-    named = [*module.named_parameters(remove_duplicate=False),
-             *module.named_buffers(remove_duplicate=False)]
+    named = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
     digest = hashlib.sha256()
     for name, tensor in named:
         digest.update(f"{name} {tensor.dtype} ".encode())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every
 parameter and floating-point buffer and `count:<name>` of every buffer that is one int64, as `load_state` takes it (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same for every seed. The last line of standard output is {"ok": true} or what is wrong."""
+
 from __future__ import annotations
 
 import argparse
@@ -36,7 +37,9 @@ def initialise(module, scheme: str) -> None:
         if mode not in ("fan_in", "fan_out"):
             raise WrongScheme(f"--init {scheme}: the mode is {mode!r}", "allowed: fan_in, fan_out")
         nonlinearity = _nonlinearity(scheme, words, "relu")
-        slope = _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01") if words else 0.0
+        slope = (
+            _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01") if words else 0.0
+        )
 
         def draw(weight) -> None:
             nn.init.kaiming_normal_(weight, a=slope, mode=mode, nonlinearity=nonlinearity)
@@ -48,7 +51,10 @@ def initialise(module, scheme: str) -> None:
     elif name == "normal" and words:
         deviation = _number(scheme, words.pop(0), "a standard deviation above 0, as 0.01")
         if not 0 < deviation < math.inf:
-            raise WrongScheme(f"--init {scheme}: {deviation:g} is no standard deviation", "a number above 0, as 0.01")
+            raise WrongScheme(
+                f"--init {scheme}: {deviation:g} is no standard deviation",
+                "a number above 0, as 0.01",
+            )
 
         def draw(weight) -> None:
             nn.init.normal_(weight, std=deviation)
@@ -66,7 +72,10 @@ def initialise(module, scheme: str) -> None:
 def _nonlinearity(scheme: str, words: list[str], otherwise: str) -> str:
     name = words.pop(0) if words else otherwise
     if name not in NONLINEARITIES:
-        raise WrongScheme(f"--init {scheme}: the nonlinearity is {name!r}", f"allowed: {', '.join(NONLINEARITIES)}")
+        raise WrongScheme(
+            f"--init {scheme}: the nonlinearity is {name!r}",
+            f"allowed: {', '.join(NONLINEARITIES)}",
+        )
     return name
 
 
@@ -83,7 +92,9 @@ def load(module, file: str) -> None:
 
     from strata_sdk.models import load_weights
 
-    counts = {name: value for name, value in module.state_dict().items() if not value.is_floating_point()}
+    counts = {
+        name: value for name, value in module.state_dict().items() if not value.is_floating_point()
+    }
     load_weights(module, counts | load_file(file), file)
 
 
@@ -100,8 +111,18 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
         load(module, file)
     else:
         initialise(module, scheme)
-    held = {name: value.detach().clone().contiguous() for name, value in module.state_dict().items() if isinstance(value, torch.Tensor)}
-    state = {f"weight:{name}": value for name, value in held.items() if value.is_floating_point()} | {f"count:{name}": value for name, value in held.items() if value.dtype == torch.int64 and not value.dim()}
+    held = {
+        name: value.detach().clone().contiguous()
+        for name, value in module.state_dict().items()
+        if isinstance(value, torch.Tensor)
+    }
+    state = {
+        f"weight:{name}": value for name, value in held.items() if value.is_floating_point()
+    } | {
+        f"count:{name}": value
+        for name, value in held.items()
+        if value.dtype == torch.int64 and not value.dim()
+    }
     part = path.with_suffix(".part")
     save_file(state, str(part))
     part.rename(path)
@@ -117,7 +138,9 @@ def main(arguments: list[str]) -> int:
     sys.stdout = sys.stderr  # a user's file may print
     try:
         for seed in map(int, given.seeds.split(",")):
-            write(given.model, seed, given.scheme, given.file, Path(given.out) / f"{seed}.safetensors")
+            write(
+                given.model, seed, given.scheme, given.file, Path(given.out) / f"{seed}.safetensors"
+            )
         answer = {"ok": True}
     except WrongScheme as error:
         answer = {"ok": False, "code": error.code, "what": error.what, "hint": error.hint}

@@ -4,6 +4,7 @@ network's inputs and cut into the ring's batches. Nothing pickled is run; archiv
 size in proportion. Of a .npz, arr_0, arr_1, ... (numpy's names for arrays without one) are taken
 by position; of a .safetensors, 0/x, 1/x, ... (entries as strata's programs read them) are batches.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -21,11 +22,22 @@ from capture.opened import sha256_of
 from capture.problem import Problem
 from strata_sdk.archive_checks import Refused, check_size
 
-SAFETENSORS_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
-                      "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8",
-                      "BOOL": "bool"}
-HOW_TO_WRITE = ("write it with safetensors.torch.save_file({name: tensor}, path), or "
-                "numpy.savez(path, name=array)")
+SAFETENSORS_DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+HOW_TO_WRITE = (
+    "write it with safetensors.torch.save_file({name: tensor}, path), or "
+    "numpy.savez(path, name=array)"
+)
 
 
 @dataclasses.dataclass
@@ -40,8 +52,9 @@ class Stored:
         return _form(self.dtype, self.shape)
 
 
-def ring_from(path: Path, inputs: list[Input], count: int,
-              repeat: bool = False) -> tuple[list[dict[str, Tensor]], str]:
+def ring_from(
+    path: Path, inputs: list[Input], count: int, repeat: bool = False
+) -> tuple[list[dict[str, Tensor]], str]:
     """`count` batches of contiguous tensors by the inputs' names, and a phrase on the file.
 
     A tensor holds one batch or several along its first dimension; rows after the last whole one
@@ -53,8 +66,11 @@ def ring_from(path: Path, inputs: list[Input], count: int,
     several = {name: number for name, number in batches.items() if number > 1}
     if len(set(several.values())) > 1:
         told = ", ".join(f"{name} {number}" for name, number in several.items())
-        raise _bad(path, f"its tensors hold different numbers of batches ({told})",
-                   "give every input as many batches, or one that serves for all")
+        raise _bad(
+            path,
+            f"its tensors hold different numbers of batches ({told})",
+            "give every input as many batches, or one that serves for all",
+        )
     held = max(batches.values(), default=1)
     moves = len({one.shape[0] for one in inputs if one.shape}) == 1
     shifts = [i // held if moves else 0 for i in range(count)]
@@ -75,8 +91,9 @@ def _entries(one: Input, stored: Stored, batches: int, shifts: list[int]) -> lis
     rows = min(batches * extent, stored.shape[0])
     values = stored.first(min(rows, len(shifts) * extent))
     order = torch.arange(extent)
-    return [values[(order + i * extent + shift) % rows].contiguous()
-            for i, shift in enumerate(shifts)]
+    return [
+        values[(order + i * extent + shift) % rows].contiguous() for i, shift in enumerate(shifts)
+    ]
 
 
 def inputs_in(path: Path, batch: int | None) -> list[Input]:
@@ -85,8 +102,9 @@ def inputs_in(path: Path, batch: int | None) -> list[Input]:
     found = []
     for name, stored in _positions_named(_read(path), []).items():
         if stored.dtype not in DTYPES:
-            raise _bad(path, f"'{name}' has the type {stored.dtype}",
-                       f"allowed: {', '.join(DTYPES)}")
+            raise _bad(
+                path, f"'{name}' has the type {stored.dtype}", f"allowed: {', '.join(DTYPES)}"
+            )
         keyword = re.fullmatch(r"arg\d+", name) is None
         found.append(Input(name, keyword, stored.dtype, list(stored.shape)))
     if not found:
@@ -111,6 +129,7 @@ def label_words(path: Path) -> str:
 
 # ---------------------------------------------------------------------------------- what must fit
 
+
 def _by_input(path: Path, inputs: list[Input]) -> dict[str, Stored]:
     """The file's tensors by the inputs' names: all of them, and no other."""
     names = [one.name for one in inputs]
@@ -120,12 +139,16 @@ def _by_input(path: Path, inputs: list[Input]) -> dict[str, Stored]:
     holds = ", ".join(f"{name} ({one})" for name, one in stored.items()) or "nothing"
     for name in names:
         if name not in stored:
-            raise _bad(path, f"it holds no '{name}'; {takes}; it holds {holds}",
-                       f"name its tensors as the inputs: {', '.join(names)}")
+            raise _bad(
+                path,
+                f"it holds no '{name}'; {takes}; it holds {holds}",
+                f"name its tensors as the inputs: {', '.join(names)}",
+            )
     for name in stored:
         if name not in names:
-            raise _bad(path, f"it holds '{name}', which is no input; {takes}",
-                       "leave it out of the file")
+            raise _bad(
+                path, f"it holds '{name}', which is no input; {takes}", "leave it out of the file"
+            )
     return stored
 
 
@@ -139,8 +162,11 @@ def _positions_named(stored: dict[str, Stored], names: list[str]) -> dict[str, S
             position = int(found[1])
             name = names[position] if position < len(names) else name if names else f"arg{position}"
         if name in renamed:
-            raise Problem("usage", f"the file of inputs holds two tensors for '{name}'",
-                          "give each input once, by its name or by its position")
+            raise Problem(
+                "usage",
+                f"the file of inputs holds two tensors for '{name}'",
+                "give each input once, by its name or by its position",
+            )
         renamed[name] = one
     return renamed
 
@@ -149,18 +175,27 @@ def _batches(path: Path, one: Input, stored: Stored, repeat: bool) -> int:
     """How many whole batches the tensor holds. Problem: it is none of this input's."""
     takes = _form(one.dtype, one.shape)
     if stored.dtype != one.dtype:
-        raise _bad(path, f"'{one.name}' is {stored}; the network takes {takes}",
-                   f"convert it before it is saved, as array.astype('{one.dtype}')")
+        raise _bad(
+            path,
+            f"'{one.name}' is {stored}; the network takes {takes}",
+            f"convert it before it is saved, as array.astype('{one.dtype}')",
+        )
     if stored.shape == one.shape:
         return 1
     if not one.shape or stored.shape[1:] != one.shape[1:] or len(stored.shape) != len(one.shape):
         several = " or several batches of it along the first dimension" if one.shape else ""
-        raise _bad(path, f"'{one.name}' is {stored}; the network takes {takes}{several}",
-                   "give it that shape, or say with --input or --batch what the network takes")
+        raise _bad(
+            path,
+            f"'{one.name}' is {stored}; the network takes {takes}{several}",
+            "give it that shape, or say with --input or --batch what the network takes",
+        )
     rows, extent = stored.shape[0], one.shape[0]
     if rows == 0 or (rows < extent and not repeat):
-        raise _bad(path, f"'{one.name}' has {rows} rows; a batch has {extent}",
-                   f"give it more rows{f', or --batch {rows}' if rows else ''}")
+        raise _bad(
+            path,
+            f"'{one.name}' has {rows} rows; a batch has {extent}",
+            f"give it more rows{f', or --batch {rows}' if rows else ''}",
+        )
     return max(1, rows // extent)
 
 
@@ -173,6 +208,7 @@ def _form(dtype: str, shape: list[int]) -> str:
 
 
 # -------------------------------------------------------------------------------- the two formats
+
 
 def _read(path: Path) -> dict[str, Stored]:
     if not path.is_file():
@@ -191,8 +227,7 @@ def _read_safetensors(path: Path) -> dict[str, Stored]:
         file = safetensors.safe_open(str(path), framework="pt")  # open as long as tensors are read
         return _joined(path, {name: _stored_in(file, name) for name in file.keys()})  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
-        raise _bad(path, f"it is no safetensors file: {_one_line(error)}",
-                   HOW_TO_WRITE) from error
+        raise _bad(path, f"it is no safetensors file: {_one_line(error)}", HOW_TO_WRITE) from error
 
 
 def _joined(path: Path, stored: dict[str, Stored]) -> dict[str, Stored]:
@@ -211,14 +246,17 @@ def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
     first = found[0]
     alike = first is not None and all(str(one) == str(first) for one in found)
     if not alike or (not first.shape and len(found) > 1):
-        raise _bad(path, f"the entries of '{name}' are not 0, 1, ... of one type and shape",
-                   f"name them 0/{name}, 1/{name}, ..., each a batch")
+        raise _bad(
+            path,
+            f"the entries of '{name}' are not 0, 1, ... of one type and shape",
+            f"name them 0/{name}, 1/{name}, ..., each a batch",
+        )
     if not first.shape:
         return first
     extent = first.shape[0]
 
     def rows(count: int) -> Tensor:
-        needed = found[:-(-count // max(1, extent))]
+        needed = found[: -(-count // max(1, extent))]
         return torch.cat([one.first(extent) for one in needed])[:count]
 
     return Stored(first.dtype, [len(found) * extent, *first.shape[1:]], rows)
@@ -227,8 +265,11 @@ def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
 def _stored_in(file, name: str) -> Stored:
     part = file.get_slice(name)
     dtype, shape = part.get_dtype(), list(part.get_shape())
-    return Stored(SAFETENSORS_DTYPES.get(dtype, dtype), shape,
-                  lambda rows: part[:rows] if shape else file.get_tensor(name))
+    return Stored(
+        SAFETENSORS_DTYPES.get(dtype, dtype),
+        shape,
+        lambda rows: part[:rows] if shape else file.get_tensor(name),
+    )
 
 
 def _read_npz(path: Path) -> dict[str, Stored]:
@@ -238,23 +279,31 @@ def _read_npz(path: Path) -> dict[str, Stored]:
         with np.load(path, allow_pickle=False) as file:
             return {name: _stored_array(path, name, file[name]) for name in file.files}
     except Refused as refusal:
-        raise _bad(path, f"it is refused: {refusal}",
-                   "save it with numpy.savez, or allow more with --max-expansion") from refusal
+        raise _bad(
+            path,
+            f"it is refused: {refusal}",
+            "save it with numpy.savez, or allow more with --max-expansion",
+        ) from refusal
     except Problem:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise many kinds on what is damaged
         if "allow_pickle" in str(error):
-            raise _bad(path, "it holds pickled objects, which strata does not run",
-                       "save arrays of numbers") from error
-        raise _bad(path, f"it is no .npz file: {_one_line(error)}",
-                   HOW_TO_WRITE) from error
+            raise _bad(
+                path,
+                "it holds pickled objects, which strata does not run",
+                "save arrays of numbers",
+            ) from error
+        raise _bad(path, f"it is no .npz file: {_one_line(error)}", HOW_TO_WRITE) from error
 
 
 def _stored_array(path: Path, name: str, array: object) -> Stored:
     if not isinstance(array, np.ndarray):
         raise _bad(path, f"its member '{name}' is no array", HOW_TO_WRITE)
-    return Stored(array.dtype.name, list(array.shape),
-                  lambda rows: _tensor_of(array[:rows] if array.ndim else array))
+    return Stored(
+        array.dtype.name,
+        list(array.shape),
+        lambda rows: _tensor_of(array[:rows] if array.ndim else array),
+    )
 
 
 def _tensor_of(array: np.ndarray) -> Tensor:

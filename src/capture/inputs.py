@@ -3,6 +3,7 @@
 
 Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels, without importing either (seconds) and without downloads.
 """
+
 from __future__ import annotations
 
 import functools
@@ -21,19 +22,42 @@ from capture.input_file import ring_from
 from capture.problem import Problem
 
 # The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left out.
-PHOTOGRAPHS = {"sklearn": ["china.jpg", "flower.jpg"],
-               "skimage": ["astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "retina.jpg", "rocket.jpg"]}
+PHOTOGRAPHS = {
+    "sklearn": ["china.jpg", "flower.jpg"],
+    "skimage": [
+        "astronaut.png",
+        "chelsea.png",
+        "coffee.png",
+        "hubble_deep_field.jpg",
+        "ihc.png",
+        "motorcycle_left.png",
+        "retina.jpg",
+        "rocket.jpg",
+    ],
+}
 FOLDERS = {"skimage": "data", "sklearn": "datasets/images"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 DIGIT_MEAN, DIGIT_STD = 0.1307, 0.3081  # of MNIST, whose models expect it
 SUFFIXES = (".jpg", ".jpeg", ".png")
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP")  # told by content; others of Pillow's start programs (EPS) or are little tested
+FORMATS = (
+    "JPEG",
+    "PNG",
+    "WEBP",
+    "BMP",
+)  # told by content; others of Pillow's start programs (EPS) or are little tested
 USUAL_MEGAPIXELS = 100
-SMALL_PIXELS = 4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
-TRIES, FEW = 16, 1024  # draws of an input that came out as an earlier one, which those of more elements do not by chance
+SMALL_PIXELS = (
+    4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
+)
+TRIES, FEW = (
+    16,
+    1024,
+)  # draws of an input that came out as an earlier one, which those of more elements do not by chance
 
 
-def make_ring(spec: dict, inputs: list[Input], repeat: bool = False) -> tuple[list[dict[str, Tensor]], str]:
+def make_ring(
+    spec: dict, inputs: list[Input], repeat: bool = False
+) -> tuple[list[dict[str, Tensor]], str]:
     """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from. `repeat`: the user's file may hold less than a batch."""
     if spec["input_file"]:
         ring, source = ring_from(Path(spec["input_file"]), inputs, spec["ring"], repeat)
@@ -42,7 +66,9 @@ def make_ring(spec: dict, inputs: list[Input], repeat: bool = False) -> tuple[li
         ring, sources = _drawn(spec, inputs)
         why = "they have too few values"
     if (alike := len(ring) - _distinct(ring)) > 0:
-        sources.append(f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since {why}: a level that answers from memory may stay unseen")
+        sources.append(
+            f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since {why}: a level that answers from memory may stay unseen"
+        )
     return ring, "; ".join(sources)
 
 
@@ -57,13 +83,20 @@ def _drawn(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], li
         if source not in sources:
             sources.append(source)
     if spec["input_from"] and not any("image files" in s for s in sources):
-        raise Problem("usage", "--input-from was given, but no input is a batch of images", "images need a float or uint8 input of shape (N, 3, H, W) or (N, 1, H, W)")
+        raise Problem(
+            "usage",
+            "--input-from was given, but no input is a batch of images",
+            "images need a float or uint8 input of shape (N, 3, H, W) or (N, 1, H, W)",
+        )
     return ring, sources
 
 
 def _distinct(ring: list[dict[str, Tensor]]) -> int:
     """How many entries are not equal to an earlier one."""
-    return sum(not any(all(torch.equal(entry[n], ring[k][n]) for n in entry) for k in range(i)) for i, entry in enumerate(ring))
+    return sum(
+        not any(all(torch.equal(entry[n], ring[k][n]) for n in entry) for k in range(i))
+        for i, entry in enumerate(ring)
+    )
 
 
 def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
@@ -73,18 +106,28 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
         arrays, source = _images(spec["input_from"], count, shape, generator)
         return [_normalised(a, dtype) for a in arrays], source
     if one.example is not None and dtype.is_floating_point and one.example.numel() == 1:
-        return [_near(one.example, i, generator) for i in range(count)], "the user's number, moved by a tenth"
+        return [
+            _near(one.example, i, generator) for i in range(count)
+        ], "the user's number, moved by a tenth"
     if one.example is not None and not dtype.is_floating_point:
-        return [_shuffled(one.example, i, generator) for i in range(count)], "values of the user's example, shuffled"
+        return [
+            _shuffled(one.example, i, generator) for i in range(count)
+        ], "values of the user's example, shuffled"
     if one.low is not None:
         return [_ranged(one, generator) for _ in range(count)], _range_words(one, spec["seed"])
     if dtype == torch.bool:
-        return [torch.rand(shape, generator=generator) < 0.5 for _ in range(count)], f"seeded {spec['seed']} booleans"
+        return [
+            torch.rand(shape, generator=generator) < 0.5 for _ in range(count)
+        ], f"seeded {spec['seed']} booleans"
     if dtype == torch.uint8:
-        return [torch.randint(0, 256, shape, generator=generator).to(dtype) for _ in range(count)], f"integers 0 to 255, seeded {spec['seed']}"
+        return [
+            torch.randint(0, 256, shape, generator=generator).to(dtype) for _ in range(count)
+        ], f"integers 0 to 255, seeded {spec['seed']}"
     mean, std = _moments(one.example)
     like = " with the mean and deviation of the user's example" if one.example is not None else ""
-    return [(torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)], f"synthetic normal numbers, seeded {spec['seed']}{like}"
+    return [
+        (torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)
+    ], f"synthetic normal numbers, seeded {spec['seed']}{like}"
 
 
 def _ranged(one: Input, generator: torch.Generator) -> Tensor:
@@ -119,7 +162,9 @@ def _near(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
     if entry == 0:
         return example.clone()
     noise = torch.randn(example.shape, generator=generator)
-    return (example.double() * (1 + 0.1 * noise) if bool(example.any()) else noise).to(example.dtype)
+    return (example.double() * (1 + 0.1 * noise) if bool(example.any()) else noise).to(
+        example.dtype
+    )
 
 
 def _moments(example: Tensor | None) -> tuple[float, float]:
@@ -138,7 +183,10 @@ def _shuffled(example: Tensor, entry: int, generator: torch.Generator) -> Tensor
 
 # ---------------------------------------------------------------------------------------------------- images
 
-def _images(folder: str | None, count: int, shape: list[int], generator: torch.Generator) -> tuple[list[np.ndarray], str]:
+
+def _images(
+    folder: str | None, count: int, shape: list[int], generator: torch.Generator
+) -> tuple[list[np.ndarray], str]:
     """`count` batches as uint8 arrays of `shape`."""
     batch, channels, height, width = shape
     needed = count * batch
@@ -148,7 +196,11 @@ def _images(folder: str | None, count: int, shape: list[int], generator: torch.G
     elif channels == 1:
         return _digits(count, shape, generator)
     else:
-        paths = [p for package, names in PHOTOGRAPHS.items() for p in _shipped(package, FOLDERS[package], names)]
+        paths = [
+            p
+            for package, names in PHOTOGRAPHS.items()
+            for p in _shipped(package, FOLDERS[package], names)
+        ]
         paths = paths[:needed]
         source = f"crops of {len(paths)} photographs that scikit-learn and scikit-image ship"
     rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
@@ -160,7 +212,7 @@ def _images(folder: str | None, count: int, shape: list[int], generator: torch.G
         if needed > len(paths) and picture.width * picture.height <= SMALL_PIXELS:
             kept[path] = picture
         planes.append(_crop(picture, height, width, rng, whole=bool(folder) and k < len(paths)))
-    return [np.stack(planes[i * batch:(i + 1) * batch]) for i in range(count)], source
+    return [np.stack(planes[i * batch : (i + 1) * batch]) for i in range(count)], source
 
 
 def _crop(picture, height: int, width: int, rng: np.random.Generator, whole: bool) -> np.ndarray:
@@ -172,7 +224,11 @@ def _crop(picture, height: int, width: int, rng: np.random.Generator, whole: boo
     w, h = width * fit * scale, height * fit * scale
     left = (picture.width - w) * (0.5 if whole else float(rng.uniform()))
     top = (picture.height - h) * (0.5 if whole else float(rng.uniform()))
-    resized = np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR, box=(left, top, left + w, top + h)))
+    resized = np.asarray(
+        picture.resize(
+            (width, height), Image.Resampling.BILINEAR, box=(left, top, left + w, top + h)
+        )
+    )
     return resized[None] if resized.ndim == 2 else np.ascontiguousarray(resized.transpose(2, 0, 1))
 
 
@@ -182,31 +238,47 @@ def _normalised(pixels: np.ndarray, dtype: torch.dtype) -> Tensor:
     scaled = torch.from_numpy(pixels).to(torch.float32) / 255
     if pixels.shape[1] == 1:
         return ((scaled - DIGIT_MEAN) / DIGIT_STD).to(dtype)
-    mean, std = torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1), torch.tensor(IMAGENET_STD).view(1, 3, 1, 1)
+    mean, std = (
+        torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1),
+        torch.tensor(IMAGENET_STD).view(1, 3, 1, 1),
+    )
     return ((scaled - mean) / std).to(dtype)
 
 
 def _package_folder(package: str) -> Path:
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        for folder in _of_the_tools(package):  # a user's own Python needs the files, not the package
+        for folder in _of_the_tools(
+            package
+        ):  # a user's own Python needs the files, not the package
             return folder
-        raise Problem("unavailable", f"the photographs and digits lie in {package}, which this Python cannot import",
-                      "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic")
+        raise Problem(
+            "unavailable",
+            f"the photographs and digits lie in {package}, which this Python cannot import",
+            "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic",
+        )
     return Path(next(iter(found.submodule_search_locations)))
 
 
 def _of_the_tools(package: str) -> list[Path]:
     """The package's folder in strata's own environment, which the driver names in STRATA_TOOLS_PYTHON."""
     python = os.environ.get("STRATA_TOOLS_PYTHON", "")
-    return sorted(Path(python).parent.parent.glob(f"lib/python3*/site-packages/{package}")) if python else []
+    return (
+        sorted(Path(python).parent.parent.glob(f"lib/python3*/site-packages/{package}"))
+        if python
+        else []
+    )
 
 
 def _shipped(package: str, folder: str, names: list[str]) -> list[Path]:
     base = _package_folder(package) / folder
     found = [base / n for n in names if (base / n).is_file()]
     if not found:
-        raise Problem("unavailable", f"{package} ships none of the photographs {', '.join(names)} in {folder}", "use --input-from FOLDER or --synthetic")
+        raise Problem(
+            "unavailable",
+            f"{package} ships none of the photographs {', '.join(names)} in {folder}",
+            "use --input-from FOLDER or --synthetic",
+        )
     return found
 
 
@@ -214,28 +286,47 @@ def _read(path: Path, channels: int):
     try:
         from PIL import Image
     except ImportError as error:
-        raise Problem("unavailable", "reading images needs Pillow, which this Python cannot import", "install pillow, or use --synthetic") from error
+        raise Problem(
+            "unavailable",
+            "reading images needs Pillow, which this Python cannot import",
+            "install pillow, or use --synthetic",
+        ) from error
     limit = float(os.environ.get("STRATA_MAX_MEGAPIXELS") or USUAL_MEGAPIXELS)
     Image.MAX_IMAGE_PIXELS = None  # Pillow's own bound is looser, and none of --max-megapixels
     try:
         with Image.open(path, formats=FORMATS) as picture:
             if picture.width * picture.height > limit * 1e6:
-                raise Problem("usage", f"the image {path} has {picture.width} x {picture.height} pixels, {picture.width * picture.height / 1e6:.0f} million; allowed are {limit:g} million",
-                              "remove it from the folder, or allow more with --max-megapixels")
+                raise Problem(
+                    "usage",
+                    f"the image {path} has {picture.width} x {picture.height} pixels, {picture.width * picture.height / 1e6:.0f} million; allowed are {limit:g} million",
+                    "remove it from the folder, or allow more with --max-megapixels",
+                )
             return picture.convert("RGB" if channels == 3 else "L")
     except (OSError, SyntaxError, ValueError, MemoryError) as error:
-        raise Problem("usage", f"cannot read the image {path}: {' '.join(str(error).split())}", "remove the file from the folder or replace it") from error
+        raise Problem(
+            "usage",
+            f"cannot read the image {path}: {' '.join(str(error).split())}",
+            "remove the file from the folder or replace it",
+        ) from error
 
 
 def _files_of(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise Problem("usage", f"--input-from {folder} is not a folder", "give a folder of JPEG or PNG files")
+        raise Problem(
+            "usage", f"--input-from {folder} is not a folder", "give a folder of JPEG or PNG files"
+        )
     try:
         files = sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
     except OSError as error:
-        raise Problem("usage", f"cannot list the folder {folder}: {error.strerror}", "check its permissions") from error
+        raise Problem(
+            "usage", f"cannot list the folder {folder}: {error.strerror}", "check its permissions"
+        ) from error
     if not files:
-        raise Problem("usage", f"the folder {folder} holds no JPEG or PNG file", f"files must end in {', '.join(SUFFIXES)}")
+        raise Problem(
+            "usage",
+            f"the folder {folder} holds no JPEG or PNG file",
+            f"files must end in {', '.join(SUFFIXES)}",
+        )
     return files
 
 
@@ -248,7 +339,9 @@ def _digit_images() -> np.ndarray:
     return np.round(table[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
 
 
-def _digits(count: int, shape: list[int], generator: torch.Generator) -> tuple[list[np.ndarray], str]:
+def _digits(
+    count: int, shape: list[int], generator: torch.Generator
+) -> tuple[list[np.ndarray], str]:
     from PIL import Image
 
     batch, _, height, width = shape
@@ -256,6 +349,14 @@ def _digits(count: int, shape: list[int], generator: torch.Generator) -> tuple[l
     order = torch.randperm(len(digits), generator=generator).tolist()
     planes = []
     for k in range(count * batch):
-        digit = np.roll(digits[order[k % len(digits)]], k // len(digits), axis=1)  # a second lap moves every digit by a pixel
-        planes.append(np.asarray(Image.fromarray(digit).resize((width, height), Image.Resampling.BILINEAR))[None])
-    return [np.stack(planes[i * batch:(i + 1) * batch]) for i in range(count)], "handwritten digits that scikit-learn ships"
+        digit = np.roll(
+            digits[order[k % len(digits)]], k // len(digits), axis=1
+        )  # a second lap moves every digit by a pixel
+        planes.append(
+            np.asarray(Image.fromarray(digit).resize((width, height), Image.Resampling.BILINEAR))[
+                None
+            ]
+        )
+    return [
+        np.stack(planes[i * batch : (i + 1) * batch]) for i in range(count)
+    ], "handwritten digits that scikit-learn ships"

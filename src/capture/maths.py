@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle in another maths mode: everything of the strict float32 bundle, and beside it what legitimate runs of eager in that mode give (docs/bundle.md)."""
+
 from __future__ import annotations
 
 import contextlib
@@ -22,13 +23,22 @@ from strata_sdk.models import build_model, last_line, load_weights, read_bundle,
 def check_mode(spec: dict) -> None:
     """Problem when the spec's maths mode cannot be captured."""
     if spec["maths"] not in maths.MODES:
-        raise Problem("usage", f"maths mode '{spec['maths']}' cannot be captured; allowed: {', '.join(maths.MODES)}")
+        raise Problem(
+            "usage",
+            f"maths mode '{spec['maths']}' cannot be captured; allowed: {', '.join(maths.MODES)}",
+        )
     if spec["maths"] == "fp32":
         return
     if spec["mode"] == "train" and maths.storage(spec["maths"]) is not None:
-        raise Problem("unsupported", f"no training in {spec['maths']}: a step below a 512th of a parameter is lost in its rounding", "use amp-bf16, where parameters stay float32")
+        raise Problem(
+            "unsupported",
+            f"no training in {spec['maths']}: a step below a 512th of a parameter is lost in its rounding",
+            "use amp-bf16, where parameters stay float32",
+        )
     if spec["deep"]:
-        raise Problem("usage", "'deep' shows where outputs part in strict float32", "use fp32 for it")
+        raise Problem(
+            "usage", "'deep' shows where outputs part in strict float32", "use fp32 for it"
+        )
 
 
 def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
@@ -37,7 +47,11 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
     wanted = spec | {"maths": "fp32"}
     if info["spec"] != wanted:
         other = next(k for k in wanted if info["spec"].get(k) != wanted[k])
-        raise Problem("usage", f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {wanted[other]!r}", "give the bundle of the same case in fp32")
+        raise Problem(
+            "usage",
+            f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {wanted[other]!r}",
+            "give the bundle of the same case in fp32",
+        )
     for path in strict.rglob("*"):
         target = folder / path.relative_to(strict)
         if path.is_dir():
@@ -50,7 +64,13 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
     return info
 
 
-def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[str, Tensor]], None], say: Callable[[str], None]) -> dict:
+def add_mode(
+    spec: dict,
+    info: dict,
+    folder: Path,
+    write: Callable[[str, dict[str, Tensor]], None],
+    say: Callable[[str], None],
+) -> dict:
     """Adds eager's runs in the mode to a float32 bundle in `folder`, `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and returns the bundle.json of the mode."""
     from safetensors.torch import load_file
 
@@ -58,9 +78,13 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
     info = copy.deepcopy(info)
     for part in ("spec", "case"):
         info[part]["maths"] = spec["maths"]
-    module = build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
+    module = (
+        build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
+    )
     inputs = load_file(str(folder / "inputs.safetensors"))
-    ring = [{i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])]
+    ring = [
+        {i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])
+    ]
     runner = ref.Runner(info, spec["device"], spec["threads"])
     steps = StepsInMode(info, folder) if spec["mode"] == "train" else None
     maths.settle(spec["maths"])
@@ -73,8 +97,23 @@ def add_mode(spec: dict, info: dict, folder: Path, write: Callable[[str, dict[st
                 if steps:
                     steps.add(name, view, ring[0])
                     continue
-                runs = ref.envelope(runner, view, ring if name == "timed" else ring[:ref.PROVEN_GENERIC], int(info["case"]["seed"]) + 1, 2 * maths.UNIT[spec["maths"]], ref.few_runs(spec))
-            write(f"reference/{name}.{spec['maths']}.envelope", {f"{variant}/{i}/{k}": v for variant, results in runs.items() for i, named in enumerate(results) for k, v in named.items()})
+                runs = ref.envelope(
+                    runner,
+                    view,
+                    ring if name == "timed" else ring[: ref.PROVEN_GENERIC],
+                    int(info["case"]["seed"]) + 1,
+                    2 * maths.UNIT[spec["maths"]],
+                    ref.few_runs(spec),
+                )
+            write(
+                f"reference/{name}.{spec['maths']}.envelope",
+                {
+                    f"{variant}/{i}/{k}": v
+                    for variant, results in runs.items()
+                    for i, named in enumerate(results)
+                    for k, v in named.items()
+                },
+            )
     finally:
         ref.strict_float32()
     if steps:
@@ -92,5 +131,8 @@ def _told(module: nn.Module, mode: str):
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        raise Problem("unsupported", f"eager does not run the network in {mode}: {last_line(error, *source_files(module))}",
-                      "let the module follow the types of its inputs and parameters, or use another maths mode") from error
+        raise Problem(
+            "unsupported",
+            f"eager does not run the network in {mode}: {last_line(error, *source_files(module))}",
+            "let the module follow the types of its inputs and parameters, or use another maths mode",
+        ) from error

@@ -4,6 +4,7 @@
 They are calibrated at the network's own shape, so that every batch, size, precision and number of threads has the same ones, and lie once in the cache; bundles hold
 links to them. A set counts only with the file beside it that says its hash and that is written last: what a killed capture leaves is made again.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -58,17 +59,42 @@ class NetworkWeights:
     """The weight sets of one network, `timed` and for inference the generic ones. `module` is as built and has run; `networks`: where networks are kept, None: the sets are the
     bundle's alone; `read`: what the module was made from; `rings`: what to calibrate on, with the inputs' description, the first that the network runs on."""
 
-    def __init__(self, module: nn.Module, spec: dict, info: dict, rings: list[tuple[Ring, list[dict]]], networks: Path | None, read: list[dict], bundle: Path) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        spec: dict,
+        info: dict,
+        rings: list[tuple[Ring, list[dict]]],
+        networks: Path | None,
+        read: list[dict],
+        bundle: Path,
+    ) -> None:
         self.module, self.spec, self.info, self.rings = module, spec, info, rings
         self.networks, self.bundle = networks, bundle
-        self.names = ["timed"] if spec["mode"] == "train" else ["timed", *(f"generic{n + 1}" for n in range(spec["generic_sets"]))]
+        self.names = (
+            ["timed"]
+            if spec["mode"] == "train"
+            else ["timed", *(f"generic{n + 1}" for n in range(spec["generic_sets"]))]
+        )
         self.about: dict[str, dict] = {}  # of each set that is there
         # which packages are loaded by now differs from capture to capture; those that were there when a set was made must be as they were
-        self.packages = {entry["path"]: entry["sha256"] for entry in read if entry["path"].endswith(".dist-info/RECORD") and "sha256" in entry}
-        self.identity = "" if networks is None else _identity(module, spec, info, [entry for entry in read if entry["path"] not in self.packages])
+        self.packages = {
+            entry["path"]: entry["sha256"]
+            for entry in read
+            if entry["path"].endswith(".dist-info/RECORD") and "sha256" in entry
+        }
+        self.identity = (
+            ""
+            if networks is None
+            else _identity(
+                module, spec, info, [entry for entry in read if entry["path"] not in self.packages]
+            )
+        )
         self.home = bundle
 
-    def prepare(self, make_room: Callable[[int], None], say: Callable[[str], None]) -> tuple[str, str]:
+    def prepare(
+        self, make_room: Callable[[int], None], say: Callable[[str], None]
+    ) -> tuple[str, str]:
         """Makes the sets that are not there and links all into the bundle; the module has the timed weights then. A sentence for the report and a label for the case.
         `make_room`: raises where so many sets do not fit."""
         for number, (ring, described) in enumerate(self.rings):
@@ -98,7 +124,9 @@ class NetworkWeights:
         if self.networks is None:
             yield
             return
-        key = hashlib.sha256(f"{self.identity} {described} {_digest(ring)}".encode()).hexdigest()[:24]
+        key = hashlib.sha256(f"{self.identity} {described} {_digest(ring)}".encode()).hexdigest()[
+            :24
+        ]
         self.home = self.networks / key
         (self.home / "weights").mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(self.home / "lock", "w", encoding="utf-8") as lock:
@@ -106,8 +134,17 @@ class NetworkWeights:
             self.info["network"]["key"] = key
             for half in (self.home / "weights").glob(".*"):
                 half.unlink(missing_ok=True)
-            about = {"network": 1, "model": self.info["model"]["name"], "seed": self.spec["seed"], "weights": self.spec["weights"], "inputs": described, "torch": torch.__version__}
-            (self.home / "network.json").write_text(json.dumps(about, indent=1), encoding="utf-8")  # its time is when the network was used last
+            about = {
+                "network": 1,
+                "model": self.info["model"]["name"],
+                "seed": self.spec["seed"],
+                "weights": self.spec["weights"],
+                "inputs": described,
+                "torch": torch.__version__,
+            }
+            (self.home / "network.json").write_text(
+                json.dumps(about, indent=1), encoding="utf-8"
+            )  # its time is when the network was used last
             yield
 
     def _file(self, name: str) -> Path:
@@ -119,8 +156,15 @@ class NetworkWeights:
             return False
         try:
             about = json.loads(self._file(name).with_suffix(".json").read_text(encoding="utf-8"))
-            alike = all(self.packages.get(path) == digest or sha256_of(path)[0] == digest for path, digest in about["packages"].items())
-            if alike and not self._file(name).is_symlink() and sha256_of(self._file(name)) == (about["sha256"], about["bytes"]):
+            alike = all(
+                self.packages.get(path) == digest or sha256_of(path)[0] == digest
+                for path, digest in about["packages"].items()
+            )
+            if (
+                alike
+                and not self._file(name).is_symlink()
+                and sha256_of(self._file(name)) == (about["sha256"], about["bytes"])
+            ):
                 self.about[name] = about
                 return True
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -141,7 +185,13 @@ class NetworkWeights:
             for name in missing:
                 if name != "timed":
                     say(f"making weight set {name}")
-                    make_generic(self.module, timed, self.spec["seed"] + GENERIC_STEP * int(name.removeprefix("generic")), ring, info)
+                    make_generic(
+                        self.module,
+                        timed,
+                        self.spec["seed"] + GENERIC_STEP * int(name.removeprefix("generic")),
+                        ring,
+                        info,
+                    )
                     self._write(name, state_of(self.module), {})
         except Exception:
             load_weights(self.module, built, "as built")
@@ -176,10 +226,28 @@ class NetworkWeights:
 
 def _identity(module: nn.Module, spec: dict, info: dict, read: list[dict]) -> str:
     """Of all that decides the weights beside the inputs that they are calibrated on, and of nothing of the case."""
-    files = [spec["weights"], *(info["model"].get("data") or []), *([spec["model"]] if Path(spec["model"]).is_file() else [])]
-    packages = [f"{name} {sys.modules[name].__version__}" for name in ("torch", "torchvision") if name in sys.modules]
-    parts = [sys.prefix, platform.python_version(), *packages, _code(), info["model"]["kind"], info["model"]["name"], str(spec["seed"]), network_of(module)["sha256"],
-             *(sha256_of(path)[0] if path and Path(path).is_file() else str(path) for path in files), state_of_files(read)]
+    files = [
+        spec["weights"],
+        *(info["model"].get("data") or []),
+        *([spec["model"]] if Path(spec["model"]).is_file() else []),
+    ]
+    packages = [
+        f"{name} {sys.modules[name].__version__}"
+        for name in ("torch", "torchvision")
+        if name in sys.modules
+    ]
+    parts = [
+        sys.prefix,
+        platform.python_version(),
+        *packages,
+        _code(),
+        info["model"]["kind"],
+        info["model"]["name"],
+        str(spec["seed"]),
+        network_of(module)["sha256"],
+        *(sha256_of(path)[0] if path and Path(path).is_file() else str(path) for path in files),
+        state_of_files(read),
+    ]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -197,5 +265,7 @@ def _digest(ring: Ring) -> str:
     digest = hashlib.sha256()
     for entry in ring:
         for name, value in entry.items():
-            digest.update(name.encode() + value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(
+                name.encode() + value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+            )
     return digest.hexdigest()

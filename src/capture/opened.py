@@ -6,6 +6,7 @@ Seen are what Python opens (audit hook), modules, folders that were listed, file
 what native readers of safetensors and PyTorch were given. Not seen: other native readers, environment
 variables, the network.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -101,7 +102,8 @@ class Opened:
             for line in maps:
                 path = line.rstrip("\n").split(maxsplit=5)[-1]
                 system = path.startswith(SYSTEM_PLACES) or (
-                    ".so" in os.path.basename(path) and path.startswith(LIBRARY_PLACES))
+                    ".so" in os.path.basename(path) and path.startswith(LIBRARY_PLACES)
+                )
                 if path.startswith("/") and not path.endswith(" (deleted)") and not system:
                     self.reading(path, certain=False)
 
@@ -119,8 +121,11 @@ class Opened:
             self._read.setdefault(record, _identity(record))
         found = [self._entry(name, first) for name, first in self._read.items()]
         found += [{"path": n, "listing": listing_hash(n)} for n in self._listed if os.path.isdir(n)]
-        found += [{"path": n, "absent": True} for n in self._absent
-                  if n not in self._read and not os.path.lexists(n)]
+        found += [
+            {"path": n, "absent": True}
+            for n in self._absent
+            if n not in self._read and not os.path.lexists(n)
+        ]
         found += [{"path": n, "absent": True} for n in self._shadowing() if not os.path.lexists(n)]
         if self._lost:  # a capture whose files are not known is never used again
             found.append({"path": self._lost, "changed": True})
@@ -154,8 +159,9 @@ def merged(earlier: list[dict], later: list[dict]) -> list[dict]:
         if "changed" in known or "changed" in entry:
             both[key] = {"path": entry["path"], "changed": True}
         elif known != entry:
-            raise Problem("failed", f"{entry['path']} changed while the network was captured",
-                          "run it again")
+            raise Problem(
+                "failed", f"{entry['path']} changed while the network was captured", "run it again"
+            )
     return [both[key] for key in sorted(both)]
 
 
@@ -178,8 +184,9 @@ def sha256_of(path: str | Path) -> tuple[str, int]:
 def listing_hash(folder: str) -> str:
     """As src/plan/read_files.cpp makes it: the sorted names, folders with a slash behind them."""
     with os.scandir(os.fsencode(folder)) as entries:
-        names = sorted(e.name + (b"/" if e.is_dir() else b"") for e in entries
-                       if e.name != b"__pycache__")
+        names = sorted(
+            e.name + (b"/" if e.is_dir() else b"") for e in entries if e.name != b"__pycache__"
+        )
     return hashlib.sha256(b"".join(name + b"\n" for name in names)).hexdigest()
 
 
@@ -189,15 +196,23 @@ def _identity(path: str) -> tuple | None:
         found = os.stat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns,
-            found.st_mode)
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_mode,
+    )
 
 
 def _distributions() -> set[str]:
     """RECORD of every installed package of which something was imported: it holds the hashes of the
     package's files, and another version has another one."""
-    tops = {(name.partition(".")[0], _site_of(getattr(module, "__file__", None)))
-            for name, module in list(sys.modules.items())}
+    tops = {
+        (name.partition(".")[0], _site_of(getattr(module, "__file__", None)))
+        for name, module in list(sys.modules.items())
+    }
     places = {place for _, place in tops if place}
     found = set()
     for distribution in metadata.distributions(path=sorted(places)):
@@ -223,6 +238,7 @@ def _site_of(file: object) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------- the hooks
+
 
 def _hook(event: str, arguments: tuple) -> None:
     record = _current

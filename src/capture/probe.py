@@ -6,6 +6,7 @@ Layer by layer in float64, on the very batch that is proven, the bias that comes
 1 of a kink: 70% of the channels on the side where the activation passes values on, 30% where it does not. What is off in probe1 is on in probe2.
 The other kind of kink is a largest value in a pooling's window that another comes near to: where they are few, gradient steps on the weights part them.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -27,18 +28,36 @@ from strata_sdk.torch_training import first_output
 MARGIN = 1.0
 OFF_SHARE = 0.3
 ROUNDS = 4
-TIE = 2.0**-17  # of a pooling's input, in its deviations: two largest values nearer than that may change places by rounding
+TIE = (
+    2.0**-17
+)  # of a pooling's input, in its deviations: two largest values nearer than that may change places by rounding
 SAME = 1e-12  # nearer than that is one patch of an image twice, summed in another order: its gradient is the same wherever it comes from
 MANY_TIES = 500  # beyond so many they are left as they are: one flip in a large batch moves a gradient little
 TIE_ROUNDS = 60
-SHARP_LOGITS = 3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
+SHARP_LOGITS = (
+    3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
+)
 
 aten = torch.ops.aten
 # Values at which an activation's derivative jumps. ReLU6 comes as hardtanh.
-KINKS = {aten.relu: lambda a: (0.0,), aten.leaky_relu: lambda a: (0.0,), aten._prelu_kernel: lambda a: (0.0,), aten.hardswish: lambda a: (-3.0, 3.0),
-         aten.hardsigmoid: lambda a: (-3.0, 3.0), aten.hardtanh: lambda a: (float(a[1]) if len(a) > 1 else -1.0, float(a[2]) if len(a) > 2 else 1.0)}
-KINKS |= {aten.relu_: KINKS[aten.relu], aten.leaky_relu_: KINKS[aten.leaky_relu], aten.hardswish_: KINKS[aten.hardswish], aten.hardsigmoid_: KINKS[aten.hardsigmoid],
-          aten.hardtanh_: KINKS[aten.hardtanh]}
+KINKS = {
+    aten.relu: lambda a: (0.0,),
+    aten.leaky_relu: lambda a: (0.0,),
+    aten._prelu_kernel: lambda a: (0.0,),
+    aten.hardswish: lambda a: (-3.0, 3.0),
+    aten.hardsigmoid: lambda a: (-3.0, 3.0),
+    aten.hardtanh: lambda a: (
+        float(a[1]) if len(a) > 1 else -1.0,
+        float(a[2]) if len(a) > 2 else 1.0,
+    ),
+}
+KINKS |= {
+    aten.relu_: KINKS[aten.relu],
+    aten.leaky_relu_: KINKS[aten.leaky_relu],
+    aten.hardswish_: KINKS[aten.hardswish],
+    aten.hardsigmoid_: KINKS[aten.hardsigmoid],
+    aten.hardtanh_: KINKS[aten.hardtanh],
+}
 
 
 @dataclasses.dataclass
@@ -51,7 +70,11 @@ class Found:
     maxima: int = 0  # poolings and reductions that choose a largest value, which ties make kinks too; those are not moved
 
     def sentence(self, name: str) -> str:
-        return f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side" if self.near else ""
+        return (
+            f"{name}: {self.near} values lie near a kink of an activation, where float32 may take the other side"
+            if self.near
+            else ""
+        )
 
 
 class _Pass(TorchDispatchMode):
@@ -64,19 +87,32 @@ class _Pass(TorchDispatchMode):
         self.made: list[tuple[nn.Module, int, Tensor]] = []
         self.used: set[nn.Module] = set()
         self.last_product: nn.Module | None = None
-        self.handles = [m.register_forward_hook(self.remember) for m in module.modules() if isinstance(m, (*PRODUCTS, *NORMS))]
+        self.handles = [
+            m.register_forward_hook(self.remember)
+            for m in module.modules()
+            if isinstance(m, (*PRODUCTS, *NORMS))
+        ]
 
     def remember(self, layer: nn.Module, _args: tuple, output: Tensor) -> None:
         if isinstance(layer, PRODUCTS):
             self.last_product = layer
         bias = getattr(layer, "bias", None)
         if bias is not None and bias.dim() == 1 and isinstance(output, Tensor) and output.dim() > 1:
-            self.made.append((layer, output.dim() - 1 if isinstance(layer, (nn.Linear, nn.LayerNorm)) else 1, output))
+            self.made.append(
+                (
+                    layer,
+                    output.dim() - 1 if isinstance(layer, (nn.Linear, nn.LayerNorm)) else 1,
+                    output,
+                )
+            )
             del self.made[:-16]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kinks = KINKS.get(func.overloadpacket)
-        self.found.maxima += "max_pool" in func.__name__ or func.overloadpacket in (aten.max, aten.amax)
+        self.found.maxima += "max_pool" in func.__name__ or func.overloadpacket in (
+            aten.max,
+            aten.amax,
+        )
         if kinks is not None and args[0].dim() > 1 and args[0].is_floating_point():
             if self.moves:
                 self.move(args[0], kinks(args))
@@ -93,7 +129,11 @@ class _Pass(TorchDispatchMode):
         """The layer whose bias moves x: the last one that made a tensor of this shape, or (before a pooling) of as many channels."""
         free = [one for one in reversed(self.made) if one[0] not in self.used]
         alike = [one for one in free if one[2].shape == x.shape]
-        alike += [one for one in free if one[2].dim() == x.dim() and one[2].shape[one[1]] == x.shape[one[1]]]
+        alike += [
+            one
+            for one in free
+            if one[2].dim() == x.dim() and one[2].shape[one[1]] == x.shape[one[1]]
+        ]
         return alike[0] if alike else None
 
     def move(self, x: Tensor, kinks: tuple[float, ...]) -> None:
@@ -106,8 +146,12 @@ class _Pass(TorchDispatchMode):
         order, count = torch.randperm(channels, generator=self.generator), int(OFF_SHARE * channels)
         extra = torch.rand(channels, generator=self.generator).to(x)
         off = torch.zeros(channels, dtype=torch.bool, device=x.device)
-        off[order[count:2 * count] if self.second else order[:count]] = True
-        direct = x.data_ptr() == output.data_ptr() and layer.weight is not None and layer.weight.shape[0] == channels
+        off[order[count : 2 * count] if self.second else order[:count]] = True
+        direct = (
+            x.data_ptr() == output.data_ptr()
+            and layer.weight is not None
+            and layer.weight.shape[0] == channels
+        )
         flat = x.movedim(dim, 0).reshape(channels, -1)
         scale, shift = _placement(flat.amin(1), flat.amax(1), off, extra, kinks, direct)
         shape = [1] * x.dim()
@@ -122,7 +166,9 @@ def _margin(kinks: tuple[float, ...]) -> float:
     return MARGIN if len(kinks) == 1 else min(MARGIN, (kinks[1] - kinks[0]) / 4)
 
 
-def _placement(low: Tensor, high: Tensor, off: Tensor, extra: Tensor, kinks: tuple[float, ...], may_scale: bool) -> tuple[Tensor, Tensor]:
+def _placement(
+    low: Tensor, high: Tensor, off: Tensor, extra: Tensor, kinks: tuple[float, ...], may_scale: bool
+) -> tuple[Tensor, Tensor]:
     """Per channel a factor and a shift that bring the range low..high below the first kink (`off`), or above it and below the second; 1 and 0 where it lies there."""
     margin = _margin(kinks)
     scale, shift = torch.ones_like(low), kinks[0] + margin + extra - low
@@ -136,10 +182,14 @@ def _placement(low: Tensor, high: Tensor, off: Tensor, extra: Tensor, kinks: tup
     scale = torch.where(off, torch.ones_like(scale), scale)
     shift = torch.where(off, kinks[0] - margin - extra - high, shift)
     fits = torch.where(off, high <= kinks[0] - margin, fits)
-    return torch.where(fits, torch.ones_like(scale), scale), torch.where(fits, torch.zeros_like(shift), shift)
+    return torch.where(fits, torch.ones_like(scale), scale), torch.where(
+        fits, torch.zeros_like(shift), shift
+    )
 
 
-def make_probe(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, seed: int, second: bool) -> Found:
+def make_probe(
+    module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, seed: int, second: bool
+) -> Found:
     """Changes a float64 module, with dropout switched off, into a probe for `entry`: every parameter and running statistic drawn anew, then biases moved.
     A network without kinks keeps what was drawn."""
     generator = torch.Generator().manual_seed(seed + 1 + second)
@@ -181,16 +231,33 @@ class _Ties(TorchFunctionMode):
             return func(*args, **kwargs)
         self.look(*args, **kwargs)
         result = func(*args, **kwargs)
-        return result.detach() if isinstance(result, Tensor) else tuple(part.detach() for part in result)
+        return (
+            result.detach()
+            if isinstance(result, Tensor)
+            else tuple(part.detach() for part in result)
+        )
 
-    def look(self, input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *_more, **_named) -> None:
+    def look(
+        self, input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *_more, **_named
+    ) -> None:
         self.number += 1
-        kernel, padding, dilation = (((one,) * 2 if isinstance(one, int) else tuple(one)) for one in (kernel_size, padding, dilation))
+        kernel, padding, dilation = (
+            ((one,) * 2 if isinstance(one, int) else tuple(one))
+            for one in (kernel_size, padding, dilation)
+        )
         steps = (stride,) * 2 if isinstance(stride, int) else tuple(stride or kernel)
         if kernel[0] * kernel[1] < 2 or dilation != (1, 1) or self.number in self.left:
             return
-        whole = functional.pad(input, (padding[1], padding[1], padding[0], padding[0]), value=float("-inf"))
-        first, second = whole.unfold(-2, kernel[0], steps[0]).unfold(-2, kernel[1], steps[1]).flatten(-2).topk(2).values.unbind(-1)
+        whole = functional.pad(
+            input, (padding[1], padding[1], padding[0], padding[0]), value=float("-inf")
+        )
+        first, second = (
+            whole.unfold(-2, kernel[0], steps[0])
+            .unfold(-2, kernel[1], steps[1])
+            .flatten(-2)
+            .topk(2)
+            .values.unbind(-1)
+        )
         gaps = (first - second) / input.detach().std()
         if 0 < int(((gaps > SAME) & (gaps < TIE)).sum()) <= MANY_TIES:
             self.close = gaps[(gaps > SAME) & (gaps < 2 * TIE)]
@@ -213,7 +280,9 @@ def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> 
         if rounds[look.number] == TIE_ROUNDS:
             left.add(look.number)
         lack = (2 * TIE - look.close).square().sum()
-        gradients = torch.autograd.grad(lack, parameters, allow_unused=True) if lack.requires_grad else []
+        gradients = (
+            torch.autograd.grad(lack, parameters, allow_unused=True) if lack.requires_grad else []
+        )
         length = sum(g.square().sum().item() for g in gradients if g is not None)
         if not length > 0:  # nothing before it is trained
             left.add(look.number)
@@ -224,10 +293,18 @@ def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> 
                     parameter.sub_(2 * lack.item() / length * gradient)
 
 
-def _forward(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, look: TorchDispatchMode | TorchFunctionMode) -> Tensor:
+def _forward(
+    module: nn.Module,
+    entry: Mapping[str, Tensor],
+    bundle: dict,
+    look: TorchDispatchMode | TorchFunctionMode,
+) -> Tensor:
     """The logits of one pass in train mode under `look`."""
     device = next(module.parameters()).device
-    args, kwargs = bind({k: (v.double() if v.is_floating_point() else v).to(device) for k, v in entry.items()}, bundle)
+    args, kwargs = bind(
+        {k: (v.double() if v.is_floating_point() else v).to(device) for k, v in entry.items()},
+        bundle,
+    )
     module.train()
     try:
         with look:

@@ -3,6 +3,7 @@
 
 A module may change its inputs: call() gives it copies.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -26,7 +27,11 @@ def strict_float32() -> None:
     """No TF32 and no bfloat16 inside float32 operations, on any backend."""
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False  # the older interface: setting the parts one by one makes torch.export's look at this flag fail
-    for part in (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.mkldnn.rnn):
+    for part in (
+        torch.backends.mkldnn.matmul,
+        torch.backends.mkldnn.conv,
+        torch.backends.mkldnn.rnn,
+    ):
         part.fp32_precision = "ieee"
 
 
@@ -36,20 +41,32 @@ class Runner:
     def __init__(self, bundle: dict, device: str, threads: int) -> None:
         self.bundle, self.device, self.threads = bundle, device, threads
 
-    def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Named:
+    def run(
+        self,
+        module: nn.Module,
+        entry: Mapping[str, Tensor],
+        change: Callable[[Tensor], Tensor] = lambda t: t,
+    ) -> Named:
         """One forward pass; `change` maps each input, and must not write into it."""
         with torch.inference_mode():
             moved = {k: change(v).to(self.device) for k, v in entry.items()}
-            return {k: v.detach().to("cpu", copy=True).contiguous() for k, v in call(module, moved, self.bundle).items()}
+            return {
+                k: v.detach().to("cpu", copy=True).contiguous()
+                for k, v in call(module, moved, self.bundle).items()
+            }
 
 
 def to_double(t: Tensor) -> Tensor:
     return t.double() if t.is_floating_point() else t
 
 
-def reference_float64(runner: Runner, module64: nn.Module, entries: Iterable[Mapping[str, Tensor]]) -> list[Named]:
+def reference_float64(
+    runner: Runner, module64: nn.Module, entries: Iterable[Mapping[str, Tensor]]
+) -> list[Named]:
     """The module's outputs in float64 arithmetic; what is an integer stays one."""
-    return [{k: to_double(v) for k, v in runner.run(module64, e, to_double).items()} for e in entries]
+    return [
+        {k: to_double(v) for k, v in runner.run(module64, e, to_double).items()} for e in entries
+    ]
 
 
 def double_copy(module: nn.Module) -> nn.Module:
@@ -59,12 +76,20 @@ def double_copy(module: nn.Module) -> nn.Module:
 
 # ---------------------------------------------------------------------------------------------------- the envelope
 
+
 def few_runs(spec: dict) -> bool:
     """Whether an envelope is of three runs of eager, not of all that a whole capture makes."""
     return spec["light"] and not spec["all_runs"]
 
 
-def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tensor]], seed: int, unit: float | None = None, light: bool = False) -> dict[str, list[Named]]:
+def envelope(
+    runner: Runner,
+    module: nn.Module,
+    entries: list[Mapping[str, Tensor]],
+    seed: int,
+    unit: float | None = None,
+    light: bool = False,
+) -> dict[str, list[Named]]:
     """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp
     of float32."""
     runs: dict[str, list[Named]] = {}
@@ -74,8 +99,14 @@ def envelope(runner: Runner, module: nn.Module, entries: list[Mapping[str, Tenso
 
     add("default")
     if not light and any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
-        with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):  # a view() inside may refuse this layout
-            add("channels_last", lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t)
+        with (
+            contextlib.suppress(RuntimeError),
+            _weights_as(module, torch.channels_last),
+        ):  # a view() inside may refuse this layout
+            add(
+                "channels_last",
+                lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t,
+            )
     if not light and runner.device == "cpu" and runner.threads > 1:
         torch.set_num_threads(1)
         try:
@@ -154,7 +185,9 @@ def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
     def centre(entry: tuple[Named, ...]) -> Named:
         first = entry[0]
         return {
-            name: torch.stack([run[name].double() for run in entry]).mean(0) if value.is_floating_point() else value
+            name: torch.stack([run[name].double() for run in entry]).mean(0)
+            if value.is_floating_point()
+            else value
             for name, value in first.items()
         }
 
@@ -162,6 +195,7 @@ def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
 
 
 # ---------------------------------------------------------------------------------------------------- errors (PROOF: outputs)
+
 
 def finite_errors(result: Named, reference: Named) -> dict[str, float]:
     """||y - y64|| / (||y64|| + floor) per floating-point output, over what is finite in both; the floor is 2^-24 sqrt(n) times the median |y| over all outputs.
@@ -188,14 +222,23 @@ def strange_places(result: Tensor, *wanted: Tensor) -> int:
     """Elements of a tensor that are NaN or infinite where none of the wanted ones of its shape is, or are it with another sign, or the other way round."""
     strange = torch.ones(result.shape, dtype=torch.bool)
     for other in wanted:
-        strange &= ~((result.isfinite() & other.isfinite()) | (result.isnan() & other.isnan()) | (result.double() == other.double()))
+        strange &= ~(
+            (result.isfinite() & other.isfinite())
+            | (result.isnan() & other.isnan())
+            | (result.double() == other.double())
+        )
     return int(strange.sum())
 
 
 def output_errors(result: Named, reference: Named) -> dict[str, float]:
     """finite_errors(), infinite where one has NaN or an infinity that the other has not."""
     errors = finite_errors(result, reference)
-    return {name: float("inf") if error < float("inf") and strange_places(result[name], reference[name]) else error for name, error in errors.items()}
+    return {
+        name: float("inf")
+        if error < float("inf") and strange_places(result[name], reference[name])
+        else error
+        for name, error in errors.items()
+    }
 
 
 def differs(result: Named, wanted: Named, legitimate: list[Named], e0: float) -> str:
@@ -204,30 +247,49 @@ def differs(result: Named, wanted: Named, legitimate: list[Named], e0: float) ->
     errors = finite_errors(result, wanted)
     for name in errors:
         if result[name].shape != wanted[name].shape:
-            return f"{name} has the shape {list(result[name].shape)}, not {list(wanted[name].shape)}"
+            return (
+                f"{name} has the shape {list(result[name].shape)}, not {list(wanted[name].shape)}"
+            )
         if places := strange_places(result[name], wanted[name], *(run[name] for run in legitimate)):
             return f"{name} has NaN or an infinity at {places} of {wanted[name].numel()} places where the model has not, or the other way round"
     worst = max(errors, key=lambda k: errors[k], default=None)
     if worst is not None and not errors[worst] <= 8 * e0:
         return f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / e0:.0f} times the envelope"
-    integers = [k for k, v in wanted.items() if not v.is_floating_point() and not torch.equal(result[k], v)]
+    integers = [
+        k for k, v in wanted.items() if not v.is_floating_point() and not torch.equal(result[k], v)
+    ]
     return integers[0] if integers and not errors else ""
 
 
 def same(a: Tensor, b: Tensor) -> bool:
     """Equal in type, shape and every value, NaN for NaN."""
-    return a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+    return (
+        a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+    )
 
 
 def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> float:
     """E0: the largest error of the legitimate runs over outputs and entries, at least 8 * 2^-24."""
-    found = [e for variant in runs.values() for result, wanted in zip(variant, reference) for e in finite_errors(result, wanted).values()]
+    found = [
+        e
+        for variant in runs.values()
+        for result, wanted in zip(variant, reference)
+        for e in finite_errors(result, wanted).values()
+    ]
     return max([8 * 2.0**-24, *found])
 
 
 # ---------------------------------------------------------------------------------------------------- planted faults
 
-def faulty_references(runner: Runner, module: nn.Module, entry: Mapping[str, Tensor], wanted: Named, flops: float, wide: bool) -> tuple[dict[str, Named], list[str]]:
+
+def faulty_references(
+    runner: Runner,
+    module: nn.Module,
+    entry: Mapping[str, Tensor],
+    wanted: Named,
+    flops: float,
+    wide: bool,
+) -> tuple[dict[str, Named], list[str]]:
     """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole, `wanted` is its result,
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
@@ -242,7 +304,10 @@ def faulty_references(runner: Runner, module: nn.Module, entry: Mapping[str, Ten
         except NotApplicable:
             continue
         try:
-            results[name] = {k: to_double(v) for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()}
+            results[name] = {
+                k: to_double(v)
+                for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()
+            }
         except Exception:  # a fault that makes shapes disagree shows itself without a proof
             continue
         if name == "ceil_mode" and all(same(v, wanted[k]) for k, v in results[name].items()):

@@ -4,6 +4,7 @@
 A line of standard input is one capture: {"arguments": [those of `python -m capture`], "log": where its standard error goes}. It is answered as `python -m capture` would, and then
 by {"exit_code": n}, negative for the signal that ended it. The end of the input ends the process.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +17,13 @@ import sys
 from collections.abc import Callable
 
 # what every capture loads, none of which computes or starts a thread; torchvision only where networks are strata's own: of a user's network is recorded what it loads
-MODULES = ("torch", "torch.export", "torch.utils.flop_counter", "safetensors.torch", "capture.bundle")
+MODULES = (
+    "torch",
+    "torch.export",
+    "torch.utils.flop_counter",
+    "safetensors.torch",
+    "capture.bundle",
+)
 OF_SHIPPED_NETWORKS = ("torchvision.models",)
 PR_SET_PDEATHSIG = 1
 
@@ -28,7 +35,9 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
         request = json.loads(line)
         if not loaded:
             say({"progress": "loading PyTorch"})
-            model = json.loads(request["arguments"][request["arguments"].index("--spec") + 1]).get("model", "")
+            model = json.loads(request["arguments"][request["arguments"].index("--spec") + 1]).get(
+                "model", ""
+            )
             for name in MODULES + (OF_SHIPPED_NETWORKS if model.isidentifier() else ()):
                 with contextlib.suppress(Exception):  # the capture itself says what is missing
                     importlib.import_module(name)
@@ -37,7 +46,9 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
         if pid == 0:
             code = 1
             try:
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a capture whose answers nobody reads ends
+                ctypes.CDLL(None).prctl(
+                    PR_SET_PDEATHSIG, signal.SIGKILL
+                )  # a capture whose answers nobody reads ends
                 log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 os.dup2(log, 1)
                 os.dup2(log, 2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The references of mode train (docs/bundle.md, docs/method.md "Training"): loss, gradients and BatchNorm statistics of one float64 step for each weight set,
 the errors of legitimate float32 steps, the same step with planted faults, and eager's losses with dropout."""
+
 from __future__ import annotations
 
 import contextlib
@@ -59,7 +60,13 @@ class Stepper:
         self.loss_of = LOSSES[bundle["case"]["loss"]]
         self.calls: DropoutCalls | None = None
 
-    def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t, loss_of: Callable[[Tensor, Tensor], Tensor] | None = None) -> Named:
+    def run(
+        self,
+        module: nn.Module,
+        entry: Mapping[str, Tensor],
+        change: Callable[[Tensor], Tensor] = lambda t: t,
+        loss_of: Callable[[Tensor, Tensor], Tensor] | None = None,
+    ) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and must not write into it."""
         kept = set(module.state_dict())
         with train_mode(module):
@@ -67,11 +74,19 @@ class Stepper:
                 loss = (loss_of or self.loss_of)(self.output(module, entry, change), self.labels)
                 parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
                 gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-            found = {"loss": loss} | {f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None}
-            found |= {f"stat:{name}": b.clone() for name, b in module.named_buffers() if name in kept and b.is_floating_point()}
+            found = {"loss": loss} | {
+                f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None
+            }
+            found |= {
+                f"stat:{name}": b.clone()
+                for name, b in module.named_buffers()
+                if name in kept and b.is_floating_point()
+            }
         return {name: value.detach().cpu().contiguous() for name, value in found.items()}
 
-    def gradients(self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]) -> list[Tensor]:
+    def gradients(
+        self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]
+    ) -> list[Tensor]:
         """Of the named parameters, of the module in the mode that it is in; zero where the loss does not follow one."""
         own = dict(module.named_parameters())
         with torch.enable_grad():
@@ -79,7 +94,12 @@ class Stepper:
             found = torch.autograd.grad(loss, [own[name] for name in names], allow_unused=True)
         return [torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, found)]
 
-    def output(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Tensor:
+    def output(
+        self,
+        module: nn.Module,
+        entry: Mapping[str, Tensor],
+        change: Callable[[Tensor], Tensor] = lambda t: t,
+    ) -> Tensor:
         if self.calls:
             self.calls.begin()
         args, kwargs = bind({k: change(v).to(self.device) for k, v in entry.items()}, self.bundle)
@@ -94,15 +114,25 @@ class Exact:
         self.values = values
         sizes = {name: value.norm().item() for name, value in values.items()}
         gradients = [name for name in values if name.startswith("grad:")]
-        self.floor = (sum(sizes[name] ** 2 for name in gradients) / sum(values[name].numel() for name in gradients)) ** 0.5
-        self.sizes = sizes | {name: sizes[name] + 0.01 * self.floor * values[name].numel() ** 0.5 for name in gradients}
+        self.floor = (
+            sum(sizes[name] ** 2 for name in gradients)
+            / sum(values[name].numel() for name in gradients)
+        ) ** 0.5
+        self.sizes = sizes | {
+            name: sizes[name] + 0.01 * self.floor * values[name].numel() ** 0.5
+            for name in gradients
+        }
 
     def errors(self, got: Named) -> dict[str, float]:
         """By name; infinite where a value is missing or not a number."""
         found = {}
         for name, truth in self.values.items():
             alike = name in got and got[name].shape == truth.shape
-            error = (truth - got[name]).norm().item() / max(self.sizes[name], 1e-300) if alike else float("inf")
+            error = (
+                (truth - got[name]).norm().item() / max(self.sizes[name], 1e-300)
+                if alike
+                else float("inf")
+            )
             found[name] = error if error == error else float("inf")
         return found
 
@@ -114,27 +144,64 @@ class _Compared:
         self.stepper, self.exact = stepper, exact
         self.device, self.threads = stepper.device, stepper.threads
 
-    def run(self, module: nn.Module, entry: Mapping[str, Tensor], change: Callable[[Tensor], Tensor] = lambda t: t) -> Named:
-        return {k: torch.tensor(v, dtype=torch.float64) for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()}
+    def run(
+        self,
+        module: nn.Module,
+        entry: Mapping[str, Tensor],
+        change: Callable[[Tensor], Tensor] = lambda t: t,
+    ) -> Named:
+        return {
+            k: torch.tensor(v, dtype=torch.float64)
+            for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()
+        }
 
 
-def errors_of_runs(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, unit: float | None = None, light: bool = False) -> dict[str, list[float]]:
+def errors_of_runs(
+    stepper: Stepper,
+    module: nn.Module,
+    entry: Mapping[str, Tensor],
+    exact: Exact,
+    seed: int,
+    unit: float | None = None,
+    light: bool = False,
+) -> dict[str, list[float]]:
     """The errors of legitimate steps, by name. `unit`: of the noise, `light`: fewer of them, both as ref.envelope takes them."""
     runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit, light)
     return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
 
 
-def train_envelope(stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int, light: bool) -> dict[str, float]:
+def train_envelope(
+    stepper: Stepper,
+    module: nn.Module,
+    entry: Mapping[str, Tensor],
+    exact: Exact,
+    seed: int,
+    light: bool,
+) -> dict[str, float]:
     """The largest error of legitimate float32 steps, by name; at least LEAST."""
-    return {name: max([LEAST, *errors]) for name, errors in errors_of_runs(stepper, module, entry, exact, seed, light=light).items()}
+    return {
+        name: max([LEAST, *errors])
+        for name, errors in errors_of_runs(stepper, module, entry, exact, seed, light=light).items()
+    }
 
 
-def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, entry: Mapping[str, Tensor], exact: Exact, seed: int) -> dict[str, float]:
+def widened(
+    envelope: dict[str, float],
+    stepper: Stepper,
+    module: nn.Module,
+    entry: Mapping[str, Tensor],
+    exact: Exact,
+    seed: int,
+) -> dict[str, float]:
     """The envelope with what a few flipped kinks do to gradients: steps with weights and inputs moved by KINK_NOISE."""
     generator = torch.Generator().manual_seed(seed)
 
     def moved(t: Tensor) -> Tensor:
-        return torch.randn(t.shape, generator=generator).mul_(KINK_NOISE).add_(1).to(t).mul_(t) if t.is_floating_point() else t
+        return (
+            torch.randn(t.shape, generator=generator).mul_(KINK_NOISE).add_(1).to(t).mul_(t)
+            if t.is_floating_point()
+            else t
+        )
 
     wide = dict(envelope)
     other = copy.deepcopy(module)
@@ -150,21 +217,39 @@ def widened(envelope: dict[str, float], stepper: Stepper, module: nn.Module, ent
 
 # ---------------------------------------------------------------------------------------------------- what a case needs
 
+
 def make_labels(info: dict, seed: int) -> list[Tensor]:
     """int64 [batch] for each entry of the ring, over all classes. Raises Problem where the first output is no row of classes."""
     first = info["outputs"][0]
     batch = info["case"]["batch"]
-    if len(first["shape"]) != 2 or first["shape"][0] != batch or first["shape"][1] < 2 or not first["dtype"].startswith("float"):
-        raise Problem("unsupported", f"mode train needs a network whose first output is [{batch}, classes]; {first['name']} is {first['dtype']} {first['shape']}",
-                      "return the classes' scores first, or use mode infer")
+    if (
+        len(first["shape"]) != 2
+        or first["shape"][0] != batch
+        or first["shape"][1] < 2
+        or not first["dtype"].startswith("float")
+    ):
+        raise Problem(
+            "unsupported",
+            f"mode train needs a network whose first output is [{batch}, classes]; {first['name']} is {first['dtype']} {first['shape']}",
+            "return the classes' scores first, or use mode infer",
+        )
     generator = torch.Generator().manual_seed(seed * 1009 + 500)
-    return [torch.randint(0, first["shape"][1], (batch,), generator=generator) for _ in range(info["ring"])]
+    return [
+        torch.randint(0, first["shape"][1], (batch,), generator=generator)
+        for _ in range(info["ring"])
+    ]
 
 
-def check_trains(stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]) -> tuple[Named, list[str]]:
+def check_trains(
+    stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]
+) -> tuple[Named, list[str]]:
     """The step of a float64 module, and notes about what the proof cannot hold still; Problem when there is none."""
     if not any(p.requires_grad for p in wide.parameters()):
-        raise Problem("unsupported", "the network has no parameter to train: none requires a gradient", "let parameters require gradients in build(), or use mode infer")
+        raise Problem(
+            "unsupported",
+            "the network has no parameter to train: none requires a gradient",
+            "let parameters require gradients in build(), or use mode infer",
+        )
     try:
         found = stepper.run(wide, entry, ref.to_double)
         with torch.no_grad(), train_mode(wide):
@@ -176,34 +261,75 @@ def check_trains(stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor])
         hint = "mode train compares gradients with float64 ones; let the model follow the type of its inputs, or use mode infer"
         if "more than 1 value per channel" in str(error):
             hint = "a BatchNorm in train mode needs more than one value: use a larger --batch or larger images"
-        raise Problem("unsupported", f"the network cannot take a training step in float64: {last_line(error, *source_files(wide))}", hint) from error
+        raise Problem(
+            "unsupported",
+            f"the network cannot take a training step in float64: {last_line(error, *source_files(wide))}",
+            hint,
+        ) from error
     if not any(name.startswith("grad:") for name in found):
-        raise Problem("unsupported", "no parameter has a gradient: the first output does not depend on any", "return the classes' scores first")
+        raise Problem(
+            "unsupported",
+            "no parameter has a gradient: the first output does not depend on any",
+            "return the classes' scores first",
+        )
     bad = [name for name, value in found.items() if not bool(value.isfinite().all())]
     if bad:
-        raise Problem("unsupported", f"the training step in float64 is not finite: {bad[0]}", "give weights and inputs with which the loss and its gradients are finite")
+        raise Problem(
+            "unsupported",
+            f"the training step in float64 is not finite: {bad[0]}",
+            "give weights and inputs with which the loss and its gradients are finite",
+        )
     rows = output.exp().sum(1)
     if stepper.bundle["case"]["loss"] == "nll" and not bool(((rows - 1).abs() < 1e-3).all()):
-        raise Problem("usage", f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}", "use --loss cross_entropy, or end the network with log_softmax")
-    return found, [] if abs(again - found["loss"].item()) <= 1e-9 * abs(again) else ["the network is random in train mode even without dropout"]
+        raise Problem(
+            "usage",
+            f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
+            "use --loss cross_entropy, or end the network with log_softmax",
+        )
+    return found, [] if abs(again - found["loss"].item()) <= 1e-9 * abs(again) else [
+        "the network is random in train mode even without dropout"
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------- the whole
 
+
 def by_kind(values: dict[str, float], even: bool) -> dict:
     """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by tensor, so that no gradient's is below the median."""
-    found = {kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")} for kind in ("grad", "stat")}
+    found = {
+        kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")}
+        for kind in ("grad", "stat")
+    }
     least = sorted(found["grad"].values())[len(found["grad"]) // 2] if even else 0.0
-    return {"loss": values["loss"], "grad": {k: max(e, least) for k, e in found["grad"].items()}, "stat": found["stat"]}
+    return {
+        "loss": values["loss"],
+        "grad": {k: max(e, least) for k, e in found["grad"].items()},
+        "stat": found["stat"],
+    }
 
 
 class TrainCapture:
     """Writes probe weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one
     call, roughly."""
 
-    def __init__(self, spec: dict, info: dict, ring: list[Named], folder: Path, write: Callable[[str, Named], None], say: Callable[[str], None],
-                 work: int) -> None:
-        self.spec, self.info, self.ring, self.folder, self.write, self.say = spec, info, ring, folder, write, say
+    def __init__(
+        self,
+        spec: dict,
+        info: dict,
+        ring: list[Named],
+        folder: Path,
+        write: Callable[[str, Named], None],
+        say: Callable[[str], None],
+        work: int,
+    ) -> None:
+        self.spec, self.info, self.ring, self.folder, self.write, self.say = (
+            spec,
+            info,
+            ring,
+            folder,
+            write,
+            say,
+        )
         self.work = work
         self.labels = make_labels(info, spec["seed"])
         self.stepper = Stepper(info, spec["device"], spec["threads"], self.labels[0])
@@ -244,17 +370,24 @@ class TrainCapture:
         for number, name in enumerate(self.probes):
             load_weights(wide, module.state_dict(), "timed")
             self.say(f"probe weights {name}")
-            found = make_probe(wide, self.ring[0], self.info, self.spec["seed"] + 104729, bool(number))
+            found = make_probe(
+                wide, self.ring[0], self.info, self.spec["seed"] + 104729, bool(number)
+            )
             self.doubts += [s for s in [found.sentence(name)] if s]
             load_weights(work, wide.state_dict(), name)
             load_weights(wide, work.state_dict(), name)  # as float32 holds them
             self.say("training step in float64")
-            step, further = self.stepper.run(wide, self.ring[0], ref.to_double), {} if number else self.other_losses(wide)
+            step, further = (
+                self.stepper.run(wide, self.ring[0], ref.to_double),
+                {} if number else self.other_losses(wide),
+            )
             exact, envelope = self.one_set(name, work, step, further, has_kinks=found.maxima > 0)
             if not number and not self.spec["light"]:
                 faults = self.faults(work, wide, exact, envelope)
         train = self.sets | {"faults": faults, "weak": self.weak(faults), "dropout": about}
-        (self.folder / "reference" / "train.json").write_text(json.dumps(train, indent=1), encoding="utf-8")
+        (self.folder / "reference" / "train.json").write_text(
+            json.dumps(train, indent=1), encoding="utf-8"
+        )
         return notes
 
     def dropout(self, work: nn.Module, dropouts: list[Dropout]) -> dict:
@@ -262,36 +395,73 @@ class TrainCapture:
         if not dropouts:
             return {"layers": [], "losses": [], "groups": 0, "watched": {}}
         if self.spec["light"]:
-            return {"layers": [{"name": one.name, "p": one.p} for one in dropouts], "losses": [], "groups": 0, "watched": {}}
+            return {
+                "layers": [{"name": one.name, "p": one.p} for one in dropouts],
+                "losses": [],
+                "groups": 0,
+                "watched": {},
+            }
         self.say("steps with dropout")
         losses = self.dropout_losses(work)
         with train_mode(work):
-            found = DropoutCapture(work, dropouts, lambda names: self.stepper.gradients(work, self.ring[0], names), self.spec["seed"] + 3).run()
+            found = DropoutCapture(
+                work,
+                dropouts,
+                lambda names: self.stepper.gradients(work, self.ring[0], names),
+                self.spec["seed"] + 3,
+            ).run()
         return found | {"losses": losses}
 
     def dropout_losses(self, work: nn.Module) -> list[float]:
         """One a forward pass."""
         torch.manual_seed(self.spec["seed"])
         with torch.no_grad(), train_mode(work):
-            return [self.stepper.loss_of(self.stepper.output(work, self.ring[0]), self.stepper.labels).item() for _ in range(DROPOUT_LOSSES)]
+            return [
+                self.stepper.loss_of(
+                    self.stepper.output(work, self.ring[0]), self.stepper.labels
+                ).item()
+                for _ in range(DROPOUT_LOSSES)
+            ]
 
-    def one_set(self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool) -> tuple[Exact, dict[str, float]]:
+    def one_set(
+        self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool
+    ) -> tuple[Exact, dict[str, float]]:
         """Writes a set's weights, reference and envelope. `step`: that of the same weights in float64; `further`: tensors beside it."""
         if name != "timed":  # which is the network's
             self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
         self.say(f"training steps of weight set {name}")
         still = {f"stat:{k}": v.cpu().double() for k, v in work.named_buffers()}
-        exact = Exact({k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])})  # buffers that a step changes
+        exact = Exact(
+            {k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])}
+        )  # buffers that a step changes
         if not exact.floor > 0:
-            raise Problem("unsupported", f"all gradients of weight set {name} are zero", "give weights with which the loss follows the parameters")
-        envelope = train_envelope(self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, ref.few_runs(self.spec))
+            raise Problem(
+                "unsupported",
+                f"all gradients of weight set {name} are zero",
+                "give weights with which the loss follows the parameters",
+            )
+        envelope = train_envelope(
+            self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, ref.few_runs(self.spec)
+        )
         if has_kinks:
-            envelope = widened(envelope, self.stepper, work, self.ring[0], exact, self.spec["seed"] + 2)
+            envelope = widened(
+                envelope, self.stepper, work, self.ring[0], exact, self.spec["seed"] + 2
+            )
         lost = [key for key, error in envelope.items() if not error < float("inf")]
         if lost:
-            raise Problem("unsupported", f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has", "give weights and inputs with which float32 does not overflow")
-        self.sets[name] = {"envelope": by_kind(envelope, even=name == "timed"), "grad_floor": exact.floor}
-        self.write(f"reference/{name}.train", {f"0/{k}": v.float() for k, v in exact.values.items()} | further)
+            raise Problem(
+                "unsupported",
+                f"weight set {name}: a float32 training step has no finite {lost[0]}, the float64 one has",
+                "give weights and inputs with which float32 does not overflow",
+            )
+        self.sets[name] = {
+            "envelope": by_kind(envelope, even=name == "timed"),
+            "grad_floor": exact.floor,
+        }
+        self.write(
+            f"reference/{name}.train",
+            {f"0/{k}": v.float() for k, v in exact.values.items()} | further,
+        )
         return exact, envelope
 
     def other_losses(self, wide: nn.Module) -> Named:
@@ -299,10 +469,19 @@ class TrainCapture:
         found = {}
         for i in range(1, len(self.ring)):
             with torch.no_grad(), train_mode(wide):
-                found[f"{i}/loss"] = self.stepper.loss_of(self.stepper.output(wide, self.ring[i], ref.to_double), self.labels[i].to(self.stepper.device)).cpu().float()
+                found[f"{i}/loss"] = (
+                    self.stepper.loss_of(
+                        self.stepper.output(wide, self.ring[i], ref.to_double),
+                        self.labels[i].to(self.stepper.device),
+                    )
+                    .cpu()
+                    .float()
+                )
         return found
 
-    def faults(self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]) -> dict[str, dict]:
+    def faults(
+        self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]
+    ) -> dict[str, dict]:
         """Planted in the float64 step of probe1; by how many bounds each shows where it shows most."""
         self.say("planting faults")
         most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.work, 1.0)))
@@ -312,12 +491,20 @@ class TrainCapture:
             plan = Plan(shared_copy(wide if in_double else work), self.stepper.loss_of)
             try:
                 sentence = plant(plan, name)
-                got = self.stepper.run(plan.module, self.ring[0], ref.to_double if in_double else lambda t: t, plan.loss_of)
+                got = self.stepper.run(
+                    plan.module,
+                    self.ring[0],
+                    ref.to_double if in_double else lambda t: t,
+                    plan.loss_of,
+                )
             except NotApplicable:
                 continue
             times = {k: e / (TIMES * envelope[k]) for k, e in exact.errors(got).items()}
             where = max(times, key=lambda k: times[k])
-            found[name] = {"times_bound": min(times[where], 1e30), "sentence": f"{sentence}; shows most in {where}"}
+            found[name] = {
+                "times_bound": min(times[where], 1e30),
+                "sentence": f"{sentence}; shows most in {where}",
+            }
         return found
 
     def weak(self, faults: dict[str, dict]) -> str:
@@ -326,8 +513,14 @@ class TrainCapture:
             gradients = self.sets[name]["envelope"]["grad"]
             widest = max(gradients, key=lambda k: gradients[k])
             if gradients[widest] > WIDEST:
-                doubts.append(f"weak gradient proof: in {name} legitimate float32 steps differ by {gradients[widest]:.2g} in the gradient of {widest}")
-        doubts += [f"planted fault {name} reaches {one['times_bound']:.2g} bounds only" for name, one in faults.items() if one["times_bound"] < ENOUGH_POWER]
+                doubts.append(
+                    f"weak gradient proof: in {name} legitimate float32 steps differ by {gradients[widest]:.2g} in the gradient of {widest}"
+                )
+        doubts += [
+            f"planted fault {name} reaches {one['times_bound']:.2g} bounds only"
+            for name, one in faults.items()
+            if one["times_bound"] < ENOUGH_POWER
+        ]
         return "; ".join(doubts)
 
 
@@ -341,24 +534,44 @@ class StepsInMode:
         self.light = ref.few_runs(info["spec"])
         self.calls = bool(info.get("dropout_calls"))
         self.path = folder / "reference" / f"train.{self.case['maths']}.json"
-        self.stepper = Stepper(info, self.case["device"], self.case["threads"], load_file(str(folder / "labels.safetensors"))["0/labels"])
+        self.stepper = Stepper(
+            info,
+            self.case["device"],
+            self.case["threads"],
+            load_file(str(folder / "labels.safetensors"))["0/labels"],
+        )
         self.sets: dict[str, dict] = {}
 
     def add(self, name: str, view: nn.Module, entry: Named) -> None:
         """`view`: the module in the mode, with the weights of the set. Activations near kinks are flipped by the mode's rounding on every set."""
         kept = self.load(str(self.folder / "reference" / f"{name}.train.safetensors"))
-        exact = Exact({k.removeprefix("0/"): v.double() for k, v in kept.items() if k.startswith("0/")})
+        exact = Exact(
+            {k.removeprefix("0/"): v.double() for k, v in kept.items() if k.startswith("0/")}
+        )
         for path, parameter in view.named_parameters():
             parameter.requires_grad_(f"grad:{path}" in exact.values)
         Dropouts(view).switch(False)
         unit = UNIT[self.case["maths"]]
         with NoDropoutCalls() if self.calls else contextlib.nullcontext():
-            errors = errors_of_runs(self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit, self.light)
+            errors = errors_of_runs(
+                self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit, self.light
+            )
         lost = [key for key, found in errors.items() if not max(found) < float("inf")]
         if lost:
-            raise Problem("unsupported", f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has", "use fp32")
+            raise Problem(
+                "unsupported",
+                f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has",
+                "use fp32",
+            )
         envelope = {key: max([unit, *found]) for key, found in errors.items()}
-        self.sets[name] = {"envelope": by_kind(envelope, even=True), "least": {k.removeprefix("grad:"): min(found) for k, found in errors.items() if k.startswith("grad:")}}
+        self.sets[name] = {
+            "envelope": by_kind(envelope, even=True),
+            "least": {
+                k.removeprefix("grad:"): min(found)
+                for k, found in errors.items()
+                if k.startswith("grad:")
+            },
+        }
 
     def write(self) -> None:
         self.path.write_text(json.dumps(self.sets, indent=1), encoding="utf-8")

@@ -3,6 +3,7 @@
 
 A fault changes a Plan in place and returns a sentence that says what was done; NotApplicable when the network has nothing to break that way.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -33,7 +34,9 @@ def plant(plan: Plan, name: str) -> str:
 
 def _label_smoothing(plan: Plan) -> str:
     inner = plan.loss_of
-    plan.loss_of = lambda output, labels: 0.99 * inner(output, labels) - 0.01 * nn.functional.log_softmax(output, 1).mean()
+    plan.loss_of = lambda output, labels: (
+        0.99 * inner(output, labels) - 0.01 * nn.functional.log_softmax(output, 1).mean()
+    )
     return "labels smoothed by 0.01"
 
 
@@ -78,8 +81,15 @@ class _DetachInSums(TorchFunctionMode):
 
 
 def _shortcut_backward(plan: Plan) -> str:
-    blocks = [(n, m) for n, m in plan.module.named_modules() if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True]
-    name, block = _middle([(n, m) for n, m in blocks if getattr(m, "downsample", None) is None], "residual block that this fault knows")
+    blocks = [
+        (n, m)
+        for n, m in plan.module.named_modules()
+        if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
+    ]
+    name, block = _middle(
+        [(n, m) for n, m in blocks if getattr(m, "downsample", None) is None],
+        "residual block that this fault knows",
+    )
     inner = block.forward
 
     def forward(x: Tensor, *args, **kwargs):
@@ -96,7 +106,9 @@ def _shortcut_backward(plan: Plan) -> str:
 def _bn_eval(plan: Plan) -> str:
     name, norm = _middle(_norms(plan.module), "BatchNorm")
     norm.eval()
-    norm.train = lambda mode=True: norm  # stays in eval mode when the network is put into train mode
+    norm.train = lambda mode=True: (
+        norm
+    )  # stays in eval mode when the network is put into train mode
     return f"{name} in eval mode"
 
 
@@ -109,12 +121,16 @@ def _bn_biased(plan: Plan) -> str:
         def save(module: nn.Module, _args: tuple, before: list[Tensor] = before) -> None:
             before[:] = [module.running_var.clone()]
 
-        def bias(module: nn.Module, args: tuple, _output: Tensor, before: list[Tensor] = before) -> None:
+        def bias(
+            module: nn.Module, args: tuple, _output: Tensor, before: list[Tensor] = before
+        ) -> None:
             if module.training and module.momentum is not None:
                 count = args[0].numel() // args[0].shape[1]
                 kept = before[0] * (1 - module.momentum)
                 # By .data: autograd holds the buffer for the backward pass, which does not read it in train mode.
-                module.running_var.data.copy_(kept + (module.running_var - kept) * ((count - 1) / count))
+                module.running_var.data.copy_(
+                    kept + (module.running_var - kept) * ((count - 1) / count)
+                )
 
         norm.register_forward_pre_hook(save)
         norm.register_forward_hook(bias)
@@ -126,7 +142,9 @@ def _bias_skipped(plan: Plan) -> str:
     for module in plan.module.modules():
         bias = module._parameters.get("bias")
         if bias is not None and bias.requires_grad:
-            module.bias = nn.Parameter(bias.detach().clone())  # one of its own, which no sound copy shares
+            module.bias = nn.Parameter(
+                bias.detach().clone()
+            )  # one of its own, which no sound copy shares
             module.bias.register_hook(torch.zeros_like)
             count += 1
     if not count:
@@ -149,7 +167,14 @@ def _bf16(plan: Plan) -> str:
 
 # In order of importance: where float64 steps are slow, the last ones are left out.
 TRAIN_FAULTS: dict[str, Callable[[Plan], str]] = {
-    "relu_dropped": _relu_dropped, "labels_off_by_one": _labels_off_by_one, "shortcut_backward": _shortcut_backward, "bn_eval": _bn_eval, "bias_skipped": _bias_skipped,
-    "bn_biased_variance": _bn_biased, "label_smoothing": _label_smoothing, "bf16": _bf16, "loss_summed": _loss_summed,
+    "relu_dropped": _relu_dropped,
+    "labels_off_by_one": _labels_off_by_one,
+    "shortcut_backward": _shortcut_backward,
+    "bn_eval": _bn_eval,
+    "bias_skipped": _bias_skipped,
+    "bn_biased_variance": _bn_biased,
+    "label_smoothing": _label_smoothing,
+    "bf16": _bf16,
+    "loss_summed": _loss_summed,
 }
 IN_FLOAT32 = {"bf16"}  # autocast leaves float64 alone

@@ -4,6 +4,7 @@
 Statistics and scales are set layer by layer from the activations of a few real inputs ("calibration"), so that activations stay of order 1 at any depth and
 outputs follow the inputs; a proof on saturated or constant outputs would see nothing.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -31,12 +32,18 @@ NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._Instan
 
 def state_of(module: nn.Module) -> dict[str, Tensor]:
     """A copy of every parameter and persistent buffer, contiguous and unshared."""
-    return {k: v.detach().clone().contiguous() for k, v in module.state_dict().items() if isinstance(v, Tensor)}
+    return {
+        k: v.detach().clone().contiguous()
+        for k, v in module.state_dict().items()
+        if isinstance(v, Tensor)
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- the user's file
 
-_ADVICE = re.compile(r"In PyTorch 2\.6|Re-running|This file can still be loaded")  # PyTorch's, to run what a pickle holds
+_ADVICE = re.compile(
+    r"In PyTorch 2\.6|Re-running|This file can still be loaded"
+)  # PyTorch's, to run what a pickle holds
 
 
 def _program_in(path: Path) -> str:
@@ -48,7 +55,14 @@ def _program_in(path: Path) -> str:
         return ""
     if any(part.startswith("code/") for part in parts):
         return "a TorchScript program"
-    return "an exported program" if any(part.startswith("models/") or part == "serialized_exported_program.json" for part in parts) else ""
+    return (
+        "an exported program"
+        if any(
+            part.startswith("models/") or part == "serialized_exported_program.json"
+            for part in parts
+        )
+        else ""
+    )
 
 
 def read_user_weights(path: Path) -> dict[str, Tensor]:
@@ -62,33 +76,66 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
         try:
             return load_file(str(path))
         except SafetensorError as error:
-            raise Problem("usage", f"the weights file {path} is not a readable safetensors file: {error}", "save or download it again") from error
+            raise Problem(
+                "usage",
+                f"the weights file {path} is not a readable safetensors file: {error}",
+                "save or download it again",
+            ) from error
     if path.suffix not in (".pt", ".pth"):
-        raise Problem("usage", f"the weights file {path} ends in '{path.suffix}'", "allowed: .safetensors, .pt, .pth")
+        raise Problem(
+            "usage",
+            f"the weights file {path} ends in '{path.suffix}'",
+            "allowed: .safetensors, .pt, .pth",
+        )
     if zipfile.is_zipfile(path):
         try:
             open_archive(path)
         except Refused as refusal:
-            raise Problem("usage", f"the weights file {path} is refused: {refusal}", "save model.state_dict() again") from refusal
+            raise Problem(
+                "usage",
+                f"the weights file {path} is refused: {refusal}",
+                "save model.state_dict() again",
+            ) from refusal
         except RuntimeError:
             pass  # damaged: torch.load says how
-    if (program := _program_in(path)):
-        raise Problem("usage", f"the weights file {path} is {program}, not a file of weights", f"give it as the model itself ({path.name} in the place of MODEL), or save model.state_dict() with torch.save")
+    if program := _program_in(path):
+        raise Problem(
+            "usage",
+            f"the weights file {path} is {program}, not a file of weights",
+            f"give it as the model itself ({path.name} in the place of MODEL), or save model.state_dict() with torch.save",
+        )
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error)
         if "Unsupported global" in reason or "Unsupported class" in reason or "GLOBAL" in reason:
-            raise Problem("usage", f"the weights file {path} is a pickle that holds more than tensors; strata does not run such files",
-                          "save model.state_dict() instead of the model") from error
-        raise Problem("usage", f"the weights file {path} cannot be read: {' '.join(_ADVICE.split(reason)[0].split())[:300]}", "save model.state_dict() with torch.save") from error
-    except Exception as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
-        raise Problem("usage", f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}", "save or download it again") from error
+            raise Problem(
+                "usage",
+                f"the weights file {path} is a pickle that holds more than tensors; strata does not run such files",
+                "save model.state_dict() instead of the model",
+            ) from error
+        raise Problem(
+            "usage",
+            f"the weights file {path} cannot be read: {' '.join(_ADVICE.split(reason)[0].split())[:300]}",
+            "save model.state_dict() with torch.save",
+        ) from error
+    except (
+        Exception
+    ) as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
+        raise Problem(
+            "usage",
+            f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}",
+            "save or download it again",
+        ) from error
     for wrapper in ("state_dict", "model_state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(wrapper), Mapping):
             loaded = loaded[wrapper]
     if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
-        raise Problem("usage", f"the weights file {path} holds no name-to-tensor mapping", "save model.state_dict() with torch.save")
+        raise Problem(
+            "usage",
+            f"the weights file {path} holds no name-to-tensor mapping",
+            "save model.state_dict() with torch.save",
+        )
     if loaded and all(k.startswith("module.") for k in loaded):
         loaded = {k.removeprefix("module."): v for k, v in loaded.items()}
     return dict(loaded)
@@ -96,33 +143,55 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
 
 # ---------------------------------------------------------------------------------------------------- the timed set
 
-def prepare_timed(module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], bundle: dict) -> tuple[str, str]:
+
+def prepare_timed(
+    module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], bundle: dict
+) -> tuple[str, str]:
     """Puts the timed weights into the module; returns (a sentence for the report, a label for the case)."""
     kind = bundle["model"]["kind"]
     if spec["weights"] and kind in ("torchscript", "onnx"):
-        raise Problem("usage", f"--weights: the weights of {Path(spec['model']).name} are in it", "leave --weights out")
+        raise Problem(
+            "usage",
+            f"--weights: the weights of {Path(spec['model']).name} are in it",
+            "leave --weights out",
+        )
     if spec["weights"]:
         path = Path(spec["weights"])
         load_weights(module, read_user_weights(path), str(path))
         digest = sha256_of(path)[0][:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
-    if kind in KINDS.values():  # what a person saved is what is measured and exported, zeros and ones included
+    if (
+        kind in KINDS.values()
+    ):  # what a person saved is what is measured and exported, zeros and ones included
         path, data = Path(spec["model"]), [Path(one) for one in bundle["model"].get("data", [])]
         digest = sha256_of(path)[0]
         if data:  # ONNX: weights that lie in files beside it
-            digest = hashlib.sha256("".join([digest, *(sha256_of(one)[0] for one in data)]).encode()).hexdigest()
+            digest = hashlib.sha256(
+                "".join([digest, *(sha256_of(one)[0] for one in data)]).encode()
+            ).hexdigest()
         names = " and ".join([path.name, *(one.name for one in data)])
         return f"the file's own ({names}, SHA-256 {digest[:12]})", f"{path.name}:{digest[:12]}"
-    if kind == "user":  # as much a person's own as a file: what is measured and exported computes what build() gives
+    if (
+        kind == "user"
+    ):  # as much a person's own as a file: what is measured and exported computes what build() gives
         digest = bundle["network"]["sha256"][:12]
-        return f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}", f"build:{digest}"
+        return (
+            f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}",
+            f"build:{digest}",
+        )
     notes = [f"seeded {spec['seed']}"]
     generator = torch.Generator().manual_seed(spec["seed"])
     redrawn = _redraw_constant_products(module, generator)
     if redrawn:
-        notes.append(f"{redrawn} constant weight matrices drawn at random, since outputs would not follow the inputs")
-    norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
-    if norms and all(bool((m.running_mean == 0).all()) and bool((m.running_var == 1).all()) for m in norms):
+        notes.append(
+            f"{redrawn} constant weight matrices drawn at random, since outputs would not follow the inputs"
+        )
+    norms = [
+        m for m in module.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None
+    ]
+    if norms and all(
+        bool((m.running_mean == 0).all()) and bool((m.running_var == 1).all()) for m in norms
+    ):
         with _hooks([m.register_forward_pre_hook(_set_statistics) for m in norms]):
             _run_calibration(module, ring, bundle)
         notes.append("calibrated BatchNorm statistics")
@@ -141,7 +210,14 @@ def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> 
 
 # ---------------------------------------------------------------------------------------------------- the generic sets
 
-def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring: list[dict[str, Tensor]], bundle: dict) -> None:
+
+def make_generic(
+    module: nn.Module,
+    timed: Mapping[str, Tensor],
+    seed: int,
+    ring: list[dict[str, Tensor]],
+    bundle: dict,
+) -> None:
     """Changes the module's weights into a generic set: every floating-point parameter differs from the timed set, none is left at 0 or 1."""
     load_weights(module, timed, "timed")
     generator = torch.Generator().manual_seed(seed)
@@ -160,15 +236,25 @@ def make_generic(module: nn.Module, timed: Mapping[str, Tensor], seed: int, ring
 
 def draw_parameters(module: nn.Module, generator: torch.Generator) -> None:
     """Draws every floating-point parameter anew, away from 0 and 1; running statistics stay."""
-    norm_parameters = {id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)}
+    norm_parameters = {
+        id(p) for m in module.modules() if isinstance(m, NORMS) for p in m.parameters(recurse=False)
+    }
     product_weights = {id(m.weight) for m in module.modules() if isinstance(m, PRODUCTS)}
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if parameter.is_floating_point():
-                _draw(name.rpartition(".")[2], parameter, id(parameter) in norm_parameters, id(parameter) in product_weights, generator)
+                _draw(
+                    name.rpartition(".")[2],
+                    parameter,
+                    id(parameter) in norm_parameters,
+                    id(parameter) in product_weights,
+                    generator,
+                )
 
 
-def _draw(name: str, parameter: Tensor, of_norm: bool, of_product: bool, generator: torch.Generator) -> None:
+def _draw(
+    name: str, parameter: Tensor, of_norm: bool, of_product: bool, generator: torch.Generator
+) -> None:
     drawn = away(parameter.shape, 0.1, 0.5, generator).to(parameter.dtype)
     if "bias" in name and parameter.dim() == 1:
         parameter.copy_(drawn)
@@ -214,6 +300,7 @@ def _shared_weights(module: nn.Module) -> set[int]:
 
 # ---------------------------------------------------------------------------------------------------- calibration
 
+
 class _hooks:
     """Removes hooks at the end of a with block."""
 
@@ -234,7 +321,12 @@ def _run_calibration(module: nn.Module, ring: list[dict[str, Tensor]], bundle: d
     mixed = None
     if batch is not None:
         rows = max(1, min(batch, CALIBRATION_SAMPLES // len(ring)))
-        mixed = {i["name"]: torch.cat([e[i["name"]][:rows] for e in ring]) if i["shape"] and i["shape"][0] == batch else ring[0][i["name"]] for i in bundle["inputs"]}
+        mixed = {
+            i["name"]: torch.cat([e[i["name"]][:rows] for e in ring])
+            if i["shape"] and i["shape"][0] == batch
+            else ring[0][i["name"]]
+            for i in bundle["inputs"]
+        }
     for entry in (mixed, ring[0]):
         if entry is None:
             continue
@@ -296,7 +388,11 @@ def _scaled_product(generator: torch.Generator, producers: dict[int, tuple[Tenso
         if layer in done or not isinstance(output, Tensor):
             return None
         done.add(layer)
-        channel = output.dim() - 1 if isinstance(layer, nn.Linear) else output.dim() - (layer.weight.dim() - 1)
+        channel = (
+            output.dim() - 1
+            if isinstance(layer, nn.Linear)
+            else output.dim() - (layer.weight.dim() - 1)
+        )
         shape = [1] * output.dim()
         shape[channel] = -1
         bare = output if layer.bias is None else output - layer.bias.view(shape)
@@ -309,7 +405,9 @@ def _scaled_product(generator: torch.Generator, producers: dict[int, tuple[Tenso
         layer.weight.mul_(target / deviation)
         scaled = bare * (target / deviation)
         if layer.bias is not None:
-            layer.bias.copy_(target * away(means.shape, 0.1, 0.5, generator) - means * (target / deviation))
+            layer.bias.copy_(
+                target * away(means.shape, 0.1, 0.5, generator) - means * (target / deviation)
+            )
             scaled = scaled + layer.bias.view(shape)
         producers[id(scaled)] = (scaled, layer)  # kept alive, so that the id stays its own
         return scaled

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m evaluation inputs|score`: writes the user's inputs as files for workers, or scores what a level made of them. One final JSON line on standard output."""
+
 from __future__ import annotations
 
 import argparse
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import strata_sdk  # noqa: F401  it appends STRATA_OVERLAY, which may hold safetensors
 
-CHUNK_BYTES = 64 << 20  # inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
+CHUNK_BYTES = (
+    64 << 20
+)  # inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
 
 
 def write_inputs(options: argparse.Namespace) -> dict:
@@ -25,16 +28,26 @@ def write_inputs(options: argparse.Namespace) -> dict:
     bundle = json.loads((options.bundle / "bundle.json").read_text(encoding="utf-8"))
     module = load(options.file)
     function(module, options.file, options.function)
-    arrays = checked_inputs(called("inputs", function(module, options.file, "inputs"), options.file), bundle)
+    arrays = checked_inputs(
+        called("inputs", function(module, options.file, "inputs"), options.file), bundle
+    )
     batch, count = bundle["case"]["batch"], len(next(iter(arrays.values())))
     batches = -(-count // batch)
-    results = sum(math.prod(o["shape"]) * (2 if o["dtype"] == "bfloat16" else np.dtype(o["dtype"]).itemsize) for o in bundle["outputs"])
-    per_file = max(1, CHUNK_BYTES // max(1, results + sum(batch * a[:1].nbytes for a in arrays.values())))
+    results = sum(
+        math.prod(o["shape"]) * (2 if o["dtype"] == "bfloat16" else np.dtype(o["dtype"]).itemsize)
+        for o in bundle["outputs"]
+    )
+    per_file = max(
+        1, CHUNK_BYTES // max(1, results + sum(batch * a[:1].nbytes for a in arrays.values()))
+    )
     chunks = []
     for first in range(0, batches, per_file):
         held = range(first, min(batches, first + per_file))
         rows = {b: np.minimum(np.arange(b * batch, (b + 1) * batch), count - 1) for b in held}
-        tensors.write(str(options.out / f"inputs-{len(chunks)}.safetensors"), {f"{b - first}/{name}": array[rows[b]] for b in held for name, array in arrays.items()})
+        tensors.write(
+            str(options.out / f"inputs-{len(chunks)}.safetensors"),
+            {f"{b - first}/{name}": array[rows[b]] for b in held for name, array in arrays.items()},
+        )
         chunks.append(len(held))
     return {"count": count, "batch": batch, "chunks": chunks}
 
@@ -51,13 +64,32 @@ def score(options: argparse.Namespace) -> dict:
     module = load(options.file)
     outputs = {}
     for name in (o["name"] for o in bundle["outputs"]):
-        parts = [part for n, held in enumerate(about["chunks"]) for part in tensors.read(str(options.out / f"outputs-{n}.safetensors"), [f"{i}/{name}" for i in range(held)]).values()]
+        parts = [
+            part
+            for n, held in enumerate(about["chunks"])
+            for part in tensors.read(
+                str(options.out / f"outputs-{n}.safetensors"), [f"{i}/{name}" for i in range(held)]
+            ).values()
+        ]
         if not parts[0].shape or parts[0].shape[0] != about["batch"]:
-            raise Problem("failed", f"output {name} is {list(parts[0].shape)}: its first extent is not the batch of {about['batch']}", "a score needs outputs whose first extent counts examples")
-        outputs[name] = np.concatenate(parts)[:about["count"]]
+            raise Problem(
+                "failed",
+                f"output {name} is {list(parts[0].shape)}: its first extent is not the batch of {about['batch']}",
+                "a score needs outputs whose first extent counts examples",
+            )
+        outputs[name] = np.concatenate(parts)[: about["count"]]
     first = next(iter(outputs.values()))
-    answers = first.argmax(1).tolist() if first.ndim == 2 and first.shape[1] > 1 and first.dtype.kind == "f" else None  # before score(), which may change the arrays
-    value = called(options.function, function(module, options.file, options.function), options.file, first if len(outputs) == 1 else outputs)
+    answers = (
+        first.argmax(1).tolist()
+        if first.ndim == 2 and first.shape[1] > 1 and first.dtype.kind == "f"
+        else None
+    )  # before score(), which may change the arrays
+    value = called(
+        options.function,
+        function(module, options.file, options.function),
+        options.file,
+        first if len(outputs) == 1 else outputs,
+    )
     total, each = checked_score(value, about["count"], options.function)
     return {"score": total, "per_example": each, "answers": answers, "count": about["count"]}
 
@@ -65,9 +97,13 @@ def score(options: argparse.Namespace) -> dict:
 def main() -> int:
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the user's file may print
-    parser = argparse.ArgumentParser(prog="python -m evaluation", description="Inputs and score of a user's file.")
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation", description="Inputs and score of a user's file."
+    )
     parser.add_argument("what", choices=["inputs", "score"])
-    parser.add_argument("--file", type=Path, required=True, help="the user's file, with inputs() and the score")
+    parser.add_argument(
+        "--file", type=Path, required=True, help="the user's file, with inputs() and the score"
+    )
     parser.add_argument("--function", default="score", help="the score's name")
     parser.add_argument("--bundle", type=Path, required=True, help="the network, docs/bundle.md")
     parser.add_argument("--out", type=Path, required=True, help="the folder of inputs and outputs")
@@ -77,7 +113,12 @@ def main() -> int:
     except BaseException as error:
         traceback.print_exc(file=sys.stderr)
         known = hasattr(error, "what")
-        answer = {"ok": False, "code": getattr(error, "code", "failed"), "what": error.what if known else f"{type(error).__name__}: {error}", "hint": error.hint if known else "the log has the whole trace"}
+        answer = {
+            "ok": False,
+            "code": getattr(error, "code", "failed"),
+            "what": error.what if known else f"{type(error).__name__}: {error}",
+            "hint": error.hint if known else "the log has the whole trace",
+        }
     stream.write(json.dumps(answer) + "\n")
     stream.flush()
     sys.stderr.flush()

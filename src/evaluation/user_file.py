@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls what a user's file defines, and says what is wrong with what it returns."""
+
 from __future__ import annotations
 
 import difflib
@@ -30,7 +31,11 @@ def load(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except BaseException as error:  # a user's file may call exit()
-        raise Problem("usage", f"--eval: {path} cannot be imported: {place(error, path)}", "mend the file, or run it with python to see the whole trace") from error
+        raise Problem(
+            "usage",
+            f"--eval: {path} cannot be imported: {place(error, path)}",
+            "mend the file, or run it with python to see the whole trace",
+        ) from error
     return module
 
 
@@ -38,9 +43,19 @@ def function(module: Any, path: Path, name: str) -> Callable:
     found = getattr(module, name, None)
     if callable(found):
         return found
-    own = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", None) == module.__name__]
+    own = [
+        n
+        for n, v in vars(module).items()
+        if callable(v) and getattr(v, "__module__", None) == module.__name__
+    ]
     near = difflib.get_close_matches(name, own, n=1)
-    raise Problem("usage", f"--eval: {path} has no function '{name}'", f"did you mean '{near[0]}'? " if near else f"it has: {', '.join(own) or 'no functions'}; it needs inputs() and the score")
+    raise Problem(
+        "usage",
+        f"--eval: {path} has no function '{name}'",
+        f"did you mean '{near[0]}'? "
+        if near
+        else f"it has: {', '.join(own) or 'no functions'}; it needs inputs() and the score",
+    )
 
 
 def called(name: str, what: Callable, path: Path, *arguments: Any) -> Any:
@@ -50,7 +65,11 @@ def called(name: str, what: Callable, path: Path, *arguments: Any) -> Any:
     except BaseException as error:
         traceback.print_exc(file=sys.stderr)
         code = "usage" if name == "inputs" else "failed"
-        raise Problem(code, f"--eval: {name}() of {path.name} raised {place(error, path)}", "the log has the whole trace") from error
+        raise Problem(
+            code,
+            f"--eval: {name}() of {path.name} raised {place(error, path)}",
+            "the log has the whole trace",
+        ) from error
 
 
 def place(error: BaseException, path: Path) -> str:
@@ -59,7 +78,9 @@ def place(error: BaseException, path: Path) -> str:
     own = [f for f in frames if Path(f.filename).resolve() == path.resolve()]
     frame = (own or frames or [None])[-1]
     message = " ".join(str(error).split())[:400]
-    return f"{type(error).__name__}{': ' if message else ''}{message}" + (f" ({Path(frame.filename).name}:{frame.lineno})" if frame else "")
+    return f"{type(error).__name__}{': ' if message else ''}{message}" + (
+        f" ({Path(frame.filename).name}:{frame.lineno})" if frame else ""
+    )
 
 
 def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
@@ -68,28 +89,60 @@ def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
     names = [i["name"] for i in wanted]
     if not isinstance(given, dict):
         if len(wanted) != 1:
-            raise Problem("usage", f"--eval: inputs() returned one {type(given).__name__}, the network has {len(wanted)} inputs", f"return a dict with {', '.join(names)}")
+            raise Problem(
+                "usage",
+                f"--eval: inputs() returned one {type(given).__name__}, the network has {len(wanted)} inputs",
+                f"return a dict with {', '.join(names)}",
+            )
         given = {names[0]: given}
     if set(given) != set(names):
-        raise Problem("usage", f"--eval: inputs() named {', '.join(map(str, given)) or 'nothing'}", f"the network's inputs are: {', '.join(names)}")
+        raise Problem(
+            "usage",
+            f"--eval: inputs() named {', '.join(map(str, given)) or 'nothing'}",
+            f"the network's inputs are: {', '.join(names)}",
+        )
     arrays: dict[str, np.ndarray] = {}
     for one in wanted:
         name, batch, rest = one["name"], bundle["case"]["batch"], one["shape"][1:]
         if one["dtype"] == "bfloat16":
-            raise Problem("usage", f"--eval: the network's input {name} is bfloat16, which NumPy has not", "let the network take float32 and convert it")
+            raise Problem(
+                "usage",
+                f"--eval: the network's input {name} is bfloat16, which NumPy has not",
+                "let the network take float32 and convert it",
+            )
         if one["shape"][:1] != [batch]:
-            raise Problem("usage", f"--eval: the network's input {name} is {one['shape']}: its first extent is not the batch of {batch}", "a score needs inputs whose first extent counts examples")
+            raise Problem(
+                "usage",
+                f"--eval: the network's input {name} is {one['shape']}: its first extent is not the batch of {batch}",
+                "a score needs inputs whose first extent counts examples",
+            )
         if not hasattr(given[name], "__array__"):
-            raise Problem("usage", f"--eval: inputs() gave a {type(given[name]).__name__} for {name}", "return NumPy arrays")
+            raise Problem(
+                "usage",
+                f"--eval: inputs() gave a {type(given[name]).__name__} for {name}",
+                "return NumPy arrays",
+            )
         array = np.asarray(given[name])
         if array.ndim < 1 or list(array.shape[1:]) != rest or not len(array):
-            raise Problem("usage", f"--eval: inputs() gave {name} of shape {list(array.shape)}", f"allowed: {['N', *rest]}, N examples from 1")
+            raise Problem(
+                "usage",
+                f"--eval: inputs() gave {name} of shape {list(array.shape)}",
+                f"allowed: {['N', *rest]}, N examples from 1",
+            )
         if array.dtype.name != one["dtype"]:
-            raise Problem("usage", f"--eval: inputs() gave {name} as {array.dtype.name}", f"the network takes {one['dtype']}: .astype('{one['dtype']}')")
+            raise Problem(
+                "usage",
+                f"--eval: inputs() gave {name} as {array.dtype.name}",
+                f"the network takes {one['dtype']}: .astype('{one['dtype']}')",
+            )
         arrays[name] = array
     counts = {name: len(array) for name, array in arrays.items()}
     if len(set(counts.values())) > 1:
-        raise Problem("usage", f"--eval: inputs() gave different numbers of examples: {', '.join(f'{n} {c}' for n, c in counts.items())}", "give every input for every example")
+        raise Problem(
+            "usage",
+            f"--eval: inputs() gave different numbers of examples: {', '.join(f'{n} {c}' for n, c in counts.items())}",
+            "give every input for every example",
+        )
     return arrays
 
 
@@ -97,13 +150,25 @@ def checked_score(value: Any, count: int, name: str) -> tuple[float, list[float]
     """The score, and each example's where there is one an example."""
     allowed = f"allowed: a number, or {count} numbers, one an example"
     try:
-        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value, dtype=np.float64)
+        array = np.asarray(
+            value.detach().cpu() if hasattr(value, "detach") else value, dtype=np.float64
+        )
     except (TypeError, ValueError) as error:
-        raise Problem("failed", f"{name}() returned a {type(value).__name__}: {error}", allowed) from error
+        raise Problem(
+            "failed", f"{name}() returned a {type(value).__name__}: {error}", allowed
+        ) from error
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count):
-        raise Problem("failed", f"{name}() returned an array of shape {list(array.shape)} for {count} examples", allowed)
+        raise Problem(
+            "failed",
+            f"{name}() returned an array of shape {list(array.shape)} for {count} examples",
+            allowed,
+        )
     wrong = ~np.isfinite(np.atleast_1d(array))
     if wrong.any():
         where = f" for example {int(np.argmax(wrong))}" if array.ndim else ""
-        raise Problem("failed", f"{name}() returned {np.atleast_1d(array)[wrong][0]}{where}", "return finite numbers")
+        raise Problem(
+            "failed",
+            f"{name}() returned {np.atleast_1d(array)[wrong][0]}{where}",
+            "return finite numbers",
+        )
     return float(array.mean()), array.tolist() if array.ndim else None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves the network: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds model.onnx and case.json; inputs are named <entry>/<input>
 with entries from 0 on, outputs <entry>/<output>. Needs onnxruntime and numpy."""
+
 import json
 import sys
 from pathlib import Path
@@ -23,12 +24,18 @@ def main() -> None:
     options.intra_op_num_threads, options.inter_op_num_threads = case["threads"], 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     # TF32 is off, as in the run that was measured
-    provider = ("CUDAExecutionProvider", {"use_tf32": "0"}) if case["device"] == "cuda" else "CPUExecutionProvider"
+    provider = (
+        ("CUDAExecutionProvider", {"use_tf32": "0"})
+        if case["device"] == "cuda"
+        else "CPUExecutionProvider"
+    )
     network = ort.InferenceSession(str(folder / "model.onnx"), options, providers=[provider])
 
     outputs = {}
     for entry in range(entries):
-        results = network.run(None, {value.name: inputs[f"{entry}/{value.name}"] for value in network.get_inputs()})
+        results = network.run(
+            None, {value.name: inputs[f"{entry}/{value.name}"] for value in network.get_inputs()}
+        )
         check_outputs(case, results)
         for about, result in zip(case["outputs"], results):
             outputs[f"{entry}/{about['name']}"] = result

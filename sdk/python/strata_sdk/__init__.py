@@ -3,6 +3,7 @@
 
 A level is started as `{python} -m strata_sdk {level}`; strata_sdk.worker owns main(), the protocol and the timed loop.
 """
+
 from . import overlay
 from .errors import LevelError, UnavailableError, UnsupportedError
 from .level import Job, Level

@@ -2,6 +2,7 @@
 """Dropout that a network calls as a function, `F.dropout(x, training=self.training)`: no layer holds its probability, so it is changed on the way, by a mode that sees every call.
 
 Only while dropout is off, or while a capture looks for it: a network as given runs without."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,9 +13,27 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 # All take (input, p, training); PyTorch's own operators call the last one `train`.
-DROPOUTS = frozenset({functional.dropout, functional.dropout1d, functional.dropout2d, functional.dropout3d, functional.alpha_dropout, functional.feature_alpha_dropout,
-                      torch.dropout, torch.dropout_, torch.feature_dropout, torch.feature_dropout_, torch.alpha_dropout, torch.alpha_dropout_, torch.feature_alpha_dropout, torch.feature_alpha_dropout_})
-ATTENTION = functional.scaled_dot_product_attention  # its fifth argument is dropout_p, whatever the module's mode
+DROPOUTS = frozenset(
+    {
+        functional.dropout,
+        functional.dropout1d,
+        functional.dropout2d,
+        functional.dropout3d,
+        functional.alpha_dropout,
+        functional.feature_alpha_dropout,
+        torch.dropout,
+        torch.dropout_,
+        torch.feature_dropout,
+        torch.feature_dropout_,
+        torch.alpha_dropout,
+        torch.alpha_dropout_,
+        torch.feature_alpha_dropout,
+        torch.feature_alpha_dropout_,
+    }
+)
+ATTENTION = (
+    functional.scaled_dot_product_attention
+)  # its fifth argument is dropout_p, whatever the module's mode
 
 
 class NoDropoutCalls(TorchFunctionMode):
@@ -29,9 +48,11 @@ class NoDropoutCalls(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def with_argument(args: tuple, kwargs: dict, place: int, name: str, value: float) -> tuple[tuple, dict]:
+def with_argument(
+    args: tuple, kwargs: dict, place: int, name: str, value: float
+) -> tuple[tuple, dict]:
     if len(args) > place:
-        return (*args[:place], value, *args[place + 1:]), kwargs
+        return (*args[:place], value, *args[place + 1 :]), kwargs
     return args, {**kwargs, name: value}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an exception to the protocol's failure: code, what, hint (docs/protocol.md, "Rules")."""
+
 from __future__ import annotations
 
 import os
@@ -9,7 +10,10 @@ import traceback
 CODES = ("unsupported", "unavailable", "out_of_memory", "failed", "bad_request")
 
 # What allocators say: Python, C++, PyTorch on CPU and CUDA, ONNX Runtime, the C library.
-_OUT_OF_MEMORY = re.compile(r"out of memory|bad[_ ]alloc|DefaultCPUAllocator|can't allocate memory|cannot allocate memory|failed to allocate memory", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|bad[_ ]alloc|DefaultCPUAllocator|can't allocate memory|cannot allocate memory|failed to allocate memory",
+    re.IGNORECASE,
+)
 
 
 class LevelError(Exception):
@@ -44,11 +48,25 @@ def describe(error: BaseException) -> dict[str, str]:
     """code, what and hint of any exception. An unexpected one is `failed` (or `out_of_memory`) with its last traceback line and place."""
     if isinstance(error, LevelError):
         return {"code": error.code, "what": error.what, "hint": error.hint}
-    if hasattr(error, "what") and hasattr(error, "hint") and hasattr(error, "code"):  # ModelError, which belongs to the capture
-        return {"code": error.code if error.code in CODES else "failed", "what": str(error.what), "hint": str(error.hint)}
+    if (
+        hasattr(error, "what") and hasattr(error, "hint") and hasattr(error, "code")
+    ):  # ModelError, which belongs to the capture
+        return {
+            "code": error.code if error.code in CODES else "failed",
+            "what": str(error.what),
+            "hint": str(error.hint),
+        }
     text = last_line(error)
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or _OUT_OF_MEMORY.search(str(error)):
-        return {"code": "out_of_memory", "what": text, "hint": "use a smaller batch or input, or a machine with more memory"}
+    if (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or _OUT_OF_MEMORY.search(str(error))
+    ):
+        return {
+            "code": "out_of_memory",
+            "what": text,
+            "hint": "use a smaller batch or input, or a machine with more memory",
+        }
     return {"code": "failed", "what": text, "hint": "the whole traceback is in the worker's log"}
 
 
@@ -58,5 +76,11 @@ def last_line(error: BaseException) -> str:
     if len(message) > 600:
         message = message[:600] + "..."
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
-    return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+    place = (
+        f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name})"
+        if frames
+        else ""
+    )
+    return (
+        f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+    )

@@ -152,12 +152,9 @@ def operator(text: str) -> str | None:
     head, _, rest = text.partition(".")
     parts = text.split(".")
     if (
-        (head == "_operator"
-        and rest in PYTHON_OPERATORS)
-        or (head == "math"
-        and rest in MATH)
-        or (head == "torch"
-        and rest in SYM)
+        (head == "_operator" and rest in PYTHON_OPERATORS)
+        or (head == "math" and rest in MATH)
+        or (head == "torch" and rest in SYM)
     ):
         return None
     if text.startswith("torch.ops.") and all(identifier(part) is None for part in parts):
@@ -261,26 +258,24 @@ def _check_power(base: ast.expr, exponent: ast.expr) -> None:
     symbol nor a number up to 64, or a power of a power.
     """
     nested = any(
-        (isinstance(part, ast.BinOp)
-        and isinstance(part.op, (ast.Pow, ast.LShift)))
-        or (isinstance(part, ast.Call)
-        and _dotted(part.func) in POWERS)
+        (isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Pow, ast.LShift)))
+        or (isinstance(part, ast.Call) and _dotted(part.func) in POWERS)
         for part in ast.walk(base)
     )
     number = exponent
     if isinstance(number, ast.Call) and _dotted(number.func) == "Integer" and len(number.args) == 1:
         number = number.args[0]
     number = number.operand if isinstance(number, ast.UnaryOp) else number
-    symbol = (
-        isinstance(number, ast.Name)
-        or (isinstance(number, ast.Call)
-        and _dotted(number.func) == "Symbol")
+    symbol = isinstance(number, ast.Name) or (
+        isinstance(number, ast.Call) and _dotted(number.func) == "Symbol"
     )
     if nested or not (
         symbol
-        or (isinstance(number, ast.Constant)
-        and isinstance(number.value, (int, float))
-        and number.value <= 64)
+        or (
+            isinstance(number, ast.Constant)
+            and isinstance(number.value, (int, float))
+            and number.value <= 64
+        )
     ):
         raise ValueError("a power above 64")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks that come as a file: torch.export programs (.pt2) and TorchScript archives (.pt), as modules that the capture and the levels run.
 ONNX files are in onnx_file.py. Code that a pickle in a file holds is never run."""
+
 from __future__ import annotations
 
 import contextlib
@@ -31,7 +32,9 @@ def build(model: str) -> models.Built:
     """The network in the file, its `kind` one of KINDS; its weights are the file's own. Raises ModelError."""
     path = Path(model)
     if not path.is_file():
-        raise models.ModelError("usage", f"the model's file {path} does not exist", "check the path")
+        raise models.ModelError(
+            "usage", f"the model's file {path} does not exist", "check the path"
+        )
     sys.audit("strata.reads", path)  # PyTorch's and ONNX's own readers are not seen by Python
     if path.suffix == ".onnx":
         from .onnx_file import build as build_onnx
@@ -41,6 +44,7 @@ def build(model: str) -> models.Built:
 
 
 # ---------------------------------------------------------------------------------------------------- torch.export programs
+
 
 class ExportedNetwork(models._View):
     """An exported program as a module, parameters under their own names. It has no mode: the one that it was exported in is in its graph."""
@@ -53,20 +57,34 @@ class ExportedNetwork(models._View):
         return self
 
     def __deepcopy__(self, memo: dict) -> ExportedNetwork:
-        return ExportedNetwork(copy.deepcopy(self.inner, memo))  # a copied graph makes dictionaries of its own, which the view must share
+        return ExportedNetwork(
+            copy.deepcopy(self.inner, memo)
+        )  # a copied graph makes dictionaries of its own, which the view must share
 
 
 def _exported(path: Path) -> models.Built:
     program = _load_exported(path)
     graph = program.module()
     for node in list(graph.graph.nodes):
-        if node.target is torch.ops.aten._assert_tensor_metadata.default:  # they check that types are those of the export: float64 is not
+        if (
+            node.target is torch.ops.aten._assert_tensor_metadata.default
+        ):  # they check that types are those of the export: float64 is not
             graph.graph.erase_node(node)
     graph.recompile()
     args, kwargs = program.example_inputs or ((), {})
     if args and kwargs:
-        raise models.ModelError("unsupported", f"{path.name} takes positional and keyword inputs together", "export it with one kind: torch.export.export(module, args) or kwargs=")
-    return models.Built(ExportedNetwork(graph), "pt2", path.name, f"the exported program {path.name}", example_inputs=tuple(args) or dict(kwargs) or None)
+        raise models.ModelError(
+            "unsupported",
+            f"{path.name} takes positional and keyword inputs together",
+            "export it with one kind: torch.export.export(module, args) or kwargs=",
+        )
+    return models.Built(
+        ExportedNetwork(graph),
+        "pt2",
+        path.name,
+        f"the exported program {path.name}",
+        example_inputs=tuple(args) or dict(kwargs) or None,
+    )
 
 
 def _load_exported(path: Path) -> torch.export.ExportedProgram:
@@ -74,23 +92,42 @@ def _load_exported(path: Path) -> torch.export.ExportedProgram:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-            described = next((name for name in names if "/models/" in name and name.endswith(".json")), None)
-            written_by = json.loads(archive.read(described)).get("torch_version", "") if described else ""
+            described = next(
+                (name for name in names if "/models/" in name and name.endswith(".json")), None
+            )
+            written_by = (
+                json.loads(archive.read(described)).get("torch_version", "") if described else ""
+            )
     except (zipfile.BadZipFile, OSError, ValueError, AttributeError) as error:
-        raise models.ModelError("usage", f"{path} is no torch.export file, or not all of it is there: {error}", how) from error
+        raise models.ModelError(
+            "usage", f"{path} is no torch.export file, or not all of it is there: {error}", how
+        ) from error
     if any("/data/aotinductor/" in name for name in names):
-        raise models.ModelError("usage", f"{path} is an AOTInductor package: machine code, from which no other level can be made", "give the file that torch.export.save wrote")
+        raise models.ModelError(
+            "usage",
+            f"{path} is an AOTInductor package: machine code, from which no other level can be made",
+            "give the file that torch.export.save wrote",
+        )
     if described is None:
-        raise models.ModelError("usage", f"{path} is an archive that holds no exported program of this kind", f"{how}; one of before PyTorch 2.8 must be exported again")
+        raise models.ModelError(
+            "usage",
+            f"{path} is an archive that holds no exported program of this kind",
+            f"{how}; one of before PyTorch 2.8 must be exported again",
+        )
     _checked(path, exported_checks.check)
     try:
         with _no_pickled_code():
             return _without_odd_comments(torch.export.load(path))
     except Exception as error:  # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError, SerializeError
         if written_by and written_by.split("+")[0] != torch.__version__.split("+")[0]:
-            raise models.ModelError("usage", f"{path} was written by PyTorch {written_by}, and PyTorch {torch.__version__} cannot read it: {models.last_line(error)}",
-                                    "export it again with this PyTorch, or name an interpreter that has the other one with --python") from error
-        raise models.ModelError("usage", f"{path} cannot be read as an exported program: {models.last_line(error)}", how) from error
+            raise models.ModelError(
+                "usage",
+                f"{path} was written by PyTorch {written_by}, and PyTorch {torch.__version__} cannot read it: {models.last_line(error)}",
+                "export it again with this PyTorch, or name an interpreter that has the other one with --python",
+            ) from error
+        raise models.ModelError(
+            "usage", f"{path} cannot be read as an exported program: {models.last_line(error)}", how
+        ) from error
 
 
 def _checked(path: Path, check: Callable[[Path], None]) -> None:
@@ -98,10 +135,17 @@ def _checked(path: Path, check: Callable[[Path], None]) -> None:
     try:
         check(path)
     except Refused as refusal:
-        raise models.ModelError("usage", f"{path.name} is refused, since it holds what a network does not need: {refusal}",
-                                "a file of your own: give its source as path/to/file.py:build; a file of somebody else's: do not load it") from refusal
+        raise models.ModelError(
+            "usage",
+            f"{path.name} is refused, since it holds what a network does not need: {refusal}",
+            "a file of your own: give its source as path/to/file.py:build; a file of somebody else's: do not load it",
+        ) from refusal
     except RuntimeError as error:
-        raise models.ModelError("usage", f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}", "save it again with this PyTorch") from error
+        raise models.ModelError(
+            "usage",
+            f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}",
+            "save it again with this PyTorch",
+        ) from error
 
 
 def _without_odd_comments(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -130,6 +174,7 @@ def _no_pickled_code():
 
 # ---------------------------------------------------------------------------------------------------- TorchScript archives
 
+
 class ScriptedNetwork(nn.Module):
     """A TorchScript archive as a module; its tensors are named `script.<name>`."""
 
@@ -154,14 +199,34 @@ def _scripted(path: Path) -> models.Built:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError) as error:
-        raise models.ModelError("usage", f"{path} is no TorchScript archive, or not all of it is there: {error}", "torch.jit.save(script, path) writes one") from error
+        raise models.ModelError(
+            "usage",
+            f"{path} is no TorchScript archive, or not all of it is there: {error}",
+            "torch.jit.save(script, path) writes one",
+        ) from error
     if not any(name.endswith("/constants.pkl") for name in names):
         is_pickle = any(name.endswith("/data.pkl") for name in names)
-        raise models.ModelError("usage", f"{path} is {'a pickle of torch.save' if is_pickle else 'an archive'}, no TorchScript archive",
-                                "strata does not run pickles; weights are given with --weights, the network as path/to/file.py:build" if is_pickle else "torch.jit.save(script, path) writes one")
+        raise models.ModelError(
+            "usage",
+            f"{path} is {'a pickle of torch.save' if is_pickle else 'an archive'}, no TorchScript archive",
+            "strata does not run pickles; weights are given with --weights, the network as path/to/file.py:build"
+            if is_pickle
+            else "torch.jit.save(script, path) writes one",
+        )
     _checked(path, script_checks.check)
     try:
         script = torch.jit.load(str(path), map_location="cpu")
-    except Exception as error:  # RuntimeError of several kinds, and what a damaged archive makes of its reader
-        raise models.ModelError("usage", f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}", "save it again with this PyTorch: torch.jit.save(script, path)") from error
-    return models.Built(ScriptedNetwork(script).eval(), "torchscript", path.name, f"the TorchScript archive {path.name}")
+    except (
+        Exception
+    ) as error:  # RuntimeError of several kinds, and what a damaged archive makes of its reader
+        raise models.ModelError(
+            "usage",
+            f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}",
+            "save it again with this PyTorch: torch.jit.save(script, path)",
+        ) from error
+    return models.Built(
+        ScriptedNetwork(script).eval(),
+        "torchscript",
+        path.name,
+        f"the TorchScript archive {path.name}",
+    )

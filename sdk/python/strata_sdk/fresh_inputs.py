@@ -3,6 +3,7 @@
 values of its input, so that no input was seen before, and the one that is checked finds the input of another entry in its memory. The same as
 sdk/cpp/strata/fresh_inputs.hpp.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,19 +23,34 @@ class FreshInputs:
     end the ring is as it was.
     """
 
-    def __init__(self, arrays: Sequence[tuple[numpy.ndarray, ...]], indices: Sequence[int], first: int, places: Sequence[int], check: int, other: int | None) -> None:
+    def __init__(
+        self,
+        arrays: Sequence[tuple[numpy.ndarray, ...]],
+        indices: Sequence[int],
+        first: int,
+        places: Sequence[int],
+        check: int,
+        other: int | None,
+    ) -> None:
         entries = list(indices)
         self._exchange_at, self._exchanged = -1, False
         if other is not None and check >= 0 and other != entries[check]:
             self._exchange_at, self._pairs = check, list(zip(arrays[entries[check]], arrays[other]))
             entries[check] = other
         found = {entry: _find(arrays[entry], places) for entry in set(entries)}
-        self.places = min((0 if one is None else len(one[1]) for one in found.values()), default=0)  # in use, the fewest of all entries; 0: some entry has none
+        self.places = min(
+            (0 if one is None else len(one[1]) for one in found.values()), default=0
+        )  # in use, the fewest of all entries; 0: some entry has none
         self._before = [one for one in found.values() if one is not None]
         numbers = first + numpy.arange(len(entries), dtype=numpy.uint64)
-        values = {entry: _numbered(one[2], numbers) for entry, one in found.items() if one is not None}
+        values = {
+            entry: _numbered(one[2], numbers) for entry, one in found.items() if one is not None
+        }
         # all that is computed, so that put() only writes
-        self._rows = [None if (one := found[entry]) is None else (one[0], one[1], values[entry][i]) for i, entry in enumerate(entries)]
+        self._rows = [
+            None if (one := found[entry]) is None else (one[0], one[1], values[entry][i])
+            for i, entry in enumerate(entries)
+        ]
 
     def __enter__(self) -> FreshInputs:
         return self
@@ -66,7 +82,14 @@ class FreshInputs:
 
 def _find(inputs: tuple[numpy.ndarray, ...], places: Sequence[int]) -> tuple[Any, Any, Any] | None:
     """The input's bits, where a number may stand in them, and what stands there."""
-    array = next((array for array in inputs if array.dtype in _UNSIGNED and array.size and array.flags.c_contiguous), None)
+    array = next(
+        (
+            array
+            for array in inputs
+            if array.dtype in _UNSIGNED and array.size and array.flags.c_contiguous
+        ),
+        None,
+    )
     if array is None:
         return None
     flat = array.reshape(-1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sizes of activations, gradients and weights in every layer of one training step (docs/protocol.md, norms): where a network's signal dies out or grows."""
+
 from __future__ import annotations
 
 import contextlib
@@ -31,11 +32,16 @@ class Size:
 
 def layers_of(module: nn.Module) -> dict[str, tuple[nn.Module, list[Tensor]]]:
     """What is called a layer: a module that has trained parameters of two dimensions or more itself (convolutions, linear layers, embeddings, attention), with these."""
-    own = {name: (one, [p for p in one.parameters(recurse=False) if p.requires_grad and p.dim() >= 2]) for name, one in module.named_modules()}
+    own = {
+        name: (one, [p for p in one.parameters(recurse=False) if p.requires_grad and p.dim() >= 2])
+        for name, one in module.named_modules()
+    }
     return {name or "network": found for name, found in own.items() if found[1]}
 
 
-def of_step(level: Any, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor) -> list[dict[str, Any]]:
+def of_step(
+    level: Any, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor
+) -> list[dict[str, Any]]:
     """One entry a layer, in the order in which they ran: its name, `activation` (its output), `gradient` and `weight` as root mean squares; None: not finite, or no such tensor.
     The level is as before: weights are not moved, buffers and generators are put back, gradients are gone."""
     layers = layers_of(level.module)
@@ -43,26 +49,41 @@ def of_step(level: Any, inputs: Sequence[Tensor], named: Mapping[str, Tensor], l
 
     def watch(name: str) -> Any:
         def hook(_module: nn.Module, _inputs: Any, result: Any) -> None:
-            for output in [result] if isinstance(result, Tensor) else models.flatten_outputs(result).values():
+            for output in (
+                [result] if isinstance(result, Tensor) else models.flatten_outputs(result).values()
+            ):
                 if output.is_floating_point():
                     sizes.setdefault(name, Size()).add(output)
+
         return hook
 
     with contextlib.ExitStack() as undo:
-        undo.enter_context(torch.random.fork_rng(devices=[] if level.device.type == "cpu" else None))
+        undo.enter_context(
+            torch.random.fork_rng(devices=[] if level.device.type == "cpu" else None)
+        )
         undo.enter_context(kept_buffers(level.module))
         for name, (layer, _) in layers.items():
             undo.callback(layer.register_forward_hook(watch(name)).remove)
         level.optimiser.zero_grad()
         level.loss_of_batch(inputs, named, labels).backward()
     entries = []
-    for name in [*sizes, *(name for name in layers if name not in sizes)]:  # hooks ran in the order of the layers
+    for name in [
+        *sizes,
+        *(name for name in layers if name not in sizes),
+    ]:  # hooks ran in the order of the layers
         gradient, weight = Size(), Size()
         for parameter in layers[name][1]:
             weight.add(parameter)
             if parameter.grad is not None:
                 gradient.add(parameter.grad)
-        entries.append({"name": name, "activation": sizes.get(name, Size()).value(), "gradient": gradient.value(), "weight": weight.value()})
+        entries.append(
+            {
+                "name": name,
+                "activation": sizes.get(name, Size()).value(),
+                "gradient": gradient.value(),
+                "weight": weight.value(),
+            }
+        )
     level.optimiser.zero_grad()
     return entries
 

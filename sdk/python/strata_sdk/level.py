@@ -4,6 +4,7 @@
 The SDK calls, for a case: supports, load, load_weights, then per iteration set_input, run, wait, outputs. Only those six have to be written. In a case of mode
 train an iteration is set_batch, step, wait, loss; a level that has `train` in its modes writes those and the others of the last section.
 """
+
 from __future__ import annotations
 
 import copy
@@ -85,7 +86,9 @@ class Job:
         """Entry 0 of the bundle's ring, in the order of the inputs: for levels that must run once to compile."""
         from . import tensors
 
-        read = tensors.read(str(self.bundle / "inputs.safetensors"), [f"0/{name}" for name in self.input_names])
+        read = tensors.read(
+            str(self.bundle / "inputs.safetensors"), [f"0/{name}" for name in self.input_names]
+        )
         return tuple(read.values())
 
 
@@ -96,7 +99,9 @@ class Level:
     job: Job
     variant = "default"
     copy_inputs = False
-    batches_of: Any = None  # what gathers the batches of `steps` in place of the SDK, as dataloader.batches does
+    batches_of: Any = (
+        None  # what gathers the batches of `steps` in place of the SDK, as dataloader.batches does
+    )
 
     # -- to write ----------------------------------------------------------------------------------------------------------------------------
 
@@ -198,13 +203,17 @@ class Level:
         """A caller with attributes of its own that shares what they refer to: the network, not the inputs and results of a request."""
         other = copy.copy(self)
         for name, value in vars(self).items():
-            if isinstance(value, types.MethodType) and value.__self__ is self:  # a variant replaces methods of the instance
+            if (
+                isinstance(value, types.MethodType) and value.__self__ is self
+            ):  # a variant replaces methods of the instance
                 setattr(other, name, types.MethodType(value.__func__, other))
         return other
 
     # -- training: all of these, where level.json's modes have `train` -----------------------------------------------------------------------
 
-    joined_phases: Mapping[str, Sequence[str]] = {}  # where step_in_phases() cannot tell phases apart: the one it marks -> those that it holds
+    joined_phases: Mapping[
+        str, Sequence[str]
+    ] = {}  # where step_in_phases() cannot tell phases apart: the one it marks -> those that it holds
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         """`train`: step() follows; `eval`: set_input() and run(), as in inference. `dropout` False: no dropout in train mode."""
@@ -260,9 +269,24 @@ def read_job(request: dict) -> Job:
     case = request["case"]
     if not isinstance(case, dict):
         raise BadRequest(f"`case` is {case!r}", "allowed: an object, the bundle's case")
-    for name, kind in (("mode", str), ("maths", str), ("device", str), ("model", str), ("threads", int)):
+    for name, kind in (
+        ("mode", str),
+        ("maths", str),
+        ("device", str),
+        ("model", str),
+        ("threads", int),
+    ):
         if not isinstance(case.get(name), kind) or isinstance(case[name], bool):
-            raise BadRequest(f"`case.{name}` is {case.get(name)!r}", f"allowed: {'text' if kind is str else 'a whole number'}")
+            raise BadRequest(
+                f"`case.{name}` is {case.get(name)!r}",
+                f"allowed: {'text' if kind is str else 'a whole number'}",
+            )
     bundle = Path(request["bundle"])
     about = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
-    return Job(case=case, bundle=bundle, cache=Path(request["cache"]), weights=request["weights"], about=about)
+    return Job(
+        case=case,
+        bundle=bundle,
+        cache=Path(request["cache"]),
+        weights=request["weights"],
+        about=about,
+    )

@@ -3,6 +3,7 @@
 
 Measured with levels/null_py; the budget is 5 microseconds an iteration, so names are bound and lists made before the loop.
 """
+
 from __future__ import annotations
 
 import gc
@@ -52,7 +53,9 @@ def iterate(level: Level, inputs: Any) -> tuple[Any, int]:
     return result, clock() - begin
 
 
-def warm_up(level: Level, ring: Sequence[Any], iterations: int, min_ns: int) -> tuple[int, list[int]]:
+def warm_up(
+    level: Level, ring: Sequence[Any], iterations: int, min_ns: int
+) -> tuple[int, list[int]]:
     """At least `iterations` and at least `min_ns`: how many, and the times of the first 4096."""
     times: list[int] = []
     count = 0
@@ -66,13 +69,27 @@ def warm_up(level: Level, ring: Sequence[Any], iterations: int, min_ns: int) -> 
     return count, times
 
 
-def measure(level: Level, ring: Sequence[Any], indices: Sequence[int], head: int, check: int, put: Callable[[int], None], keep: Callable[[Any], Any]) -> Block:
+def measure(
+    level: Level,
+    ring: Sequence[Any],
+    indices: Sequence[int],
+    head: int,
+    check: int,
+    put: Callable[[int], None],
+    keep: Callable[[Any], Any],
+) -> Block:
     """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of recorded iteration `check` (-1: none) what `keep(result)` gives."""
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
     kept, kept_ns = None, 0
-    set_input, run, wait, outputs, now = level.set_input, level.run, level.wait, level.outputs, clock
+    set_input, run, wait, outputs, now = (
+        level.set_input,
+        level.run,
+        level.wait,
+        level.outputs,
+        clock,
+    )
     with quiet_collector():
         for i in range(head):
             iterate(level, ring[i % len(ring)])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The maths modes of a case in PyTorch (docs/method.md): what each sets, and a view of a module that runs in one. Levels, prepare scripts and the capture share it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -11,7 +12,12 @@ from torch import Tensor, nn
 from . import models
 
 MODES = ("fp32", "tf32", "bf16", "amp-bf16")
-UNIT = {"fp32": 2.0**-24, "tf32": 2.0**-11, "bf16": 2.0**-9, "amp-bf16": 2.0**-9}  # the largest relative error of one rounding
+UNIT = {
+    "fp32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "bf16": 2.0**-9,
+    "amp-bf16": 2.0**-9,
+}  # the largest relative error of one rounding
 
 
 def settle(maths: str) -> None:
@@ -31,23 +37,48 @@ def storage(maths: str) -> torch.dtype | None:
 def found_in(module: nn.Module, maths: str) -> str:
     """The mode to report: `maths`, or the parameters' types where the mode fixes another."""
     types = {p.dtype for p in module.parameters() if p.is_floating_point()}
-    return maths if storage(maths) is None or types <= {storage(maths)} else "parameters " + ", ".join(sorted(str(t).removeprefix("torch.") for t in types))
+    return (
+        maths
+        if storage(maths) is None or types <= {storage(maths)}
+        else "parameters " + ", ".join(sorted(str(t).removeprefix("torch.") for t in types))
+    )
 
 
 class InMode(models._View):
     """Runs a module in bf16 or amp-bf16: takes and returns what the module itself would, its conversions included. Returns its outputs by name."""
 
-    def __init__(self, inner: nn.Module, maths: str, device: str, dtypes: Sequence[torch.dtype]) -> None:
+    def __init__(
+        self, inner: nn.Module, maths: str, device: str, dtypes: Sequence[torch.dtype]
+    ) -> None:
         super().__init__(inner)
-        self._dtype, self._amp, self._device_type, self._dtypes = storage(maths), maths == "amp-bf16", torch.device(device).type, list(dtypes)
+        self._dtype, self._amp, self._device_type, self._dtypes = (
+            storage(maths),
+            maths == "amp-bf16",
+            torch.device(device).type,
+            list(dtypes),
+        )
 
     def _converted(self, value: Tensor) -> Tensor:
-        return value.to(self._dtype) if self._dtype is not None and value.is_floating_point() else value
+        return (
+            value.to(self._dtype)
+            if self._dtype is not None and value.is_floating_point()
+            else value
+        )
 
     def forward(self, *args, **kwargs) -> dict[str, Tensor]:
-        with torch.autocast(self._device_type, torch.bfloat16) if self._amp else contextlib.nullcontext():
-            result = self.inner(*[self._converted(a) for a in args], **{k: self._converted(v) for k, v in kwargs.items()})
-        return {name: value.to(dtype) for (name, value), dtype in zip(models.flatten_outputs(result).items(), self._dtypes)}
+        with (
+            torch.autocast(self._device_type, torch.bfloat16)
+            if self._amp
+            else contextlib.nullcontext()
+        ):
+            result = self.inner(
+                *[self._converted(a) for a in args],
+                **{k: self._converted(v) for k, v in kwargs.items()},
+            )
+        return {
+            name: value.to(dtype)
+            for (name, value), dtype in zip(models.flatten_outputs(result).items(), self._dtypes)
+        }
 
 
 def in_mode(module: nn.Module, case: dict, outputs: Sequence[dict]) -> nn.Module:

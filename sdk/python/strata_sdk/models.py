@@ -4,6 +4,7 @@
 Every Python level, every `prepare` script and the capture use these functions, so that all run the same network. Needs torch and safetensors;
 torchvision only for its models.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -55,6 +56,7 @@ class Built:
 
 # ---------------------------------------------------------------------------------------------------- finding and building
 
+
 def shipped_models(root: Path = ROOT) -> dict[str, tuple[Path, dict]]:
     """Name -> (folder, its model.json) for every folder of models/."""
     found: dict[str, tuple[Path, dict]] = {}
@@ -69,7 +71,9 @@ def torchvision_names() -> list[str]:
     """The names of torchvision's classification models; empty when torchvision is missing."""
     try:
         from torchvision import models as zoo
-    except Exception:  # a torchvision built for another torch fails with RuntimeError, not ImportError
+    except (
+        Exception
+    ):  # a torchvision built for another torch fails with RuntimeError, not ImportError
         return []
     return zoo.list_models(module=zoo)
 
@@ -88,7 +92,15 @@ def build_model(model: str, seed: int = 0) -> Built:
         function = _load_file(folder / "model.py").build
         torch.manual_seed(seed)
         module = function(model) if "names" in about else function()
-        return Built(module.eval(), "shipped", model, about["source"], default_inputs=about["inputs"], loss=about.get("loss", "cross_entropy"), optimiser=about.get("optimiser"))
+        return Built(
+            module.eval(),
+            "shipped",
+            model,
+            about["source"],
+            default_inputs=about["inputs"],
+            loss=about.get("loss", "cross_entropy"),
+            optimiser=about.get("optimiser"),
+        )
     zoo_names = torchvision_names()
     if model in zoo_names:
         from torchvision import models as zoo
@@ -96,8 +108,13 @@ def build_model(model: str, seed: int = 0) -> Built:
         torch.manual_seed(seed)
         size = 299 if model == "inception_v3" else 224
         options = {"init_weights": True} if model in ("inception_v3", "googlenet") else {}
-        return Built(zoo.get_model(model, weights=None, **options).eval(), "torchvision", model, f"torchvision.models.{model}",
-                     default_inputs=[{"name": "", "dtype": "float32", "shape": [1, 3, size, size]}])
+        return Built(
+            zoo.get_model(model, weights=None, **options).eval(),
+            "torchvision",
+            model,
+            f"torchvision.models.{model}",
+            default_inputs=[{"name": "", "dtype": "float32", "shape": [1, 3, size, size]}],
+        )
     near = difflib.get_close_matches(model, [*shipped, *zoo_names], n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     hint += "`strata list models` shows all; a model of your own is given as path/to/file.py:build"
@@ -112,36 +129,90 @@ def _build_user(model: str, seed: int) -> Built:
         path_text, function_name = model, ""
     path = Path(path_text)
     if not (path_text if colon else model).endswith(".py"):
-        raise ModelError("usage", f"{model} is no kind of network that strata knows by its name",
-                         "give path/to/file.py:build, or a file that ends in .pt2 (torch.export), .pt (TorchScript) or .onnx")
+        raise ModelError(
+            "usage",
+            f"{model} is no kind of network that strata knows by its name",
+            "give path/to/file.py:build, or a file that ends in .pt2 (torch.export), .pt (TorchScript) or .onnx",
+        )
     if not function_name:
-        raise ModelError("usage", f"'{model}' names no function", f"write {model.rstrip(':')}:build, where build() returns the module")
+        raise ModelError(
+            "usage",
+            f"'{model}' names no function",
+            f"write {model.rstrip(':')}:build, where build() returns the module",
+        )
     if not path.is_file():
-        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1) if path.parent.is_dir() else []
-        raise ModelError("usage", f"the model's file {path} does not exist", f"did you mean {path.parent / near[0]}?" if near else "check the path")
+        near = (
+            difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1)
+            if path.parent.is_dir()
+            else []
+        )
+        raise ModelError(
+            "usage",
+            f"the model's file {path} does not exist",
+            f"did you mean {path.parent / near[0]}?" if near else "check the path",
+        )
     try:
         file_module = _load_file(path)
     except BaseException as error:  # a user's file may call exit()
-        raise ModelError("usage", f"{path} cannot be imported: {last_line(error, path)}", "mend the file, or run it with python to see the whole trace") from error
+        raise ModelError(
+            "usage",
+            f"{path} cannot be imported: {last_line(error, path)}",
+            "mend the file, or run it with python to see the whole trace",
+        ) from error
     function = getattr(file_module, function_name, None)
     if not callable(function):
-        own = [n for n, v in vars(file_module).items() if callable(v) and getattr(v, "__module__", None) == file_module.__name__]
+        own = [
+            n
+            for n, v in vars(file_module).items()
+            if callable(v) and getattr(v, "__module__", None) == file_module.__name__
+        ]
         near = difflib.get_close_matches(function_name, own, n=1)
-        what = f"{path} has no function '{function_name}'" if function is None else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
-        raise ModelError("usage", what, f"did you mean {path}:{near[0]}?" if near else f"it has: {', '.join(own) or 'no functions'}")
+        what = (
+            f"{path} has no function '{function_name}'"
+            if function is None
+            else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
+        )
+        raise ModelError(
+            "usage",
+            what,
+            f"did you mean {path}:{near[0]}?"
+            if near
+            else f"it has: {', '.join(own) or 'no functions'}",
+        )
     torch.manual_seed(seed)
     try:
         result = function()
     except BaseException as error:
-        raise ModelError("usage", f"{path}:{function_name}() raised {last_line(error, path)}", "build() takes no arguments and returns the module") from error
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() raised {last_line(error, path)}",
+            "build() takes no arguments and returns the module",
+        ) from error
     module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if isinstance(module, type) and issubclass(module, nn.Module):
-        raise ModelError("usage", f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it", f"return {module.__name__}(...)")
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it",
+            f"return {module.__name__}(...)",
+        )
     if not isinstance(module, nn.Module):
-        raise ModelError("usage", f"{path}:{function_name}() returned an object of type {type(result).__name__}", "it must return a torch.nn.Module, or (module, example_inputs)")
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() returned an object of type {type(result).__name__}",
+            "it must return a torch.nn.Module, or (module, example_inputs)",
+        )
     _unmap(module)
-    note = f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
-    return Built(module.eval(), "user", f"{path.stem}:{function_name}", f"{function_name}() of {path.name}", example_inputs=example, note=note)
+    note = (
+        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
+    )
+    return Built(
+        module.eval(),
+        "user",
+        f"{path.stem}:{function_name}",
+        f"{function_name}() of {path.name}",
+        example_inputs=example,
+        note=note,
+    )
 
 
 def _unmap(module: nn.Module) -> None:
@@ -155,13 +226,20 @@ def _unmap(module: nn.Module) -> None:
                 shared.append([int(end, 16) for end in place.split("-")])
     copies: dict[int, torch.UntypedStorage] = {}
     for tensor in (*module.parameters(), *module.buffers()) if shared else ():
-        if tensor.layout != torch.strided or tensor.device.type != "cpu" or not tensor.numel() or isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+        if (
+            tensor.layout != torch.strided
+            or tensor.device.type != "cpu"
+            or not tensor.numel()
+            or isinstance(tensor, nn.parameter.UninitializedTensorMixin)
+        ):
             continue
         storage = tensor.untyped_storage()
         begin = storage.data_ptr()
         if any(low <= begin < high for low, high in shared):
             copy = copies.setdefault(begin, storage.clone())
-            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(copy, tensor.storage_offset(), tensor.shape, tensor.stride())
+            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
+                copy, tensor.storage_offset(), tensor.shape, tensor.stride()
+            )
 
 
 def _load_file(path: Path):
@@ -191,16 +269,23 @@ def last_line(error: BaseException, *inside: str | Path) -> str:
     else:
         where = f"{frame.filename}:{frame.lineno}" if frame else "?"
     message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message[:400]} ({where})" if message else f"{type(error).__name__} ({where})"
+    return (
+        f"{type(error).__name__}: {message[:400]} ({where})"
+        if message
+        else f"{type(error).__name__} ({where})"
+    )
 
 
 def source_files(module: nn.Module) -> set[str]:
     """The files that define the module and its parts, torch's own left out."""
-    files = {getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in module.modules()}
+    files = {
+        getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in module.modules()
+    }
     return {f for f in files if f and not f.startswith(f"{Path(torch.__file__).parent}/")}
 
 
 # ---------------------------------------------------------------------------------------------------- weights
+
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
     """Loads every parameter and persistent buffer by name; names and shapes must fit exactly. Raises ModelError."""
@@ -208,16 +293,34 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
     missing = [k for k in own if k not in tensors]
     extra = [k for k in tensors if k not in own]
     if missing or extra:
-        near = difflib.get_close_matches(missing[0], extra, n=1, cutoff=0.6) if missing and extra else []
-        parts = ([f"lacks {len(missing)} tensor{'s' if len(missing) > 1 else ''} (first: {missing[0]})"] if missing else []) + ([f"has {len(extra)} that the model has not (first: {extra[0]})"] if extra else [])
-        raise ModelError("usage", f"the weights {source} do not fit the model: the file " + " and ".join(parts),
-                         f"'{near[0]}' of the file looks like the model's '{missing[0]}'; rename the tensors" if near else "save model.state_dict() of the same model")
+        near = (
+            difflib.get_close_matches(missing[0], extra, n=1, cutoff=0.6)
+            if missing and extra
+            else []
+        )
+        parts = (
+            [f"lacks {len(missing)} tensor{'s' if len(missing) > 1 else ''} (first: {missing[0]})"]
+            if missing
+            else []
+        ) + ([f"has {len(extra)} that the model has not (first: {extra[0]})"] if extra else [])
+        raise ModelError(
+            "usage",
+            f"the weights {source} do not fit the model: the file " + " and ".join(parts),
+            f"'{near[0]}' of the file looks like the model's '{missing[0]}'; rename the tensors"
+            if near
+            else "save model.state_dict() of the same model",
+        )
     for name, value in own.items():
         if value.shape != tensors[name].shape:
-            raise ModelError("usage", f"the weights {source} do not fit the model: {name} has shape {list(tensors[name].shape)}, the model needs {list(value.shape)}",
-                             "save model.state_dict() of the same model")
+            raise ModelError(
+                "usage",
+                f"the weights {source} do not fit the model: {name} has shape {list(tensors[name].shape)}, the model needs {list(value.shape)}",
+                "save model.state_dict() of the same model",
+            )
     state = OrderedDict(tensors)
-    state._metadata = getattr(module.state_dict(), "_metadata", None)  # versions of modules, without which some refuse (torchvision's MNASNet)
+    state._metadata = getattr(
+        module.state_dict(), "_metadata", None
+    )  # versions of modules, without which some refuse (torchvision's MNASNet)
     module.load_state_dict(state, strict=False)
 
 
@@ -232,6 +335,7 @@ def elements_once(tensors: Iterable[Tensor]) -> int:
 
 
 # ---------------------------------------------------------------------------------------------------- inputs and outputs
+
 
 def flatten_outputs(obj: Any) -> dict[str, Tensor]:
     """Names a result's tensors, in order: a tensor `output`; a tuple `output0`, ...; mappings, dataclasses and named tuples by their keys, nested ones joined by `.`.
@@ -270,10 +374,14 @@ def _flatten(prefix: str, value: Any, flat: dict[str, Tensor]) -> None:
         _flatten(f"{prefix}.{key}", inner, flat)
 
 
-def bind(ring_entry: Mapping[str, Tensor], bundle: dict) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+def bind(
+    ring_entry: Mapping[str, Tensor], bundle: dict
+) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
     """The positional and keyword arguments of one ring entry, in the bundle's order: copies, since a network may write into its inputs."""
     positional = tuple(ring_entry[i["name"]].clone() for i in bundle["inputs"] if not i["keyword"])
-    return positional, {i["name"]: ring_entry[i["name"]].clone() for i in bundle["inputs"] if i["keyword"]}
+    return positional, {
+        i["name"]: ring_entry[i["name"]].clone() for i in bundle["inputs"] if i["keyword"]
+    }
 
 
 def call(module: nn.Module, ring_entry: Mapping[str, Tensor], bundle: dict) -> dict[str, Tensor]:
@@ -284,13 +392,18 @@ def call(module: nn.Module, ring_entry: Mapping[str, Tensor], bundle: dict) -> d
 
 # ---------------------------------------------------------------------------------------------------- views of a module
 
+
 class _View(nn.Module):
     """A module that runs another one and shares its parameters, buffers and children under their own names (a plain wrapper would prefix them)."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.__dict__["inner"] = inner  # not registered: no prefix, and no parameter counted twice
-        self._parameters, self._buffers, self._modules = inner._parameters, inner._buffers, inner._modules
+        self._parameters, self._buffers, self._modules = (
+            inner._parameters,
+            inner._buffers,
+            inner._modules,
+        )
         self._non_persistent_buffers_set = inner._non_persistent_buffers_set
         self.training = inner.training
 
@@ -300,7 +413,9 @@ class _View(nn.Module):
         return self
 
 
-def _record(records: list[tuple[str, Tensor]], path: str, _module: nn.Module, _args: tuple, output: Any) -> None:
+def _record(
+    records: list[tuple[str, Tensor]], path: str, _module: nn.Module, _args: tuple, output: Any
+) -> None:
     """A forward hook; a partial of it, unlike a closure, is copied together with its TapModule."""
     if isinstance(output, Tensor):
         records.append((f"tap:{path}", output.clone()))
@@ -319,7 +434,9 @@ class TapModule(_View):
         self._records: list[tuple[str, Tensor]] = []
         paths: dict[nn.Module, str] = {}
         for path, module in inner.named_modules():
-            is_leaf = not any(True for _ in module.children()) or isinstance(module, nn.MultiheadAttention)  # its projection is never called as a module
+            is_leaf = not any(True for _ in module.children()) or isinstance(
+                module, nn.MultiheadAttention
+            )  # its projection is never called as a module
             if is_leaf and module is not inner and module not in paths:
                 paths[module] = path
                 module.register_forward_hook(functools.partial(_record, self._records, path))
@@ -354,6 +471,7 @@ def graph_module(module: nn.Module, bundle: dict) -> nn.Module:
 
 # ---------------------------------------------------------------------------------------------------- from a bundle
 
+
 def read_bundle(bundle_dir: str | Path) -> dict:
     """bundle.json of a bundle's folder."""
     return json.loads((Path(bundle_dir) / "bundle.json").read_text(encoding="utf-8"))
@@ -364,10 +482,18 @@ def example_inputs(bundle_dir: str | Path, index: int = 0) -> dict[str, Tensor]:
     from safetensors import safe_open
 
     with safe_open(str(Path(bundle_dir) / "inputs.safetensors"), framework="pt") as file:
-        return {i["name"]: file.get_tensor(f"{index}/{i['name']}") for i in read_bundle(bundle_dir)["inputs"]}
+        return {
+            i["name"]: file.get_tensor(f"{index}/{i['name']}")
+            for i in read_bundle(bundle_dir)["inputs"]
+        }
 
 
-def build_module(bundle_dir: str | Path, weights: str = "timed", deep: bool | None = None, dtype: torch.dtype | None = None) -> tuple[nn.Module, list[str]]:
+def build_module(
+    bundle_dir: str | Path,
+    weights: str = "timed",
+    deep: bool | None = None,
+    dtype: torch.dtype | None = None,
+) -> tuple[nn.Module, list[str]]:
     """The bundle's network in eval mode with weight set `weights`, and its input names in order. `deep` (default: as the case says) wraps it in a TapModule,
     `dtype` converts its floating-point tensors. Raises ModelError."""
     from safetensors.torch import load_file
@@ -377,7 +503,11 @@ def build_module(bundle_dir: str | Path, weights: str = "timed", deep: bool | No
     module = build_model(case["model"], int(case.get("seed") or 0)).module
     path = Path(bundle_dir) / "weights" / f"{weights}.safetensors"
     if not path.is_file():
-        raise ModelError("failed", f"the bundle has no weight set '{weights}' ({path})", "remove the bundle's folder; it is made again")
+        raise ModelError(
+            "failed",
+            f"the bundle has no weight set '{weights}' ({path})",
+            "remove the bundle's folder; it is made again",
+        )
     load_weights(module, load_file(str(path)), str(path))
     module.eval().requires_grad_(False)
     if dtype is not None:

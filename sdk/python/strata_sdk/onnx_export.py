@@ -3,6 +3,7 @@
 
 The order matters: optimising folds BatchNorm into the convolutions, after which weights have no names of their own. Needs torch, onnx and onnxscript.
 """
+
 from __future__ import annotations
 
 import logging
@@ -38,14 +39,22 @@ def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator
             preparing.set_weights(program, tensors)
             raw = translate(program, bundle)
         model = torch.onnx.ONNXProgram(raw.model.clone(), program)
-        model.apply_weights({name: value for name, value in tensors.items() if name in model.model.graph.initializers})
+        model.apply_weights(
+            {
+                name: value
+                for name, value in tensors.items()
+                if name in model.model.graph.initializers
+            }
+        )
         model.optimize()
         path = folder / f"{weight_set}.onnx"
         model.save(str(path))
         yield weight_set, path
 
 
-def _write_file(bundle: dict, bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator[tuple[str, Path]]:
+def _write_file(
+    bundle: dict, bundle_dir: Path, folder: Path, step: preparing.Steps
+) -> Iterator[tuple[str, Path]]:
     """The person's own ONNX file with each weight set in it; nothing else is changed."""
     import numpy as np
     import onnx
@@ -56,7 +65,12 @@ def _write_file(bundle: dict, bundle_dir: Path, folder: Path, step: preparing.St
         models.load_weights(network, preparing.weights(bundle_dir, weight_set), weight_set)
         path = folder / f"{weight_set}.onnx"
         model = network.with_weights(np.float32)
-        onnx.save(model, str(path), save_as_external_data=model.ByteSize() > 2**31 - 1, location=f"{path.name}.data")
+        onnx.save(
+            model,
+            str(path),
+            save_as_external_data=model.ByteSize() > 2**31 - 1,
+            location=f"{path.name}.data",
+        )
         yield weight_set, path
 
 
@@ -65,19 +79,31 @@ def translate(program: torch.export.ExportedProgram, bundle: dict) -> torch.onnx
     from torch.onnx._internal.exporter._errors import ConversionError
 
     try:
-        return torch.onnx.export(program, dynamo=True, optimize=False, verbose=False, input_names=[i["name"] for i in bundle["inputs"]],
-                                 output_names=[o["name"] for o in bundle["outputs"]])
+        return torch.onnx.export(
+            program,
+            dynamo=True,
+            optimize=False,
+            verbose=False,
+            input_names=[i["name"] for i in bundle["inputs"]],
+            output_names=[o["name"] for o in bundle["outputs"]],
+        )
     except ConversionError as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        raise UnsupportedError(f"the ONNX exporter of torch {torch.__version__} cannot translate the network: {' '.join(str(cause).split())[:300]}",
-                               "a newer PyTorch may translate it") from error
+        raise UnsupportedError(
+            f"the ONNX exporter of torch {torch.__version__} cannot translate the network: {' '.join(str(cause).split())[:300]}",
+            "a newer PyTorch may translate it",
+        ) from error
 
 
 def weights_in_use(program: torch.export.ExportedProgram) -> set[str]:
     """The parameters and persistent buffers that an operation of the graph reads."""
     signature = program.graph_signature
     names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
-    used = {names[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names and node.users}
+    used = {
+        names[node.name]
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in names and node.users
+    }
     return used - set(signature.non_persistent_buffers)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX file as a module: in float32 ONNX Runtime runs it, all optimisations off; in float64 ONNX's own reference evaluator does. Its weights are the
 initialisers that an arithmetic operation reads, by their names. Needs onnx, numpy, torch, and onnxruntime to run."""
+
 from __future__ import annotations
 
 import sys
@@ -13,7 +14,23 @@ from torch import Tensor, nn
 from . import models
 
 # initialisers elsewhere are shapes, scales and bounds, which no weight set may change
-READERS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "Add", "Mul", "Gather", "PRelu", "LSTM", "GRU", "RNN"}
+READERS = {
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "BatchNormalization",
+    "LayerNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "Add",
+    "Mul",
+    "Gather",
+    "PRelu",
+    "LSTM",
+    "GRU",
+    "RNN",
+}
 
 
 class OnnxNetwork(nn.Module):
@@ -27,21 +44,46 @@ class OnnxNetwork(nn.Module):
         super().__init__()
         self.model = model
         # a variance is left as it is: drawn anew it might be negative
-        read = {name for node in model.graph.node if node.op_type in READERS for name in (node.input[:4] if node.op_type == "BatchNormalization" else node.input)}
+        read = {
+            name
+            for node in model.graph.node
+            if node.op_type in READERS
+            for name in (node.input[:4] if node.op_type == "BatchNormalization" else node.input)
+        }
         for one in model.graph.initializer:
-            if one.name in read and one.data_type == onnx.TensorProto.FLOAT and int(np.prod(one.dims)) > 1:
-                self._parameters[one.name] = nn.Parameter(torch.from_numpy(onnx.numpy_helper.to_array(one).copy()))  # register_parameter takes no dots
+            if (
+                one.name in read
+                and one.data_type == onnx.TensorProto.FLOAT
+                and int(np.prod(one.dims)) > 1
+            ):
+                self._parameters[one.name] = nn.Parameter(
+                    torch.from_numpy(onnx.numpy_helper.to_array(one).copy())
+                )  # register_parameter takes no dots
         self.runs: dict = {}
         weights = {one.name for one in model.graph.initializer}
         self.input_names = [one.name for one in model.graph.input if one.name not in weights]
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         wide = any(value.dtype == torch.float64 for value in self._parameters.values())
-        version = (wide, torch.get_num_threads(), *((id(value), value._version) for value in self._parameters.values() if not value.is_inference()))
+        version = (
+            wide,
+            torch.get_num_threads(),
+            *(
+                (id(value), value._version)
+                for value in self._parameters.values()
+                if not value.is_inference()
+            ),
+        )
         if version not in self.runs:
             self.runs = {version: self._evaluator() if wide else self._session()}
-        values = self.runs[version].run(None, {name: value.detach().cpu().contiguous().numpy() for name, value in inputs.items()})
-        return {output.name: torch.from_numpy(np.ascontiguousarray(value)) for output, value in zip(self.model.graph.output, values)}
+        values = self.runs[version].run(
+            None,
+            {name: value.detach().cpu().contiguous().numpy() for name, value in inputs.items()},
+        )
+        return {
+            output.name: torch.from_numpy(np.ascontiguousarray(value))
+            for output, value in zip(self.model.graph.output, values)
+        }
 
     def with_weights(self, dtype: np.dtype):
         """A copy of the file's model that holds the module's weights, all of its float32 numbers as `dtype`."""
@@ -51,7 +93,11 @@ class OnnxNetwork(nn.Module):
         number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
         def converted(tensor):
-            array = self._parameters[tensor.name].detach().numpy() if tensor.name in self._parameters else onnx.numpy_helper.to_array(tensor)
+            array = (
+                self._parameters[tensor.name].detach().numpy()
+                if tensor.name in self._parameters
+                else onnx.numpy_helper.to_array(tensor)
+            )
             return onnx.numpy_helper.from_array(array.astype(dtype), tensor.name)
 
         for one in model.graph.initializer:
@@ -67,7 +113,11 @@ class OnnxNetwork(nn.Module):
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
-        return ort.InferenceSession(self.with_weights(np.float32).SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(
+            self.with_weights(np.float32).SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+        )
 
     def _evaluator(self):
         from onnx.reference import ReferenceEvaluator
@@ -95,9 +145,16 @@ def _widen(model, converted, number: int) -> None:
     del model.graph.value_info[:]
     for node in model.graph.node:
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR and attribute.t.data_type == onnx.TensorProto.FLOAT:
+            if (
+                attribute.type == onnx.AttributeProto.TENSOR
+                and attribute.t.data_type == onnx.TensorProto.FLOAT
+            ):
                 attribute.t.CopyFrom(converted(attribute.t))
-            elif node.op_type in ("Cast", "ConstantOfShape", "EyeLike", "RandomNormal") and attribute.name in ("to", "dtype") and attribute.i == onnx.TensorProto.FLOAT:
+            elif (
+                node.op_type in ("Cast", "ConstantOfShape", "EyeLike", "RandomNormal")
+                and attribute.name in ("to", "dtype")
+                and attribute.i == onnx.TensorProto.FLOAT
+            ):
                 attribute.i = number
 
 
@@ -106,15 +163,24 @@ def load(path: Path):
     try:
         import onnx
     except ImportError as error:
-        raise models.ModelError("unavailable", f"reading {path.name} needs the Python package onnx", "install it, or use strata's own interpreter") from error
+        raise models.ModelError(
+            "unavailable",
+            f"reading {path.name} needs the Python package onnx",
+            "install it, or use strata's own interpreter",
+        ) from error
     try:
         for data in external_data(path):
             sys.audit("strata.reads", data)
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
-    except Exception as error:  # protobuf's DecodeError, ValidationError, FileNotFoundError of external data
-        raise models.ModelError("usage", f"{path} is no ONNX file that onnx {onnx.__version__} can read: {' '.join(str(error).split())[:300] or type(error).__name__}",
-                                "export or download it again; weights that lie beside the file must be there too") from error
+    except (
+        Exception
+    ) as error:  # protobuf's DecodeError, ValidationError, FileNotFoundError of external data
+        raise models.ModelError(
+            "usage",
+            f"{path} is no ONNX file that onnx {onnx.__version__} can read: {' '.join(str(error).split())[:300] or type(error).__name__}",
+            "export or download it again; weights that lie beside the file must be there too",
+        ) from error
     return model
 
 
@@ -124,8 +190,14 @@ def external_data(path: Path) -> list[Path]:
 
     bare = onnx.load(str(path), load_external_data=False)
     tensors = onnx.external_data_helper._get_all_tensors(bare)
-    return sorted({path.parent / entry.value for tensor in tensors for entry in tensor.external_data
-                   if entry.key == "location"})
+    return sorted(
+        {
+            path.parent / entry.value
+            for tensor in tensors
+            for entry in tensor.external_data
+            if entry.key == "location"
+        }
+    )
 
 
 def build(path: Path) -> models.Built:
@@ -134,8 +206,16 @@ def build(path: Path) -> models.Built:
 
     model = load(path)
     weights = {one.name for one in model.graph.initializer}
-    types = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT16: "float16", onnx.TensorProto.INT64: "int64", onnx.TensorProto.INT32: "int32",
-             onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8", onnx.TensorProto.BOOL: "bool"}
+    types = {
+        onnx.TensorProto.FLOAT: "float32",
+        onnx.TensorProto.DOUBLE: "float64",
+        onnx.TensorProto.FLOAT16: "float16",
+        onnx.TensorProto.INT64: "int64",
+        onnx.TensorProto.INT32: "int32",
+        onnx.TensorProto.UINT8: "uint8",
+        onnx.TensorProto.INT8: "int8",
+        onnx.TensorProto.BOOL: "bool",
+    }
     inputs: list[dict] | None = []
     for value in model.graph.input:
         if value.name in weights:
@@ -148,5 +228,11 @@ def build(path: Path) -> models.Built:
             inputs = None  # the person says them with --input
             break
         inputs.append({"name": value.name, "dtype": types[tensor.elem_type], "shape": extents})
-    return models.Built(OnnxNetwork(model).eval(), "onnx", path.name, f"the ONNX file {path.name}", default_inputs=inputs,
-                        data=[str(data) for data in external_data(path)])
+    return models.Built(
+        OnnxNetwork(model).eval(),
+        "onnx",
+        path.name,
+        f"the ONNX file {path.name}",
+        default_inputs=inputs,
+        data=[str(data) for data in external_data(path)],
+    )

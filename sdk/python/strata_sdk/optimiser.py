@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A case's optimiser and loss, checked and filled (docs/bundle.md, "Mode train"), and the learning rate of a step. Needs neither torch nor numpy."""
+
 from __future__ import annotations
 
 import math
@@ -7,13 +8,41 @@ from typing import Any
 
 # By name, with the defaults of docs/bundle.md: PyTorch's, but for SGD.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "sgd": {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None},
-    "adam": {"name": "adam", "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "schedule": None},
-    "adamw": {"name": "adamw", "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01, "schedule": None},
+    "sgd": {
+        "name": "sgd",
+        "lr": 0.01,
+        "momentum": 0.9,
+        "dampening": 0.0,
+        "weight_decay": 0.0001,
+        "nesterov": False,
+        "schedule": None,
+    },
+    "adam": {
+        "name": "adam",
+        "lr": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "eps": 1e-8,
+        "weight_decay": 0.0,
+        "schedule": None,
+    },
+    "adamw": {
+        "name": "adamw",
+        "lr": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "eps": 1e-8,
+        "weight_decay": 0.01,
+        "schedule": None,
+    },
 }
 DEFAULT = DEFAULTS["sgd"]
 # What precedes a parameter's name in a state, of each buffer that the rule has beside it.
-BUFFERS = {"sgd": ("momentum:",), "adam": ("exp_avg:", "exp_avg_sq:"), "adamw": ("exp_avg:", "exp_avg_sq:")}
+BUFFERS = {
+    "sgd": ("momentum:",),
+    "adam": ("exp_avg:", "exp_avg_sq:"),
+    "adamw": ("exp_avg:", "exp_avg_sq:"),
+}
 BELOW_ONE = ("beta1", "beta2")
 LOSSES = ("cross_entropy", "nll")
 SCHEDULES = {"step": ("every", "gamma"), "cosine": ("steps",)}
@@ -32,7 +61,9 @@ def check_optimiser(given: Any) -> dict[str, Any]:
     if given is None:
         return dict(DEFAULT)
     if not isinstance(given, dict):
-        raise OptimiserError(f"the optimiser is {given!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}")
+        raise OptimiserError(
+            f"the optimiser is {given!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}"
+        )
     name = given.get("name", "sgd")
     if not isinstance(name, str) or name not in DEFAULTS:
         raise OptimiserError(f"the optimiser is called {name!r}", f"allowed: {', '.join(DEFAULTS)}")
@@ -46,11 +77,18 @@ def check_optimiser(given: Any) -> dict[str, Any]:
         if isinstance(otherwise, float):
             full[field] = _number(full[field], f"the optimiser's {field}")
         if field in BELOW_ONE and full[field] >= 1:
-            raise OptimiserError(f"the optimiser's {field} is {full[field]:g}", "allowed: numbers from 0 to below 1")
+            raise OptimiserError(
+                f"the optimiser's {field} is {full[field]:g}", "allowed: numbers from 0 to below 1"
+            )
     if name == "sgd" and not isinstance(full["nesterov"], bool):
-        raise OptimiserError(f"the optimiser's nesterov is {full['nesterov']!r}", "allowed: true, false")
+        raise OptimiserError(
+            f"the optimiser's nesterov is {full['nesterov']!r}", "allowed: true, false"
+        )
     if name == "sgd" and full["nesterov"] and (full["momentum"] == 0 or full["dampening"] != 0):
-        raise OptimiserError(f"nesterov with momentum {full['momentum']:g} and dampening {full['dampening']:g}", "Nesterov's step needs a momentum above 0 and dampening 0")
+        raise OptimiserError(
+            f"nesterov with momentum {full['momentum']:g} and dampening {full['dampening']:g}",
+            "Nesterov's step needs a momentum above 0 and dampening 0",
+        )
     full["schedule"] = _schedule(full["schedule"])
     return full
 
@@ -59,7 +97,10 @@ def _schedule(given: Any) -> dict[str, Any] | None:
     if given is None:
         return None
     if not isinstance(given, dict) or given.get("name") not in SCHEDULES:
-        raise OptimiserError(f"the schedule is {given!r}", 'allowed: null, {"name":"step","every":30,"gamma":0.1}, {"name":"cosine","steps":100}')
+        raise OptimiserError(
+            f"the schedule is {given!r}",
+            'allowed: null, {"name":"step","every":30,"gamma":0.1}, {"name":"cosine","steps":100}',
+        )
     fields = SCHEDULES[given["name"]]
     what = f"the schedule {given['name']}"
     _only(given, ("name", *fields), what)
@@ -69,8 +110,13 @@ def _schedule(given: Any) -> dict[str, Any] | None:
             raise OptimiserError(f"{what} lacks `{field}`", f"it has: {', '.join(fields)}")
         if field == "gamma":
             checked[field] = _number(given[field], f"{what}'s gamma")
-        elif isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 1:
-            raise OptimiserError(f"{what}'s {field} is {given[field]!r}", "allowed: whole numbers of optimiser steps from 1")
+        elif (
+            isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 1
+        ):
+            raise OptimiserError(
+                f"{what}'s {field} is {given[field]!r}",
+                "allowed: whole numbers of optimiser steps from 1",
+            )
         else:
             checked[field] = given[field]
     return checked
@@ -82,7 +128,10 @@ def _only(given: dict, known: Any, what: str) -> None:
             import difflib
 
             near = difflib.get_close_matches(str(field), list(known), n=1)
-            raise OptimiserError(f"{what} has no field `{field}`", f"did you mean {near[0]}?" if near else f"it has: {', '.join(known)}")
+            raise OptimiserError(
+                f"{what} has no field `{field}`",
+                f"did you mean {near[0]}?" if near else f"it has: {', '.join(known)}",
+            )
 
 
 def _number(value: Any, what: str) -> float:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's own environment need not hold safetensors or an ONNX exporter: strata keeps such packages in a folder named by STRATA_OVERLAY."""
+
 import os
 import sys
 

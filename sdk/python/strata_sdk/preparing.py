@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Python `prepare` script shares with others: its command line, the one JSON line it answers with, and a network's exported form. Needs torch only where used."""
+
 from __future__ import annotations
 
 import argparse
@@ -47,7 +48,14 @@ def answer_for(work: Callable[[], None]) -> NoReturn:
         work()
     except ImportError as error:
         traceback.print_exc()
-        answer = {"ok": False, **describe(UnavailableError(last_line(error), f"install the missing package for {sys.executable}"))}
+        answer = {
+            "ok": False,
+            **describe(
+                UnavailableError(
+                    last_line(error), f"install the missing package for {sys.executable}"
+                )
+            ),
+        }
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         answer = {"ok": False, **describe(error)}
@@ -63,7 +71,10 @@ def delegate(command: list[str]) -> None:
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        raise LevelError(f"{' '.join(command[:2])} ended with exit code {done.returncode} and no answer", "the lines above say more") from None
+        raise LevelError(
+            f"{' '.join(command[:2])} ended with exit code {done.returncode} and no answer",
+            "the lines above say more",
+        ) from None
     if not answer["ok"]:
         error = LevelError(answer["what"], answer["hint"])
         error.code = answer["code"]
@@ -90,13 +101,18 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
     bundle = models.read_bundle(bundle_dir)
     if not bundle["export"]["ok"]:
         where = f" ({bundle['export']['where']})" if bundle["export"]["where"] else ""
-        raise UnsupportedError(f"the network does not export: {bundle['export']['what']}{where}", "only levels that run the Python module can run it")
+        raise UnsupportedError(
+            f"the network does not export: {bundle['export']['what']}{where}",
+            "only levels that run the Python module can run it",
+        )
     if not bundle["case"].get("deep"):
         return read_exported(bundle_dir)
     module, names = models.build_module(bundle_dir)
     example = models.example_inputs(bundle_dir)
     with torch.no_grad():
-        return torch.export.export(models.graph_module(module, bundle), tuple(example[name] for name in names))
+        return torch.export.export(
+            models.graph_module(module, bundle), tuple(example[name] for name in names)
+        )
 
 
 def save_exported(program: torch.export.ExportedProgram, path: Path, with_inputs: bool) -> None:
@@ -105,12 +121,20 @@ def save_exported(program: torch.export.ExportedProgram, path: Path, with_inputs
 
     hollow = copy.copy(program)
     # one number in the place of each weight, with the weight's type and shape; tied ones stay so
-    numbers = {(value.data_ptr(), value.dtype): torch.zeros((), dtype=value.dtype) for value in program.state_dict.values()}
-    hollow._state_dict = {name: _alike(value, numbers[value.data_ptr(), value.dtype].expand(value.shape)) for name, value in program.state_dict.items()}
+    numbers = {
+        (value.data_ptr(), value.dtype): torch.zeros((), dtype=value.dtype)
+        for value in program.state_dict.values()
+    }
+    hollow._state_dict = {
+        name: _alike(value, numbers[value.data_ptr(), value.dtype].expand(value.shape))
+        for name, value in program.state_dict.items()
+    }
     if not with_inputs:
         hollow._example_inputs = None
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="No complete tensor found")  # for which those are taken
+        warnings.filterwarnings(
+            "ignore", message="No complete tensor found"
+        )  # for which those are taken
         torch.export.save(hollow, path)
 
 
@@ -126,13 +150,17 @@ def read_exported(bundle_dir: Path, weight_set: str = "timed") -> torch.export.E
         written_by = models.read_bundle(bundle_dir)["torch"]
         if written_by == torch.__version__:
             raise
-        raise UnsupportedError(f"the network was captured by PyTorch {written_by}, whose export PyTorch {torch.__version__} cannot read: {last_line(error)}",
-                               "name the environment with the older PyTorch first among --env: the network is captured there") from error
+        raise UnsupportedError(
+            f"the network was captured by PyTorch {written_by}, whose export PyTorch {torch.__version__} cannot read: {last_line(error)}",
+            "name the environment with the older PyTorch first among --env: the network is captured there",
+        ) from error
     tensors = weights(bundle_dir, weight_set)
     by_place: dict[int, torch.Tensor] = {}  # tied weights share one
     for name, value in list(program.state_dict.items()):
         content = by_place.setdefault(value.data_ptr(), tensors[name])
-        program.state_dict[name] = _alike(value, content if content.shape == value.shape else tensors[name])
+        program.state_dict[name] = _alike(
+            value, content if content.shape == value.shape else tensors[name]
+        )
     if program.example_inputs is None:
         program._example_inputs = (tuple(models.example_inputs(bundle_dir).values()), {})
     return program
@@ -142,7 +170,11 @@ def _alike(value: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
     """A parameter or a plain tensor, as `value` is."""
     import torch
 
-    return torch.nn.Parameter(content, requires_grad=value.requires_grad) if isinstance(value, torch.nn.Parameter) else content
+    return (
+        torch.nn.Parameter(content, requires_grad=value.requires_grad)
+        if isinstance(value, torch.nn.Parameter)
+        else content
+    )
 
 
 def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
@@ -161,10 +193,15 @@ def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
         with torch.no_grad():
             return torch.export.export(view, tuple(example[name] for name in names))
     except Exception as error:
-        raise UnsupportedError(f"the network does not export in {bundle['case']['maths']}: {last_line(error)}", "only levels that run the Python module can run it") from error
+        raise UnsupportedError(
+            f"the network does not export in {bundle['case']['maths']}: {last_line(error)}",
+            "only levels that run the Python module can run it",
+        ) from error
 
 
-def traced(view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.jit.ScriptModule, str]:
+def traced(
+    view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
+) -> tuple[torch.jit.ScriptModule, str]:
     """The traced module, and the first place where the tracer saw a value turn into Python's ("" if nowhere)."""
     import warnings
 
@@ -173,10 +210,19 @@ def traced(view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[tor
     with warnings.catch_warnings(record=True) as caught, torch.no_grad():
         warnings.simplefilter("always")
         try:
-            script = torch.jit.trace(view, inputs, check_trace=False)  # the proof compares with float64; the tracer's own check only runs it again
+            script = torch.jit.trace(
+                view, inputs, check_trace=False
+            )  # the proof compares with float64; the tracer's own check only runs it again
         except Exception as error:
-            raise UnsupportedError(f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}", "levels that run the Python module can run it") from error
-    places = [f"{w.filename}:{w.lineno}" for w in caught if issubclass(w.category, torch.jit.TracerWarning)]
+            raise UnsupportedError(
+                f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}",
+                "levels that run the Python module can run it",
+            ) from error
+    places = [
+        f"{w.filename}:{w.lineno}"
+        for w in caught
+        if issubclass(w.category, torch.jit.TracerWarning)
+    ]
     return script, places[0] if places else ""
 
 

@@ -3,6 +3,7 @@
 
 Python's threads share one lock; what that costs a Python level is part of what is measured.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -60,8 +61,16 @@ def serve(worker: Worker, request: Request) -> dict:
         for i, (index, result) in enumerate(record.kept):
             worker.write_outputs(f"{request['out']}-{client}-{i}.safetensors", index, result)
         sampled = sample(len(record.latency_ns), plan.samples, plan.seed + client)
-        told.append({"requests": len(record.latency_ns), "start_ns": record.start_ns, "wall_ns": record.done_ns[-1], "latency_ns": [record.latency_ns[i] for i in sampled],
-                     "done_ns": [record.done_ns[i] for i in sampled], "checked": [index for index, _ in record.kept]})
+        told.append(
+            {
+                "requests": len(record.latency_ns),
+                "start_ns": record.start_ns,
+                "wall_ns": record.done_ns[-1],
+                "latency_ns": [record.latency_ns[i] for i in sampled],
+                "done_ns": [record.done_ns[i] for i in sampled],
+                "checked": [index for index, _ in record.kept],
+            }
+        )
     return {"clients": told, "cpu_ns": cpu_ns}
 
 
@@ -70,15 +79,33 @@ def read_plan(request: Request) -> Plan:
 
     def count(name: str, least: int, most: int | None = None) -> int:
         value = request[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-            raise BadRequest(f"`{name}` is {value!r}", f"allowed: an integer from {least}" + (f" to {most}" if most is not None else ""))
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or value < least
+            or (most is not None and value > most)
+        ):
+            raise BadRequest(
+                f"`{name}` is {value!r}",
+                f"allowed: an integer from {least}" + (f" to {most}" if most is not None else ""),
+            )
         return value
 
-    return Plan(clients=count("clients", 1, _MOST_CLIENTS), threads=count("threads", 1), min_ns=count("min_ns", 0), max_requests=count("max_requests", 1), samples=count("samples", 1),
-                checks=count("checks", 0), seed=count("seed", 0), begin_ns=None if request.get("begin_ns") is None else count("begin_ns", 0))
+    return Plan(
+        clients=count("clients", 1, _MOST_CLIENTS),
+        threads=count("threads", 1),
+        min_ns=count("min_ns", 0),
+        max_requests=count("max_requests", 1),
+        samples=count("samples", 1),
+        checks=count("checks", 0),
+        seed=count("seed", 0),
+        begin_ns=None if request.get("begin_ns") is None else count("begin_ns", 0),
+    )
 
 
-def run(clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Level, plan: Plan) -> tuple[list[Record], int]:
+def run(
+    clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Level, plan: Plan
+) -> tuple[list[Record], int]:
     """One thread a client; the records, and the CPU time of the process. Raises what a client raised, after all have ended."""
     records = [Record() for _ in clients]
     ready, warming = threading.Barrier(len(clients) + 1), threading.Lock()
@@ -103,7 +130,9 @@ def run(clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Leve
     with quiet_collector():
         for thread in threads:
             thread.start()
-        with contextlib.suppress(threading.BrokenBarrierError):  # a client's own error is told below
+        with contextlib.suppress(
+            threading.BrokenBarrierError
+        ):  # a client's own error is told below
             ready.wait()
         cpu = time.process_time_ns()
         for thread in threads:
@@ -115,16 +144,36 @@ def run(clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Leve
     return records, cpu
 
 
-def requests(client: Level, ring: Sequence[Any], plan: Plan, source: random.Random, record: Record) -> None:
+def requests(
+    client: Level, ring: Sequence[Any], plan: Plan, source: random.Random, record: Record
+) -> None:
     """The closed loop of one client."""
     order = [source.randrange(len(ring)) for _ in range(_DRAWN)]
-    checks = [*sorted(source.randrange(plan.min_ns) if plan.min_ns else 0 for _ in range(plan.checks)), 1 << 62]
-    set_input, perform, wait, outputs, now = client.set_input, client.run, client.wait, client.outputs, clock
-    add_latency, add_done, kept, most = record.latency_ns.append, record.done_ns.append, record.kept, plan.max_requests
+    checks = [
+        *sorted(source.randrange(plan.min_ns) if plan.min_ns else 0 for _ in range(plan.checks)),
+        1 << 62,
+    ]
+    set_input, perform, wait, outputs, now = (
+        client.set_input,
+        client.run,
+        client.wait,
+        client.outputs,
+        clock,
+    )
+    add_latency, add_done, kept, most = (
+        record.latency_ns.append,
+        record.done_ns.append,
+        record.kept,
+        plan.max_requests,
+    )
     if plan.begin_ns is not None:
         time.sleep(max(0, plan.begin_ns - now()) * 1e-9)
     start = record.start_ns = now()
-    end, done, number = (start if plan.begin_ns is None else plan.begin_ns) + plan.min_ns - start, 0, 0
+    end, done, number = (
+        (start if plan.begin_ns is None else plan.begin_ns) + plan.min_ns - start,
+        0,
+        0,
+    )
     check = checks[0]
     while number == 0 or (done < end and number < most):
         index = order[number % _DRAWN]
@@ -137,7 +186,9 @@ def requests(client: Level, ring: Sequence[Any], plan: Plan, source: random.Rand
         done = finish - start
         add_latency(finish - begin)
         add_done(done)
-        if done >= check:  # drawn beforehand, so that the level cannot foresee which result is looked at
+        if (
+            done >= check
+        ):  # drawn beforehand, so that the level cannot foresee which result is looked at
             kept.append((index, result))
             check = checks[len(kept)]
         result = None

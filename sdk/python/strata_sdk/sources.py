@@ -4,6 +4,7 @@
 Python takes a compiled module for current if the source's size and its time in whole seconds are those
 that it was compiled from; an edit within a second that keeps the size would run the old network.
 """
+
 from __future__ import annotations
 
 import os
@@ -11,10 +12,19 @@ import sys
 import sysconfig
 from importlib.machinery import SourceFileLoader
 
-_BASE = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix,
-         "installed_base": sys.base_prefix, "installed_platbase": sys.base_exec_prefix}
-_PLACES = tuple({f"{os.path.realpath(sysconfig.get_path(name, vars=of))}/"
-                 for name in ("stdlib", "platstdlib", "purelib", "platlib") for of in ({}, _BASE)})
+_BASE = {
+    "base": sys.base_prefix,
+    "platbase": sys.base_exec_prefix,
+    "installed_base": sys.base_prefix,
+    "installed_platbase": sys.base_exec_prefix,
+}
+_PLACES = tuple(
+    {
+        f"{os.path.realpath(sysconfig.get_path(name, vars=of))}/"
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        for of in ({}, _BASE)
+    }
+)
 
 
 def is_library(path: str) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """safetensors files to and from numpy arrays, without torch, and the hash that proves what a framework holds."""
+
 from __future__ import annotations
 
 import hashlib
@@ -15,7 +16,10 @@ def read(path: str, names: Sequence[str] | None = None) -> dict[str, np.ndarray]
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        return {name: aligned(file.get_tensor(name)) for name in (names if names is not None else file.keys())}
+        return {
+            name: aligned(file.get_tensor(name))
+            for name in (names if names is not None else file.keys())
+        }
 
 
 def names_in(path: str) -> list[str]:
@@ -30,14 +34,20 @@ def write(path: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes contiguous copies where needed; shapes (0-d included) stay as they are."""
     from safetensors.numpy import save_file
 
-    save_file({name: value if value.flags.c_contiguous else value.copy(order="C") for name, value in tensors.items()}, path)
+    save_file(
+        {
+            name: value if value.flags.c_contiguous else value.copy(order="C")
+            for name, value in tensors.items()
+        },
+        path,
+    )
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
     """A contiguous, writable copy whose data start at a multiple of 64 bytes."""
     raw = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
-    copy = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 

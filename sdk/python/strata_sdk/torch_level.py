@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the levels that run a PyTorch module from Python share: building it, strict maths, threads, reading weights back. Not a level by itself."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +23,11 @@ class TorchLevel(TorchTraining):
         torch.set_num_threads(job.threads)
         maths.settle(job.maths)
         if job.about.get("model", {}).get("kind") == "onnx":
-            raise models.ModelError("unsupported", "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it")
+            raise models.ModelError(
+                "unsupported",
+                "an ONNX file holds no PyTorch module",
+                "onnxruntime and openvino run it",
+            )
         self.device = torch.device(job.device)
         self.take(self.build_module(job))
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
@@ -32,7 +37,9 @@ class TorchLevel(TorchTraining):
     def take(self, module: torch.nn.Module) -> None:
         """Runs this module from now on, in the case's maths mode."""
         self.module = module
-        self.network = self.runner = maths.in_mode(module, self.job.case, self.job.about.get("outputs", []))
+        self.network = self.runner = maths.in_mode(
+            module, self.job.case, self.job.about.get("outputs", [])
+        )
 
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
@@ -86,7 +93,11 @@ class TorchLevel(TorchTraining):
 
     def outputs(self) -> tuple[Tensor, ...]:
         result, self.result = self.result, None
-        flat = (result,) if isinstance(result, Tensor) else tuple(models.flatten_outputs(result).values())
+        flat = (
+            (result,)
+            if isinstance(result, Tensor)
+            else tuple(models.flatten_outputs(result).values())
+        )
         if self.job.writes_buffers:  # a result may lie in a buffer, which the next call changes
             return tuple(tensor.to("cpu", copy=True) for tensor in flat)
         return flat if self.device.type == "cpu" else tuple(tensor.cpu() for tensor in flat)
@@ -109,11 +120,15 @@ class TorchLevel(TorchTraining):
         return output.detach().numpy()
 
     def weight_names(self) -> Sequence[str]:
-        return [name for name, value in self.module.state_dict().items() if isinstance(value, Tensor)]
+        return [
+            name for name, value in self.module.state_dict().items() if isinstance(value, Tensor)
+        ]
 
     def weight(self, name: str) -> np.ndarray:
         value = self.module.state_dict()[name].detach().cpu().contiguous()
-        return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()  # NumPy has no bfloat16; the bytes are what is compared
+        return (
+            value.view(torch.int16) if value.dtype == torch.bfloat16 else value
+        ).numpy()  # NumPy has no bfloat16; the bytes are what is compared
 
     def parameters(self) -> int:
         return models.count_parameters(self.module)
@@ -122,7 +137,12 @@ class TorchLevel(TorchTraining):
         return [self.job.weights_path(self.job.weights)]
 
     def settings(self) -> dict[str, Any]:
-        found = {"threads": torch.get_num_threads(), "maths": maths.found_in(self.module, self.job.maths), "layout": "contiguous", "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False}
+        found = {
+            "threads": torch.get_num_threads(),
+            "maths": maths.found_in(self.module, self.job.maths),
+            "layout": "contiguous",
+            "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False,
+        }
         return found | ({"optimiser": self.optimiser_kind()} if self.job.trains else {})
 
     def device_peak_bytes(self) -> int | None:
@@ -135,11 +155,19 @@ class TorchLevel(TorchTraining):
         return found
 
     def build(self) -> dict[str, str]:
-        return {"type": "debug", "flags": "torch.version.debug"} if torch.version.debug else super().build()
+        return (
+            {"type": "debug", "flags": "torch.version.debug"}
+            if torch.version.debug
+            else super().build()
+        )
 
     def devices(self, declared: Sequence[str]) -> list[str]:
         return [device for device in declared if device != "cuda" or torch.cuda.is_available()]
 
 
 def as_channels_last(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 and x.is_floating_point() else x
+    return (
+        x.contiguous(memory_format=torch.channels_last)
+        if x.dim() == 4 and x.is_floating_point()
+        else x
+    )

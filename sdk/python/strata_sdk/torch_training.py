@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training half of the levels that run a PyTorch module from Python, and the parts of a step that the capture shares: losses and dropout's switch."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,17 @@ from .errors import BadRequest
 from .level import Level
 from .optimiser import BUFFERS
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cross_entropy": nn.functional.cross_entropy, "nll": nn.functional.nll_loss}
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross_entropy": nn.functional.cross_entropy,
+    "nll": nn.functional.nll_loss,
+}
 
 # Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and timm's by name.
-_BY_CLASS = ((nn.modules.dropout._DropoutNd, "p"), (nn.MultiheadAttention, "dropout"), (nn.RNNBase, "dropout"))
+_BY_CLASS = (
+    (nn.modules.dropout._DropoutNd, "p"),
+    (nn.MultiheadAttention, "dropout"),
+    (nn.RNNBase, "dropout"),
+)
 _BY_NAME = {"StochasticDepth": "p", "DropPath": "drop_prob"}
 
 
@@ -39,13 +47,21 @@ class Dropouts:
     def __init__(self, module: nn.Module) -> None:
         self.found: list[tuple[str, nn.Module, str, float]] = []
         for path, layer in module.named_modules():
-            attribute = next((a for kind, a in _BY_CLASS if isinstance(layer, kind)), _BY_NAME.get(type(layer).__name__))
+            attribute = next(
+                (a for kind, a in _BY_CLASS if isinstance(layer, kind)),
+                _BY_NAME.get(type(layer).__name__),
+            )
             probability = getattr(layer, attribute, None) if attribute else None
             if probability:
                 self.found.append((path, layer, attribute, float(probability)))
 
     def places(self) -> list[Dropout]:
-        return [Dropout(path, p, lambda p, layer=layer, attribute=attribute: setattr(layer, attribute, p)) for path, layer, attribute, p in self.found]
+        return [
+            Dropout(
+                path, p, lambda p, layer=layer, attribute=attribute: setattr(layer, attribute, p)
+            )
+            for path, layer, attribute, p in self.found
+        ]
 
     def switch(self, on: bool) -> None:
         for _, layer, attribute, probability in self.found:
@@ -53,20 +69,34 @@ class Dropouts:
 
 
 # By the name of a case's optimiser: PyTorch's, and the arguments that are the case's by another name.
-OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
 # What PyTorch calls a buffer of a state (docs/protocol.md).
 _HELD = {"momentum:": "momentum_buffer", "exp_avg:": "exp_avg", "exp_avg_sq:": "exp_avg_sq"}
 
 
 def arguments_of(optimiser: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a case's optimiser as PyTorch's takes them."""
-    fields = {name: value for name, value in optimiser.items() if name not in ("name", "schedule", "beta1", "beta2")}
-    return fields | ({"betas": (optimiser["beta1"], optimiser["beta2"])} if "beta1" in optimiser else {})
+    fields = {
+        name: value
+        for name, value in optimiser.items()
+        if name not in ("name", "schedule", "beta1", "beta2")
+    }
+    return fields | (
+        {"betas": (optimiser["beta1"], optimiser["beta2"])} if "beta1" in optimiser else {}
+    )
 
 
 def first_output(result: Any) -> Tensor:
     """The network's first output, which the loss is made of."""
-    return result if isinstance(result, Tensor) else next(iter(models.flatten_outputs(result).values()))
+    return (
+        result
+        if isinstance(result, Tensor)
+        else next(iter(models.flatten_outputs(result).values()))
+    )
 
 
 class TorchTraining(Level):
@@ -80,24 +110,34 @@ class TorchTraining(Level):
         self.dropouts, self.whole = Dropouts(self.module), self.network
         self.objective = self.loss_of_batch
 
-    def loss_of_batch(self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+    def loss_of_batch(
+        self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor
+    ) -> Tensor:
         return self.loss_of(first_output(self.network(*inputs, **named)), labels)
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         self.module.train(mode == "train")
         self.dropouts.switch(dropout)
-        self.network = self.whole if dropout or not self.job.about.get("dropout_calls") else without_calls(self.whole)
+        self.network = (
+            self.whole
+            if dropout or not self.job.about.get("dropout_calls")
+            else without_calls(self.whole)
+        )
 
     def set_optimiser(self, optimiser: dict[str, Any]) -> None:
         trained = [p for p in self.module.parameters() if p.requires_grad]
-        self.optimiser = OPTIMISERS[optimiser["name"]](trained, **arguments_of(optimiser), **self.optimiser_options)
+        self.optimiser = OPTIMISERS[optimiser["name"]](
+            trained, **arguments_of(optimiser), **self.optimiser_options
+        )
         self.buffers = BUFFERS[optimiser["name"]]
 
     def optimiser_kind(self) -> str:
         """How PyTorch's optimiser walks the parameters: its own choice, unless the level made one. SGD, Adam and AdamW choose alike."""
         if self.optimiser_options.get("fused"):
             return "fused"
-        _, foreach = _default_to_fused_or_foreach(list(self.module.parameters()), differentiable=False)
+        _, foreach = _default_to_fused_or_foreach(
+            list(self.module.parameters()), differentiable=False
+        )
         return "foreach" if foreach else "loop"
 
     def set_learning_rate(self, rate: float) -> None:
@@ -121,7 +161,9 @@ class TorchTraining(Level):
         result, self.result = self.result, None
         return result.item()
 
-    def step_in_phases(self, inputs: Sequence[Tensor], labels: Tensor, mark: Callable[[str], None]) -> None:
+    def step_in_phases(
+        self, inputs: Sequence[Tensor], labels: Tensor, mark: Callable[[str], None]
+    ) -> None:
         mark("input")  # the caller's tensors are taken as they are
         self.set_batch(inputs, labels)
         mark("to_device")
@@ -142,28 +184,52 @@ class TorchTraining(Level):
     # -- state -------------------------------------------------------------------------------------------------------------------------------
 
     def _weights(self) -> dict[str, Tensor]:
-        return {f"weight:{name}": value for name, value in self.module.state_dict().items() if isinstance(value, Tensor) and value.is_floating_point()}
+        return {
+            f"weight:{name}": value
+            for name, value in self.module.state_dict().items()
+            if isinstance(value, Tensor) and value.is_floating_point()
+        }
 
     def _counts(self) -> dict[str, Tensor]:
-        return {f"count:{name}": value for name, value in self.module.state_dict().items() if isinstance(value, Tensor) and value.dtype == torch.int64 and not value.dim()}
+        return {
+            f"count:{name}": value
+            for name, value in self.module.state_dict().items()
+            if isinstance(value, Tensor) and value.dtype == torch.int64 and not value.dim()
+        }
 
     def _generators(self) -> dict[str, torch.Generator]:
         """PyTorch's own, which every layer that draws may use."""
         own = {"generator:torch": torch.default_generator}
-        return own | ({"generator:torch-cuda": torch.cuda.default_generators[torch.cuda.current_device()]} if self.device.type == "cuda" else {})
+        return own | (
+            {"generator:torch-cuda": torch.cuda.default_generators[torch.cuda.current_device()]}
+            if self.device.type == "cuda"
+            else {}
+        )
 
     def seed_dropout(self, seed: int) -> None:
         torch.manual_seed(seed)
 
     def state(self) -> dict[str, np.ndarray]:
-        buffers = {prefix + name: self.optimiser.state.get(p, {}).get(_HELD[prefix]) for prefix in self.buffers for name, p in self.module.named_parameters()}
+        buffers = {
+            prefix + name: self.optimiser.state.get(p, {}).get(_HELD[prefix])
+            for prefix in self.buffers
+            for name, p in self.module.named_parameters()
+        }
         generators = {name: generator.get_state() for name, generator in self._generators().items()}
-        return {name: value.detach().cpu().contiguous().numpy() for name, value in (self._weights() | self._counts() | buffers | generators).items() if value is not None}
+        return {
+            name: value.detach().cpu().contiguous().numpy()
+            for name, value in (self._weights() | self._counts() | buffers | generators).items()
+            if value is not None
+        }
 
     def load_state(self, tensors: Mapping[str, np.ndarray], step: int) -> None:
         weights, counts, generators = self._weights(), self._counts(), self._generators()
         trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
-        known = weights | counts | {prefix + name: p for prefix in self.buffers for name, p in trained.items()}
+        known = (
+            weights
+            | counts
+            | {prefix + name: p for prefix in self.buffers for name, p in trained.items()}
+        )
         missing = [name for name in weights if name not in tensors]
         if missing:
             raise BadRequest(f"the state lacks {missing[0]}", "load a file as `state` writes it")
@@ -172,7 +238,10 @@ class TorchTraining(Level):
                 continue
             own = known.get(name)
             if own is None or tuple(own.shape) != array.shape:
-                raise BadRequest(f"the state holds {name} of shape {list(array.shape)}", f"allowed: {'no such tensor' if own is None else f'shape {list(own.shape)}'}")
+                raise BadRequest(
+                    f"the state holds {name} of shape {list(array.shape)}",
+                    f"allowed: {'no such tensor' if own is None else f'shape {list(own.shape)}'}",
+                )
         with torch.no_grad():
             for name, own in weights.items():
                 own.copy_(torch.from_numpy(tensors[name]))
@@ -180,13 +249,23 @@ class TorchTraining(Level):
                 if name in tensors:
                     own.copy_(torch.from_numpy(tensors[name]))
             for name, parameter in trained.items():
-                self.load_buffers(parameter, {prefix: tensors[prefix + name] for prefix in self.buffers if prefix + name in tensors}, step)
+                self.load_buffers(
+                    parameter,
+                    {
+                        prefix: tensors[prefix + name]
+                        for prefix in self.buffers
+                        if prefix + name in tensors
+                    },
+                    step,
+                )
         for name, generator in generators.items():
             if name in tensors:
                 generator.set_state(torch.from_numpy(tensors[name]))
         self.wait()
 
-    def load_buffers(self, parameter: nn.Parameter, given: Mapping[str, np.ndarray], step: int) -> None:
+    def load_buffers(
+        self, parameter: nn.Parameter, given: Mapping[str, np.ndarray], step: int
+    ) -> None:
         """The optimiser's buffers of one parameter, in its own layout. Where Adam has taken a step, what is not given is zero."""
         held = self.optimiser.state[parameter]
         held.clear()
@@ -195,8 +274,14 @@ class TorchTraining(Level):
             return
         for prefix in self.buffers:
             if prefix in given:
-                held[_HELD[prefix]] = torch.empty_like(parameter, requires_grad=False).copy_(torch.from_numpy(given[prefix]))
+                held[_HELD[prefix]] = torch.empty_like(parameter, requires_grad=False).copy_(
+                    torch.from_numpy(given[prefix])
+                )
             elif counts:
                 held[_HELD[prefix]] = torch.zeros_like(parameter, requires_grad=False)
         if counts:  # PyTorch keeps it on the host, but for the fused kernel
-            held["step"] = torch.tensor(float(step), dtype=torch.float32, device=parameter.device if self.optimiser_options.get("fused") else "cpu")
+            held["step"] = torch.tensor(
+                float(step),
+                dtype=torch.float32,
+                device=parameter.device if self.optimiser_options.get("fused") else "cpu",
+            )

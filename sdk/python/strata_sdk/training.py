@@ -3,6 +3,7 @@
 
 The learning rate of a schedule is computed here, outside the level: a level holds one rate, and is told when it changes.
 """
+
 from __future__ import annotations
 
 import math
@@ -75,14 +76,19 @@ def allowed(worker: Worker) -> bool:
 def of(worker: Worker) -> Training:
     """The training of the loaded case. Raises UnsupportedError, BadRequest."""
     if not allowed(worker):
-        raise UnsupportedError(f"{worker.about['id']} does not train", "`hello` lists the operations")
+        raise UnsupportedError(
+            f"{worker.about['id']} does not train", "`hello` lists the operations"
+        )
     level = worker.loaded()
     if worker.training is None:
-        raise BadRequest(f"the loaded case is of mode {level.job.case['mode']}", "load a case of mode train")
+        raise BadRequest(
+            f"the loaded case is of mode {level.job.case['mode']}", "load a case of mode train"
+        )
     return worker.training
 
 
 # ---------------------------------------------------------------------------------------------------- operations
+
 
 def set_labels(worker: Worker, request: Request) -> dict:
     from . import tensors
@@ -94,15 +100,27 @@ def set_labels(worker: Worker, request: Request) -> dict:
     present, wanted = set(tensors.names_in(path)), [f"{i}/labels" for i in range(count)]
     missing = [name for name in wanted if name not in present]
     if missing or len(present) != count:
-        raise BadRequest(f"{path} holds {len(present)} tensors" + (f" and lacks {missing[0]}" if missing else f" for {count} inputs"), "one `<index>/labels` an entry of the ring, from 0")
+        raise BadRequest(
+            f"{path} holds {len(present)} tensors"
+            + (f" and lacks {missing[0]}" if missing else f" for {count} inputs"),
+            "one `<index>/labels` an entry of the ring, from 0",
+        )
     arrays = list(tensors.read(path, wanted).values())
     shape = tuple(training.level.job.about["outputs"][0]["shape"])
     for name, array in zip(wanted, arrays):
         if array.dtype.name != "int64" or array.shape != shape[:1]:
-            raise BadRequest(f"{name} is {array.dtype.name} of shape {list(array.shape)}", f"allowed: int64 of shape {list(shape[:1])}, one label a sample")
+            raise BadRequest(
+                f"{name} is {array.dtype.name} of shape {list(array.shape)}",
+                f"allowed: int64 of shape {list(shape[:1])}, one label a sample",
+            )
         if array.size and not (0 <= array.min() and array.max() < shape[1]):
-            raise BadRequest(f"{name} holds the label {array.min() if array.min() < 0 else array.max()}", f"allowed: 0 to {shape[1] - 1}")
-    training.ring = [(inputs, training.level.host_labels(array)) for inputs, array in zip(worker.ring, arrays)]
+            raise BadRequest(
+                f"{name} holds the label {array.min() if array.min() < 0 else array.max()}",
+                f"allowed: 0 to {shape[1] - 1}",
+            )
+    training.ring = [
+        (inputs, training.level.host_labels(array)) for inputs, array in zip(worker.ring, arrays)
+    ]
     return {"count": count}
 
 
@@ -127,12 +145,18 @@ def state(worker: Worker, request: Request) -> dict:
     from . import tensors
 
     training, path, names = of(worker), _path(request["out"], "out"), request.get("names")
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise BadRequest(f"`names` is {names!r}", "allowed: a list of names that `state` writes; without it, all")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise BadRequest(
+            f"`names` is {names!r}", "allowed: a list of names that `state` writes; without it, all"
+        )
     held = training.level.state()
     missing = [name for name in names or [] if name not in held]
     if missing:
-        raise BadRequest(f"the state has no {missing[0]}", "`names` are those that `state` writes without it")
+        raise BadRequest(
+            f"the state has no {missing[0]}", "`names` are those that `state` writes without it"
+        )
     tensors.write(path, held if names is None else {name: held[name] for name in names})
     return {"step": training.step, "lr": learning_rate(training.optimiser, training.step)}
 
@@ -140,7 +164,11 @@ def state(worker: Worker, request: Request) -> dict:
 def load_state(worker: Worker, request: Request) -> dict:
     from . import tensors
 
-    training, path, step = of(worker), _path(request["path"], "path"), _natural(request["step"], "step")
+    training, path, step = (
+        of(worker),
+        _path(request["path"], "path"),
+        _natural(request["step"], "step"),
+    )
     seed = _natural(request["seed"], "seed") if "seed" in request else None
     training.level.load_state(tensors.read(path), step)
     if seed is not None:
@@ -160,11 +188,16 @@ def profile(worker: Worker, request: Request) -> dict:
     """Steps whose phases are timed one by one; on a device each phase ends with a wait, so that they are a pass of their own."""
     training = of(worker)
     if training.mode != "train":
-        raise BadRequest("the phases of a training step, in mode eval", "send `set_mode` with train first")
+        raise BadRequest(
+            "the phases of a training step, in mode eval", "send `set_mode` with train first"
+        )
     level, ring = worker.running()
     indices, iterations = worker.indices(request["indices"]), request["iterations"]
     if iterations != len(indices):
-        raise BadRequest(f"`indices` has {len(indices)} entries for {iterations!r} iterations", "one ring index an iteration")
+        raise BadRequest(
+            f"`indices` has {len(indices)} entries for {iterations!r} iterations",
+            "one ring index an iteration",
+        )
     phases: dict[str, list[int]] = {}
     last = 0
 
@@ -182,7 +215,9 @@ def profile(worker: Worker, request: Request) -> dict:
             training.level.step_in_phases(*ring[index], mark)
             training.step += 1
             level.outputs()
-    return {"phases": {name: phases[name] for name in PHASES if name in phases}} | ({"joined": training.level.joined_phases} if training.level.joined_phases else {})
+    return {"phases": {name: phases[name] for name in PHASES if name in phases}} | (
+        {"joined": training.level.joined_phases} if training.level.joined_phases else {}
+    )
 
 
 class Data:
@@ -194,13 +229,21 @@ class Data:
         if not isinstance(splits, dict) or not splits:
             raise BadRequest(f"`splits` is {splits!r}", "allowed: an object, name -> path")
         self.maker = BatchMaker(level.job, mean, deviation)
-        self.splits = {name: self.maker.open_split(_path(path, f"splits.{name}")) for name, path in splits.items()}
+        self.splits = {
+            name: self.maker.open_split(_path(path, f"splits.{name}"))
+            for name, path in splits.items()
+        }
         self.entries = (self.maker.allocate(), self.maker.allocate())
-        self.held = [(level.host_input((images,)), level.host_labels(labels)) for images, labels in self.entries]
+        self.held = [
+            (level.host_input((images,)), level.host_labels(labels))
+            for images, labels in self.entries
+        ]
 
     def split(self, name: Any) -> Any:
         if name not in self.splits:
-            raise BadRequest(f"the data set has no split {name!r}", f"it has: {', '.join(self.splits)}")
+            raise BadRequest(
+                f"the data set has no split {name!r}", f"it has: {', '.join(self.splits)}"
+            )
         return self.splits[name]
 
 
@@ -221,20 +264,39 @@ def steps(worker: Worker, request: Request) -> dict:
     from .training_data import ahead
 
     training = of(worker)
-    data, first, count = _data_of(training), _natural(request["first"], "first"), _natural(request["count"], "count")
+    data, first, count = (
+        _data_of(training),
+        _natural(request["first"], "first"),
+        _natural(request["count"], "count"),
+    )
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
     split = data.split(request["split"])
     order = data.maker.open_order(_path(request["order"], "order"), split)
     if count < 1 or first + count > len(order.samples):
-        raise BadRequest(f"steps {first} to {first + count - 1} of an order of {len(order.samples)}")
+        raise BadRequest(
+            f"steps {first} to {first + count - 1} of an order of {len(order.samples)}"
+        )
 
     def fill(step: int, entry: Any) -> None:
         at = first + step
-        data.maker.fill(split, order.samples[at], entry, None if order.flip is None else order.flip[at], None if order.shift is None else order.shift[at])
+        data.maker.fill(
+            split,
+            order.samples[at],
+            entry,
+            None if order.flip is None else order.flip[at],
+            None if order.shift is None else order.shift[at],
+        )
 
     own = training.level.batches_of
-    batches = own(data.maker, split, order, range(first, first + count)) if own else ((data.held[which], waited, gathered) for which, waited, gathered in ahead(fill, data.entries, count))
+    batches = (
+        own(data.maker, split, order, range(first, first + count))
+        if own
+        else (
+            (data.held[which], waited, gathered)
+            for which, waited, gathered in ahead(fill, data.entries, count)
+        )
+    )
     losses: list[float | None] = []
     walls, waits, gathers = [], [], []
     with loop.quiet_collector():
@@ -259,7 +321,13 @@ def norms(worker: Worker, request: Request) -> dict:
     order = data.maker.open_order(_path(request["order"], "order"), split)
     if step >= len(order.samples):
         raise BadRequest(f"step {step} of an order of {len(order.samples)}")
-    data.maker.fill(split, order.samples[step], data.entries[0], None if order.flip is None else order.flip[step], None if order.shift is None else order.shift[step])
+    data.maker.fill(
+        split,
+        order.samples[step],
+        data.entries[0],
+        None if order.flip is None else order.flip[step],
+        None if order.shift is None else order.shift[step],
+    )
     level.set_batch(*data.held[0])
     return {"layers": level.layer_norms()}
 
@@ -271,7 +339,11 @@ def evaluate(worker: Worker, request: Request) -> dict:
     from .training_data import ahead, score
 
     training = of(worker)
-    data, first, count = _data_of(training), _natural(request["first"], "first"), _natural(request["count"], "count")
+    data, first, count = (
+        _data_of(training),
+        _natural(request["first"], "first"),
+        _natural(request["count"], "count"),
+    )
     if training.mode != "eval":
         raise BadRequest("the mode is train", "send `set_mode` with eval first")
     split, level, batch = data.split(request["split"]), training.level, data.maker.shape[0]
@@ -279,15 +351,25 @@ def evaluate(worker: Worker, request: Request) -> dict:
         raise BadRequest(f"images {first} to {first + count - 1} of a split of {len(split.labels)}")
 
     def fill(step: int, entry: Any) -> None:  # the last batch is filled up with its own last image
-        data.maker.fill(split, first + numpy.minimum(numpy.arange(step * batch, (step + 1) * batch), count - 1), entry)
+        data.maker.fill(
+            split,
+            first + numpy.minimum(numpy.arange(step * batch, (step + 1) * batch), count - 1),
+            entry,
+        )
 
     total, correct, walls = 0.0, 0, []
     with loop.quiet_collector():
-        for index, (which, _, _) in enumerate(ahead(fill, data.entries, (count + batch - 1) // batch)):
+        for index, (which, _, _) in enumerate(
+            ahead(fill, data.entries, (count + batch - 1) // batch)
+        ):
             outputs, wall = loop.iterate(level, data.held[which][0])
             walls.append(wall)
             rows = min(batch, count - index * batch)
-            loss, right = score(level.to_numpy(outputs[0])[:rows], data.entries[which][1][:rows], level.job.case.get("loss") or "cross_entropy")
+            loss, right = score(
+                level.to_numpy(outputs[0])[:rows],
+                data.entries[which][1][:rows],
+                level.job.case.get("loss") or "cross_entropy",
+            )
             total, correct = total + loss, correct + right
     return {"samples": count, "correct": correct, "loss_sum": total, "wall_ns": walls}
 
@@ -298,5 +380,15 @@ def _natural(value: Any, field: str) -> int:
     return value
 
 
-OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {"set_labels": set_labels, "set_mode": set_mode, "set_optimiser": set_optimiser, "state": state, "load_state": load_state,
-                                                      "profile": profile, "data": data, "steps": steps, "evaluate": evaluate, "norms": norms}
+OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {
+    "set_labels": set_labels,
+    "set_mode": set_mode,
+    "set_optimiser": set_optimiser,
+    "state": state,
+    "load_state": load_state,
+    "profile": profile,
+    "data": data,
+    "steps": steps,
+    "evaluate": evaluate,
+    "norms": norms,
+}

@@ -4,6 +4,7 @@
 `library_ns` is the time from the first line of main() until the level's file and what it imports are loaded; the interpreter's own start (some 20 ms) is
 before it, since /proc/self/stat dates a process only to 10 ms.
 """
+
 from __future__ import annotations
 
 import gc
@@ -26,11 +27,15 @@ API = 1
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serves one level until `bye` or the end of the input. Never returns: a framework's own exit handlers may hang or crash."""
     begin = loop.clock()
-    stream = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1, newline="\n")  # before any library can print
+    stream = os.fdopen(
+        os.dup(1), "w", encoding="utf-8", buffering=1, newline="\n"
+    )  # before any library can print
     os.dup2(2, 1)
     ending.watch_input()
     if sys.path and sys.path[0] == os.getcwd():
-        del sys.path[0]  # `python -m` puts it there; a file random.py of the user's must not shadow a library
+        del sys.path[
+            0
+        ]  # `python -m` puts it there; a file random.py of the user's must not shadow a library
     arguments = sys.argv[1:] if arguments is None else arguments
     folder = Path(arguments[0] if arguments else os.environ.get("STRATA_LEVEL_DIR", ".")).resolve()
     worker = Worker(folder)
@@ -53,7 +58,9 @@ class Worker:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.library_ns = 0
-        self.broken: BaseException | None = None  # why the level's file cannot be used; told with every answer
+        self.broken: BaseException | None = (
+            None  # why the level's file cannot be used; told with every answer
+        )
         self.about: dict[str, Any] = {}
         self.make: Callable[[], Level] | None = None
         self.level: Level | None = None
@@ -68,7 +75,10 @@ class Worker:
             self.make()
         except ImportError as error:
             traceback.print_exc()
-            self.broken = UnavailableError(f"{folder.name} cannot import what it needs: {errors.last_line(error)}", f"install the missing package for {sys.executable}")
+            self.broken = UnavailableError(
+                f"{folder.name} cannot import what it needs: {errors.last_line(error)}",
+                f"install the missing package for {sys.executable}",
+            )
         except (Exception, SystemExit) as error:
             traceback.print_exc()
             self.broken = error
@@ -101,7 +111,9 @@ class Worker:
             return {}
         operation = _OPERATIONS.get(op)
         if operation is None:
-            raise UnsupportedError(f"this level has no operation `{op}`", "`hello` lists the operations")
+            raise UnsupportedError(
+                f"this level has no operation `{op}`", "`hello` lists the operations"
+            )
         if self.broken is not None:
             raise self.broken
         return operation(self, request)
@@ -110,11 +122,31 @@ class Worker:
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        lacks = {"read_weights": not self._reads_back(level), "serve": type(level).clients is Level.clients, "report": type(level).report is Level.report, "norms": not hasattr(level, "layer_norms")}
-        operations = [op for op in _OPERATIONS if not lacks.get(op, False) and (op not in training.OPERATIONS or training.allowed(self))]
-        return {"api": API, "level": self.about["id"], "language": "python", "versions": level.versions(), "build": level.build(),
-                "devices": level.devices(self.declared("devices")), "modes": self.declared("modes"), "maths": self.about["maths"],
-                "ops": [*operations, "bye"], "dynamic": bool(self.about.get("dynamic")), "library_ns": self.library_ns}
+        lacks = {
+            "read_weights": not self._reads_back(level),
+            "serve": type(level).clients is Level.clients,
+            "report": type(level).report is Level.report,
+            "norms": not hasattr(level, "layer_norms"),
+        }
+        operations = [
+            op
+            for op in _OPERATIONS
+            if not lacks.get(op, False)
+            and (op not in training.OPERATIONS or training.allowed(self))
+        ]
+        return {
+            "api": API,
+            "level": self.about["id"],
+            "language": "python",
+            "versions": level.versions(),
+            "build": level.build(),
+            "devices": level.devices(self.declared("devices")),
+            "modes": self.declared("modes"),
+            "maths": self.about["maths"],
+            "ops": [*operations, "bye"],
+            "dynamic": bool(self.about.get("dynamic")),
+            "library_ns": self.library_ns,
+        }
 
     def load(self, request: Request) -> dict:
         if self.level is not None:
@@ -131,28 +163,63 @@ class Worker:
         self.training = training.Training(level) if job.trains else None
         loaded = loop.clock()
         self.level, self.first_ns = level, None
-        bakes = bool(self.declared("bakes_weights"))  # then the network is built when its weights are known
-        settings = {"threads": job.threads, "maths": job.maths, "layout": "any", "inference_mode": not job.trains, "autotune": False, "freezing": bakes, "graph": "none"}
-        return {"phases": {"build_ns": (loaded if bakes else built) - begin, "weights_ns": 0 if bakes else loaded - built}, "settings": settings | level.settings(),
-                "parameters": level.parameters(), "artefact_bytes": sum(path.stat().st_size for path in level.artefacts()), "deterministic": level.deterministic()}
+        bakes = bool(
+            self.declared("bakes_weights")
+        )  # then the network is built when its weights are known
+        settings = {
+            "threads": job.threads,
+            "maths": job.maths,
+            "layout": "any",
+            "inference_mode": not job.trains,
+            "autotune": False,
+            "freezing": bakes,
+            "graph": "none",
+        }
+        return {
+            "phases": {
+                "build_ns": (loaded if bakes else built) - begin,
+                "weights_ns": 0 if bakes else loaded - built,
+            },
+            "settings": settings | level.settings(),
+            "parameters": level.parameters(),
+            "artefact_bytes": sum(path.stat().st_size for path in level.artefacts()),
+            "deterministic": level.deterministic(),
+        }
 
     def _check_declared(self, level: Level) -> None:
         """What level.json and hello say is checked here, so that no author has to."""
         job = level.job
-        name = self.about["id"] if self.variant == "default" else f"{self.about['id']}@{self.variant}"
+        name = (
+            self.about["id"] if self.variant == "default" else f"{self.about['id']}@{self.variant}"
+        )
         variants = ["default", *self.about.get("variants", {})]
         if self.variant not in variants:
-            raise UnsupportedError(f"{self.about['id']} has no variant {self.variant}", f"it has: {', '.join(variants)}")
-        for field, got, allowed in (("mode", job.case["mode"], self.declared("modes")), ("maths mode", job.maths, self.about["maths"]), ("device", job.device, self.declared("devices"))):
+            raise UnsupportedError(
+                f"{self.about['id']} has no variant {self.variant}",
+                f"it has: {', '.join(variants)}",
+            )
+        for field, got, allowed in (
+            ("mode", job.case["mode"], self.declared("modes")),
+            ("maths mode", job.maths, self.about["maths"]),
+            ("device", job.device, self.declared("devices")),
+        ):
             if got not in allowed:
-                raise UnsupportedError(f"{name} has no {field} {got}", f"it has: {', '.join(allowed)}")
+                raise UnsupportedError(
+                    f"{name} has no {field} {got}", f"it has: {', '.join(allowed)}"
+                )
         if job.dynamic and not self.about.get("dynamic"):
-            raise UnsupportedError(f"{name} serves one batch size only", "`dynamic` in level.json says otherwise")
+            raise UnsupportedError(
+                f"{name} serves one batch size only", "`dynamic` in level.json says otherwise"
+            )
         models = self.about.get("models")
         if models and job.case["model"] not in models:
-            raise UnsupportedError(f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}")
+            raise UnsupportedError(
+                f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}"
+            )
         if job.device not in level.devices(self.declared("devices")):
-            raise UnavailableError(f"{name} finds no device {job.device} here", "`strata doctor` says why")
+            raise UnavailableError(
+                f"{name} finds no device {job.device} here", "`strata doctor` says why"
+            )
 
     def weights(self, request: Request) -> dict:
         self.loaded().load_weights(request["weights"])
@@ -166,7 +233,9 @@ class Worker:
         level = self.loaded()
         if not self._reads_back(level):
             raise UnsupportedError(f"{self.about['id']} cannot read its weights back")
-        return {"sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}}
+        return {
+            "sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}
+        }
 
     def inputs(self, request: Request) -> dict:
         from . import tensors
@@ -178,7 +247,10 @@ class Worker:
         wanted = [[f"{i}/{name}" for name in names] for i in range(count)]
         missing = [name for entry in wanted for name in entry if name not in present]
         if missing or not count:
-            raise BadRequest(f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}", f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0")
+            raise BadRequest(
+                f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}",
+                f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0",
+            )
         self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in wanted]
         self.ring = [level.host_input(entry) for entry in self.arrays]
         if self.training:
@@ -208,7 +280,10 @@ class Worker:
         for _ in range(2):
             result, wall = loop.iterate(level, ring[index])
             self.first_ns = wall if self.first_ns is None else self.first_ns
-            changed = [not numpy.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(self.arrays[index], before)]
+            changed = [
+                not numpy.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+                for a, b in zip(self.arrays[index], before)
+            ]
             if not any(changed):
                 return result
             for array, saved in zip(self.arrays[index], before):
@@ -216,14 +291,19 @@ class Worker:
             self.loaded().copy_inputs = True
             if level is self.training:
                 return result
-        raise errors.LevelError(f"running the network changes the caller's input {self.loaded().job.input_names[changed.index(True)]}", "copy the input in set_input() when `copy_inputs` is set")
+        raise errors.LevelError(
+            f"running the network changes the caller's input {self.loaded().job.input_names[changed.index(True)]}",
+            "copy the input in set_input() when `copy_inputs` is set",
+        )
 
     def warm_up(self, request: Request) -> dict:
         iterations, min_ns = _natural(request, "iterations"), _natural(request, "min_ns")
         self.loaded()
         self.indices([0])
         level, ring = self.running()
-        if self.first_ns is None and iterations:  # what a level does to its inputs is seen before anything depends on them
+        if (
+            self.first_ns is None and iterations
+        ):  # what a level does to its inputs is seen before anything depends on them
             with loop.quiet_collector():
                 self._guarded_iteration(0)
             count, times = loop.warm_up(level, ring, iterations - 1, max(0, min_ns - self.first_ns))
@@ -241,14 +321,21 @@ class Worker:
         indices = self.indices(request["indices"])
         check = request.get("check", -1)
         if len(indices) != iterations:
-            raise BadRequest(f"`indices` has {len(indices)} entries for {iterations} iterations", "one ring index an iteration")
+            raise BadRequest(
+                f"`indices` has {len(indices)} entries for {iterations} iterations",
+                "one ring index an iteration",
+            )
         if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
-            raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
+            raise BadRequest(
+                f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none"
+            )
         level, ring = self.running()
         fresh, checked = self._fresh(request.get("fresh"), indices, check)
 
         def keep(result: Any) -> dict[str, Any]:
-            return {name: array.copy() for name, array in self._named(checked, result).items()}  # a result may be a view of the input, which changes
+            return {
+                name: array.copy() for name, array in self._named(checked, result).items()
+            }  # a result may be a view of the input, which changes
 
         if fresh is None:
             block = loop.measure(level, ring, indices, head, check, lambda _iteration: None, keep)
@@ -260,7 +347,14 @@ class Worker:
 
             tensors.write(request["out"], block.kept)
         told = {} if fresh is None else {"fresh": {"places": fresh.places}}
-        return {"wall_ns": block.wall_ns, "latency_ns": block.latency_ns, "cpu_ns": block.cpu_ns, "start_ns": block.start_ns, "runq_ns": block.runq_ns, "kept_ns": block.kept_ns} | told
+        return {
+            "wall_ns": block.wall_ns,
+            "latency_ns": block.latency_ns,
+            "cpu_ns": block.cpu_ns,
+            "start_ns": block.start_ns,
+            "runq_ns": block.runq_ns,
+            "kept_ns": block.kept_ns,
+        } | told
 
     def _fresh(self, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
         """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None: nothing), and whose input the checked iteration then has."""
@@ -272,11 +366,15 @@ class Worker:
             raise BadRequest(f"`fresh` is {asked!r}", allowed)
         other = asked.get("exchange")
         numbers = [asked.get("first"), *asked["places"], *([] if other is None else [other])]
-        if any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers) or (other is not None and (other >= len(self.ring) or self._steps())):
+        if any(
+            isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
+        ) or (other is not None and (other >= len(self.ring) or self._steps())):
             raise BadRequest(f"`fresh` is {asked!r}", allowed)
         from .fresh_inputs import FreshInputs
 
-        return FreshInputs(self.arrays, indices, asked["first"], asked["places"], check, other), checked if other is None else other
+        return FreshInputs(
+            self.arrays, indices, asked["first"], asked["places"], check, other
+        ), checked if other is None else other
 
     def write_outputs(self, path: str, index: int, outputs: Any) -> None:
         """One result as a file of tensors; a harness level has none."""
@@ -308,7 +406,9 @@ class Worker:
 
     def declared(self, field: str) -> Any:
         """A field of level.json, or of the variant where that has its own."""
-        return self.about.get("variants", {}).get(self.variant, {}).get(field, self.about.get(field))
+        return (
+            self.about.get("variants", {}).get(self.variant, {}).get(field, self.about.get(field))
+        )
 
     def loaded(self) -> Level:
         if self.level is None:
@@ -337,8 +437,13 @@ class Worker:
     def indices(self, indices: Any) -> list[int]:
         if not self.ring:
             raise BadRequest("there are no inputs", "send `inputs` first")
-        if not isinstance(indices, list) or not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < len(self.ring) for i in indices):
-            raise BadRequest("`indices` is not a list of ring indices", f"allowed: 0 to {len(self.ring) - 1}")
+        if not isinstance(indices, list) or not all(
+            isinstance(i, int) and not isinstance(i, bool) and 0 <= i < len(self.ring)
+            for i in indices
+        ):
+            raise BadRequest(
+                "`indices` is not a list of ring indices", f"allowed: 0 to {len(self.ring) - 1}"
+            )
         return indices
 
     def _named(self, index: int, outputs: Sequence[Any]) -> dict[str, Any]:
@@ -352,7 +457,10 @@ class Worker:
         level = self.loaded()
         names = level.job.output_names
         if len(outputs) != len(names):
-            raise errors.LevelError(f"the level returned {len(outputs)} outputs, the network has {len(names)} ({', '.join(names[:4])})", "outputs() returns all, in the bundle's order")
+            raise errors.LevelError(
+                f"the level returned {len(outputs)} outputs, the network has {len(names)} ({', '.join(names[:4])})",
+                "outputs() returns all, in the bundle's order",
+            )
         return {f"{index}/{name}": level.to_numpy(value) for name, value in zip(names, outputs)}
 
 
@@ -360,7 +468,10 @@ class Request(dict):
     """A request whose missing fields are the sender's mistake."""
 
     def __missing__(self, name: str) -> Any:
-        raise BadRequest(f"the request lacks the field `{name}`", "docs/protocol.md lists the fields of every operation")
+        raise BadRequest(
+            f"the request lacks the field `{name}`",
+            "docs/protocol.md lists the fields of every operation",
+        )
 
 
 def parse(line: bytes) -> Request:
@@ -372,7 +483,9 @@ def parse(line: bytes) -> Request:
     except RecursionError:
         raise BadRequest("the line is nested too deeply", "one JSON object a line") from None
     if not isinstance(request, dict):
-        raise BadRequest(f"the line is a JSON {type(request).__name__}, not an object", "one JSON object a line")
+        raise BadRequest(
+            f"the line is a JSON {type(request).__name__}, not an object", "one JSON object a line"
+        )
     return Request(request)
 
 
@@ -383,9 +496,18 @@ def find_level(path: Path) -> type[Level]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["strata_level"] = module
     spec.loader.exec_module(module)
-    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Level) and value.__module__ == "strata_level"]
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Level)
+        and value.__module__ == "strata_level"
+    ]
     if len(found) != 1:
-        raise errors.LevelError(f"{path} defines {len(found)} classes derived from strata_sdk.Level", "define exactly one")
+        raise errors.LevelError(
+            f"{path} defines {len(found)} classes derived from strata_sdk.Level",
+            "define exactly one",
+        )
     return found[0]
 
 
@@ -402,6 +524,17 @@ def _natural(request: Request, name: str) -> int:
 
 
 _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
-    "hello": Worker.hello, "load": Worker.load, "weights": Worker.weights, "read_weights": Worker.read_weights, "inputs": Worker.inputs,
-    "prove": Worker.prove, "warm_up": Worker.warm_up, "measure": Worker.measure, "memory": Worker.memory, "report": Worker.report, "unload": Worker.unload, "serve": serving.serve, **training.OPERATIONS,
+    "hello": Worker.hello,
+    "load": Worker.load,
+    "weights": Worker.weights,
+    "read_weights": Worker.read_weights,
+    "inputs": Worker.inputs,
+    "prove": Worker.prove,
+    "warm_up": Worker.warm_up,
+    "measure": Worker.measure,
+    "memory": Worker.memory,
+    "report": Worker.report,
+    "unload": Worker.unload,
+    "serve": serving.serve,
+    **training.OPERATIONS,
 }
