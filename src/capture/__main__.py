@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 
 def main() -> int:
@@ -32,7 +33,7 @@ def one(arguments: list[str], say: Callable[[dict], None]) -> int:
     """Captures one case."""
 
     class Parser(argparse.ArgumentParser):
-        def error(self, message: str):
+        def error(self, message: str) -> NoReturn:
             say(
                 {"ok": False, "code": "usage", "what": message, "hint": self.format_usage().strip()}
             )

@@ -91,7 +91,7 @@ def count_work(module: nn.Module, entry: dict[str, Tensor], bundle: dict) -> tup
 
     total = [0]
 
-    def add(_module, _args, output) -> None:
+    def add(_module: nn.Module, _args: tuple, output: Any) -> None:
         for part in output if isinstance(output, (tuple, list)) else [output]:
             if isinstance(part, Tensor):
                 total[0] += part.numel() * part.element_size()

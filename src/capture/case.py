@@ -61,7 +61,7 @@ def check_spec(spec: Any) -> dict:
             "the spec is not an object with a 'model'",
             "docs/bundle.md describes spec.json",
         )
-    full = {
+    full: dict[str, Any] = {
         "mode": "infer",
         "batch": None,
         "size": None,
@@ -132,14 +132,13 @@ def _check_dynamic(full: dict) -> None:
     asked = full["dynamic"]
     sizes = asked.get("sizes") if isinstance(asked, dict) else None
     numbers = (
-        [asked.get("low"), asked.get("high"), *sizes]
-        if isinstance(sizes, list) and sizes
-        else [None]
+        [asked.get("low"), asked.get("high"), *sizes] if isinstance(sizes, list) and sizes else []
     )
     if (
-        not all(isinstance(n, int) and n >= 1 for n in numbers)
+        not numbers
+        or not all(isinstance(n, int) and n >= 1 for n in numbers)
         or not asked["low"] < asked["high"]
-        or not all(asked["low"] <= n <= asked["high"] for n in sizes)
+        or not all(asked["low"] <= n <= asked["high"] for n in numbers)
     ):
         raise Problem(
             "usage", f"'dynamic' is {asked!r}", 'as {"low":1,"high":32,"sizes":[1,2,4,8,16,32]}'

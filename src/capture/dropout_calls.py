@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from types import FrameType
@@ -33,7 +34,7 @@ class DropoutCalls(TorchFunctionMode):
 
     def places(self) -> list[Dropout]:
         return [
-            Dropout(name, p, lambda p, number=number: self.shifted.__setitem__(number, p))
+            Dropout(name, p, functools.partial(self.shifted.__setitem__, number))
             for number, (name, p) in enumerate(self.found)
         ]
 

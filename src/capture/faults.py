@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from types import MethodType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -69,11 +70,11 @@ def apply_fault(module: nn.Module, name: str) -> str:
         return FAULTS[name](module)
 
 
-def _all(module: nn.Module, kinds) -> list[tuple[str, nn.Module]]:
+def _all(module: nn.Module, kinds: type | tuple[type, ...]) -> list[tuple[str, nn.Module]]:
     return [(name, m) for name, m in module.named_modules() if isinstance(m, kinds)]
 
 
-def _middle(found: list, what: str):
+def _middle(found: list[Any], what: str) -> Any:
     if not found:
         raise NotApplicable(f"the network has no {what}")
     return found[len(found) // 2]
@@ -101,7 +102,7 @@ def shared_copy(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, tensors)
 
 
-def _fill(tensor_name: str, value: float, kinds: str):
+def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], str]:
     """A fault that sets one tensor of the middle module of its kind to a constant, as a level does that forgets to read it."""
 
     def fault(module: nn.Module) -> str:
@@ -181,27 +182,31 @@ def _shortcut_dropped(module: nn.Module) -> str:
     return f"{name}: the shortcut is not added"
 
 
-def _basic_block(self, x: Tensor) -> Tensor:
+def _basic_block(self: Any, x: Tensor) -> Tensor:
     return self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))))
 
 
-def _bottleneck(self, x: Tensor) -> Tensor:
+def _bottleneck(self: Any, x: Tensor) -> Tensor:
     out = self.relu(self.bn1(self.conv1(x)))
     return self.relu(self.bn3(self.conv3(self.relu(self.bn2(self.conv2(out))))))
 
 
-def _vit_block(self, x: Tensor) -> Tensor:
+def _vit_block(self: Any, x: Tensor) -> Tensor:
     y = self.ln_1(x)
     y, _ = self.self_attention(y, y, y, need_weights=False)
     return self.mlp(self.ln_2(self.dropout(y) + x))
 
 
-def _convnext_block(self, x: Tensor) -> Tensor:
+def _convnext_block(self: Any, x: Tensor) -> Tensor:
     return self.layer_scale * self.block(x)
 
 
 def _encoder_layer(
-    self, src: Tensor, src_mask=None, src_key_padding_mask=None, is_causal: bool = False
+    self: Any,
+    src: Tensor,
+    src_mask: Tensor | None = None,
+    src_key_padding_mask: Tensor | None = None,
+    is_causal: bool = False,
 ) -> Tensor:
     mask = nn.functional._canonical_mask(
         mask=src_key_padding_mask,

@@ -501,13 +501,14 @@ class _Walk:
             target = getattr(getattr(torch.ops.aten, packet), which)
             args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
-        outputs = [
+        made = [
             Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node))
             if isinstance(v, Tensor)
             else None
             for i, v in enumerate(value if several else [value])
         ]
-        if None in outputs:
+        outputs = [one for one in made if one is not None]
+        if len(outputs) < len(made):
             raise NotFunctional(
                 f"{target} gives something that is no tensor: the graph would depend on the values of its inputs",
                 node,

@@ -9,6 +9,10 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 ALLOWED = "allowed: torch, kaiming[:fan_in|fan_out[,NONLINEARITY[,A]]], xavier[:NONLINEARITY], normal:DEVIATION"
 NONLINEARITIES = ("relu", "leaky_relu", "tanh", "sigmoid", "selu", "linear")
@@ -22,7 +26,7 @@ class WrongScheme(ValueError):
         self.code, self.what, self.hint = "usage", what, hint
 
 
-def initialise(module, scheme: str) -> None:
+def initialise(module: nn.Module, scheme: str) -> None:
     """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it stands; their biases become 0. `torch` leaves what the constructors made.
     kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan), with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and
     Bengio 2010, normal; normal:DEVIATION: normal with this standard deviation, whatever the layer. Raises WrongScheme."""
@@ -41,12 +45,12 @@ def initialise(module, scheme: str) -> None:
             _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01") if words else 0.0
         )
 
-        def draw(weight) -> None:
+        def draw(weight: Tensor) -> None:
             nn.init.kaiming_normal_(weight, a=slope, mode=mode, nonlinearity=nonlinearity)
     elif name == "xavier":
         gain = nn.init.calculate_gain(_nonlinearity(scheme, words, "linear"))
 
-        def draw(weight) -> None:
+        def draw(weight: Tensor) -> None:
             nn.init.xavier_normal_(weight, gain=gain)
     elif name == "normal" and words:
         deviation = _number(scheme, words.pop(0), "a standard deviation above 0, as 0.01")
@@ -56,7 +60,7 @@ def initialise(module, scheme: str) -> None:
                 "a number above 0, as 0.01",
             )
 
-        def draw(weight) -> None:
+        def draw(weight: Tensor) -> None:
             nn.init.normal_(weight, std=deviation)
     else:
         raise WrongScheme(f"--init {scheme}: no such scheme", ALLOWED)
@@ -86,7 +90,7 @@ def _number(scheme: str, text: str, wanted: str) -> float:
         raise WrongScheme(f"--init {scheme}: {text!r} is no number", wanted) from None
 
 
-def load(module, file: str) -> None:
+def load(module: nn.Module, file: str) -> None:
     """The weights of a file; counts of batches, which no level needs, may be missing in it. Raises ModelError."""
     from safetensors.torch import load_file
 
@@ -141,7 +145,7 @@ def main(arguments: list[str]) -> int:
             write(
                 given.model, seed, given.scheme, given.file, Path(given.out) / f"{seed}.safetensors"
             )
-        answer = {"ok": True}
+        answer: dict[str, Any] = {"ok": True}
     except WrongScheme as error:
         answer = {"ok": False, "code": error.code, "what": error.what, "hint": error.hint}
     except Exception as error:

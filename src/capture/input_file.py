@@ -12,6 +12,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -242,10 +243,10 @@ def _joined(path: Path, stored: dict[str, Stored]) -> dict[str, Stored]:
 
 
 def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
-    found = [parts.get(i) for i in range(len(parts))]
-    first = found[0]
-    alike = first is not None and all(str(one) == str(first) for one in found)
-    if not alike or (not first.shape and len(found) > 1):
+    found = [parts[i] for i in range(len(parts)) if i in parts]
+    first = next(iter(found), None)
+    alike = len(found) == len(parts) and all(str(one) == str(first) for one in found)
+    if first is None or not alike or (not first.shape and len(found) > 1):
         raise _bad(
             path,
             f"the entries of '{name}' are not 0, 1, ... of one type and shape",
@@ -262,7 +263,7 @@ def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
     return Stored(first.dtype, [len(found) * extent, *first.shape[1:]], rows)
 
 
-def _stored_in(file, name: str) -> Stored:
+def _stored_in(file: Any, name: str) -> Stored:
     part = file.get_slice(name)
     dtype, shape = part.get_dtype(), list(part.get_shape())
     return Stored(

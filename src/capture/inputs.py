@@ -12,6 +12,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,7 +78,7 @@ def _drawn(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], li
     sources: list[str] = []
     for index, one in enumerate(inputs):
         generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
-        values, source = _unlike(lambda one=one, generator=generator: _values(spec, one, generator))
+        values, source = _unlike(functools.partial(_values, spec, one, generator))
         for entry, value in zip(ring, values):
             entry[one.name] = value.contiguous()
         if source not in sources:
@@ -133,6 +134,7 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
 def _ranged(one: Input, generator: torch.Generator) -> Tensor:
     """Whole numbers of the range, or real ones, evenly drawn."""
     dtype = DTYPES[one.dtype]
+    assert one.low is not None and one.high is not None
     if not dtype.is_floating_point:
         return torch.randint(one.low, one.high + 1, one.shape, generator=generator).to(dtype)
     drawn = torch.rand(one.shape, generator=generator, dtype=torch.float64)
@@ -204,7 +206,7 @@ def _images(
         paths = paths[:needed]
         source = f"crops of {len(paths)} photographs that scikit-learn and scikit-image ship"
     rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
-    kept: dict[Path, object] = {}
+    kept: dict[Path, Any] = {}
     planes = []
     for k in range(needed):
         path = paths[k % len(paths)]
@@ -215,7 +217,9 @@ def _images(
     return [np.stack(planes[i * batch : (i + 1) * batch]) for i in range(count)], source
 
 
-def _crop(picture, height: int, width: int, rng: np.random.Generator, whole: bool) -> np.ndarray:
+def _crop(
+    picture: Any, height: int, width: int, rng: np.random.Generator, whole: bool
+) -> np.ndarray:
     """A crop of the asked aspect, between half and all of what fits (`whole`: all of it, centred), resized; (C, height, width) uint8."""
     from PIL import Image
 
@@ -282,7 +286,7 @@ def _shipped(package: str, folder: str, names: list[str]) -> list[Path]:
     return found
 
 
-def _read(path: Path, channels: int):
+def _read(path: Path, channels: int) -> Any:
     try:
         from PIL import Image
     except ImportError as error:

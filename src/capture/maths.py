@@ -7,7 +7,7 @@ import contextlib
 import copy
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -122,7 +122,7 @@ def add_mode(
 
 
 @contextlib.contextmanager
-def _told(module: nn.Module, mode: str):
+def _told(module: nn.Module, mode: str) -> Iterator[None]:
     """What eager raises in the mode, as a Problem."""
     try:
         yield

@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -119,7 +119,7 @@ class NetworkWeights:
         return load_file(str(self.bundle / "weights" / f"{name}.safetensors"))
 
     @contextlib.contextmanager
-    def _kept(self, ring: Ring, described: list[dict]):
+    def _kept(self, ring: Ring, described: list[dict]) -> Iterator[None]:
         """The network's folder, which no other capture fills meanwhile."""
         if self.networks is None:
             yield

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from importlib.util import source_from_cache
 from pathlib import Path
+from types import FrameType
 
 from capture.problem import Problem
 from strata_sdk.models import ROOT
@@ -53,7 +54,7 @@ class Opened:
         _current = self
         return self
 
-    def __exit__(self, *_error) -> None:
+    def __exit__(self, *_error: object) -> None:
         global _current
         self._add_mapped()
         _current = None
@@ -269,9 +270,9 @@ _EVENTS: dict[str, Callable] = {
 
 def _for_an_import() -> bool:
     """Whether the listing that is being announced is the import system's."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     library = f"{os.path.dirname(os.__file__)}/"
-    while frame := frame.f_back:
+    while frame and (frame := frame.f_back):
         name = frame.f_code.co_filename
         if name.startswith("<frozen "):
             part = name.removeprefix("<frozen ")
@@ -306,12 +307,12 @@ def _wrap_native_readers() -> None:
 
         for module in list(sys.modules.values()):
             if getattr(module, "safe_open", None) is original:
-                module.safe_open = safe_open
+                vars(module)["safe_open"] = safe_open
     torch.jit.load = _announced(torch.jit.load)
     torch.from_file = _announced(torch.from_file)
     reader = torch._C.PyTorchFileReader
 
-    class Reader(reader):
+    class Reader(reader):  # type: ignore[misc, valid-type]
         def __init__(self, source, *args, **keywords):
             if isinstance(source, (str, os.PathLike)):
                 sys.audit("strata.reads", source)

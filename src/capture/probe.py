@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from capture.weights import NORMS, away, draw_parameters
 from strata_sdk.models import bind
 from strata_sdk.torch_training import first_output
 
+Size = int | Sequence[int]  # of a window, as PyTorch takes it
 MARGIN = 1.0
 OFF_SHARE = 0.3
 ROUNDS = 4
@@ -238,7 +240,14 @@ class _Ties(TorchFunctionMode):
         )
 
     def look(
-        self, input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *_more, **_named
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        *_more: Any,
+        **_named: Any,
     ) -> None:
         self.number += 1
         kernel, padding, dilation = (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,20 @@ class Runner:
             }
 
 
+class Runs(Protocol):
+    """What envelope() needs of a Runner."""
+
+    device: str
+    threads: int
+
+    def run(
+        self,
+        module: nn.Module,
+        entry: Mapping[str, Tensor],
+        change: Callable[[Tensor], Tensor] = ...,
+    ) -> Named: ...
+
+
 def to_double(t: Tensor) -> Tensor:
     return t.double() if t.is_floating_point() else t
 
@@ -83,9 +98,9 @@ def few_runs(spec: dict) -> bool:
 
 
 def envelope(
-    runner: Runner,
+    runner: Runs,
     module: nn.Module,
-    entries: list[Mapping[str, Tensor]],
+    entries: Sequence[Mapping[str, Tensor]],
     seed: int,
     unit: float | None = None,
     light: bool = False,
@@ -99,10 +114,8 @@ def envelope(
 
     add("default")
     if not light and any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
-        with (
-            contextlib.suppress(RuntimeError),
-            _weights_as(module, torch.channels_last),
-        ):  # a view() inside may refuse this layout
+        # a view() inside may refuse this layout
+        with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):
             add(
                 "channels_last",
                 lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t,
@@ -131,7 +144,7 @@ def envelope(
 
 
 @contextlib.contextmanager
-def _weights_as(module: nn.Module, memory_format: torch.memory_format):
+def _weights_as(module: nn.Module, memory_format: torch.memory_format) -> Iterator[nn.Module]:
     try:
         yield module.to(memory_format=memory_format)
     finally:
@@ -139,7 +152,7 @@ def _weights_as(module: nn.Module, memory_format: torch.memory_format):
 
 
 @contextlib.contextmanager
-def _plain_kernels(device: str):
+def _plain_kernels(device: str) -> Iterator[None]:
     """oneDNN or cuDNN off: the framework's own kernels."""
     backend = torch.backends.mkldnn if device == "cpu" else torch.backends.cudnn
     before = backend.enabled
@@ -164,7 +177,7 @@ def _ulp_noise(seed: int, unit: float | None) -> Callable[[Tensor], Tensor]:
 
 
 @contextlib.contextmanager
-def _moved_weights(module: nn.Module, seed: int, unit: float | None):
+def _moved_weights(module: nn.Module, seed: int, unit: float | None) -> Iterator[None]:
     generator = torch.Generator().manual_seed(seed)
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
     with torch.no_grad():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -38,7 +38,7 @@ NOISY_STEPS = 4
 
 
 @contextlib.contextmanager
-def train_mode(module: nn.Module):
+def train_mode(module: nn.Module) -> Iterator[None]:
     """The module in train mode; afterwards in eval mode, with the buffers that it had."""
     before = {name: value.clone() for name, value in module.named_buffers()}
     module.train()

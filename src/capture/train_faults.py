@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -92,7 +93,7 @@ def _shortcut_backward(plan: Plan) -> str:
     )
     inner = block.forward
 
-    def forward(x: Tensor, *args, **kwargs):
+    def forward(x: Tensor, *args: Any, **kwargs: Any) -> Any:
         with _DetachInSums(x) as mode:
             result = inner(x, *args, **kwargs)
         if not mode.count:

@@ -11,8 +11,9 @@ import hashlib
 import pickle
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -279,7 +280,7 @@ def _draw_product(weight: Tensor, generator: torch.Generator) -> None:
         weight.copy_(torch.randn(weight.shape, generator=generator) / fan_in**0.5)
 
 
-def away(shape, low: float, high: float, generator: torch.Generator) -> Tensor:
+def away(shape: Sequence[int], low: float, high: float, generator: torch.Generator) -> Tensor:
     """Numbers in [-high, -low] and [low, high]."""
     sign = torch.randint(0, 2, shape, generator=generator) * 2 - 1
     return sign * (low + (high - low) * torch.rand(shape, generator=generator))
@@ -310,7 +311,7 @@ class _hooks:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *_error) -> None:
+    def __exit__(self, *_error: object) -> None:
         for handle in self.handles:
             handle.remove()
 
@@ -357,11 +358,13 @@ def _set_statistics(norm: _BatchNorm, args: tuple) -> None:
     norm.running_var.copy_(var)
 
 
-def _shifted_statistics(generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]):
+def _shifted_statistics(
+    generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]
+) -> Callable[[Any, tuple], tuple | None]:
     """Sets the statistics at a BatchNorm's first call; shrinks the layer right before it, since only beside a small variance a wrong epsilon shows."""
     done: set[nn.Module] = set()
 
-    def hook(norm: _BatchNorm, args: tuple):
+    def hook(norm: Any, args: tuple) -> tuple | None:
         if norm in done:
             return None
         done.add(norm)
@@ -380,11 +383,13 @@ def _shifted_statistics(generator: torch.Generator, producers: dict[int, tuple[T
     return hook
 
 
-def _scaled_product(generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]):
+def _scaled_product(
+    generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]
+) -> Callable[[Any, tuple, Any], Tensor | None]:
     """Scales a linear or convolution layer so that its result has a deviation drawn away from 1, and centres its channels before the bias."""
     done: set[nn.Module] = set()
 
-    def hook(layer: nn.Module, _args: tuple, output: Tensor):
+    def hook(layer: Any, _args: tuple, output: Any) -> Tensor | None:
         if layer in done or not isinstance(output, Tensor):
             return None
         done.add(layer)

@@ -40,7 +40,7 @@ def write_inputs(options: argparse.Namespace) -> dict:
     per_file = max(
         1, CHUNK_BYTES // max(1, results + sum(batch * a[:1].nbytes for a in arrays.values()))
     )
-    chunks = []
+    chunks: list[int] = []
     for first in range(0, batches, per_file):
         held = range(first, min(batches, first + per_file))
         rows = {b: np.minimum(np.arange(b * batch, (b + 1) * batch), count - 1) for b in held}
@@ -112,12 +112,12 @@ def main() -> int:
         answer = {"ok": True} | (write_inputs if options.what == "inputs" else score)(options)
     except BaseException as error:
         traceback.print_exc(file=sys.stderr)
-        known = hasattr(error, "what")
+        what = getattr(error, "what", None)
         answer = {
             "ok": False,
             "code": getattr(error, "code", "failed"),
-            "what": error.what if known else f"{type(error).__name__}: {error}",
-            "hint": error.hint if known else "the log has the whole trace",
+            "what": f"{type(error).__name__}: {error}" if what is None else what,
+            "hint": getattr(error, "hint", "the log has the whole trace"),
         }
     stream.write(json.dumps(answer) + "\n")
     stream.flush()

@@ -26,6 +26,7 @@ def load(path: Path) -> Any:
     """The imported file; its folder joins sys.path, as `python file.py` would do it."""
     sys.path.insert(0, str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location("strata_score", path)
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules["strata_score"] = module
     try:
@@ -76,7 +77,7 @@ def place(error: BaseException, path: Path) -> str:
     """`Type: message (file:line)`, the deepest line in the user's own file."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if Path(f.filename).resolve() == path.resolve()]
-    frame = (own or frames or [None])[-1]
+    frame = next(reversed(own or frames), None)
     message = " ".join(str(error).split())[:400]
     return f"{type(error).__name__}{': ' if message else ''}{message}" + (
         f" ({Path(frame.filename).name}:{frame.lineno})" if frame else ""

@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import torch
@@ -49,10 +50,10 @@ def build(model: str) -> models.Built:
 class ExportedNetwork(models._View):
     """An exported program as a module, parameters under their own names. It has no mode: the one that it was exported in is in its graph."""
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.inner(*args, **kwargs)
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> ExportedNetwork:
         self.training = mode
         return self
 
@@ -184,10 +185,10 @@ class ScriptedNetwork(nn.Module):
         super().__init__()
         self.script = script
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.script(*args, **kwargs)
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> ScriptedNetwork:
         self.training = mode
         if hasattr(self.script, "training"):  # a frozen archive has no mode any more
             self.script.train(mode)

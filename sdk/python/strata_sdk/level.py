@@ -21,6 +21,7 @@ from .errors import BadRequest, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Self
 
     import numpy as np
 
@@ -199,21 +200,19 @@ class Level:
     def enter(self) -> None:
         """Called once by the thread of a client, before its first request: for what a library keeps by thread."""
 
-    def twin(self) -> Level:
+    def twin(self) -> Self:
         """A caller with attributes of its own that shares what they refer to: the network, not the inputs and results of a request."""
         other = copy.copy(self)
         for name, value in vars(self).items():
-            if (
-                isinstance(value, types.MethodType) and value.__self__ is self
-            ):  # a variant replaces methods of the instance
+            # a variant replaces methods of the instance
+            if isinstance(value, types.MethodType) and value.__self__ is self:
                 setattr(other, name, types.MethodType(value.__func__, other))
         return other
 
     # -- training: all of these, where level.json's modes have `train` -----------------------------------------------------------------------
 
-    joined_phases: Mapping[
-        str, Sequence[str]
-    ] = {}  # where step_in_phases() cannot tell phases apart: the one it marks -> those that it holds
+    # where step_in_phases() cannot tell phases apart: the one it marks -> those that it holds
+    joined_phases: Mapping[str, Sequence[str]] = {}
 
     def set_mode(self, mode: str, dropout: bool) -> None:
         """`train`: step() follows; `eval`: set_input() and run(), as in inference. `dropout` False: no dropout in train mode."""
@@ -245,6 +244,10 @@ class Level:
 
     def step_in_phases(self, inputs: Any, labels: Any, mark: Callable[[str], None]) -> None:
         """set_batch() and step(), calling mark(phase) at the end of each phase: input, to_device, forward, loss, backward, update."""
+        raise NotImplementedError
+
+    def layer_norms(self) -> list[dict[str, Any]]:
+        """Sizes by layer in a step of the batch that set_batch() took, which is not made (docs/protocol.md, `norms`). Only where the level can say them."""
         raise NotImplementedError
 
     def state(self) -> dict[str, np.ndarray]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from .level import Level
+from typing import Any, Protocol
 
 clock = time.monotonic_ns
 
@@ -32,7 +30,7 @@ class Block:
 
 
 @contextmanager
-def quiet_collector():
+def quiet_collector() -> Iterator[None]:
     """No garbage collection inside a timed region: what lives now is set aside, so that the collection before the next region is short."""
     gc.collect()
     gc.freeze()
@@ -43,7 +41,16 @@ def quiet_collector():
         gc.enable()
 
 
-def iterate(level: Level, inputs: Any) -> tuple[Any, int]:
+class Iterated(Protocol):
+    """What one iteration is made of: a level, or a training step in its place."""
+
+    def set_input(self, inputs: Any) -> None: ...
+    def run(self) -> None: ...
+    def wait(self) -> None: ...
+    def outputs(self) -> Any: ...
+
+
+def iterate(level: Iterated, inputs: Any) -> tuple[Any, int]:
     """One iteration: what outputs() returned, and its end-to-end time."""
     begin = clock()
     level.set_input(inputs)
@@ -54,7 +61,7 @@ def iterate(level: Level, inputs: Any) -> tuple[Any, int]:
 
 
 def warm_up(
-    level: Level, ring: Sequence[Any], iterations: int, min_ns: int
+    level: Iterated, ring: Sequence[Any], iterations: int, min_ns: int
 ) -> tuple[int, list[int]]:
     """At least `iterations` and at least `min_ns`: how many, and the times of the first 4096."""
     times: list[int] = []
@@ -70,7 +77,7 @@ def warm_up(
 
 
 def measure(
-    level: Level,
+    level: Iterated,
     ring: Sequence[Any],
     indices: Sequence[int],
     head: int,
@@ -112,7 +119,7 @@ def measure(
             if i == check:
                 kept = keep(result)
                 kept_ns = now() - t3
-            result = None  # the caller frees it here: not the level's time
+            del result  # the caller frees it here: not the level's time
         cpu = time.process_time_ns() - cpu
         runq_after = run_queue_ns()
     waited = runq_after - runq if runq is not None and runq_after is not None else None

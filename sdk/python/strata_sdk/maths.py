@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -65,7 +66,7 @@ class InMode(models._View):
             else value
         )
 
-    def forward(self, *args, **kwargs) -> dict[str, Tensor]:
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         with (
             torch.autocast(self._device_type, torch.bfloat16)
             if self._amp

@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import traceback
+import types
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -242,7 +243,7 @@ def _unmap(module: nn.Module) -> None:
             )
 
 
-def _load_file(path: Path):
+def _load_file(path: Path) -> types.ModuleType:
     """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would do it."""
     sources.compile_from_source()
     path = path.resolve()
@@ -263,7 +264,7 @@ def last_line(error: BaseException, *inside: str | Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     files = {str(Path(f).resolve()) for f in inside}
     own = [f for f in frames if str(Path(f.filename).resolve()) in files]
-    frame = (own or frames or [None])[-1]
+    frame = next(reversed(own or frames), None)
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
     else:
@@ -317,10 +318,9 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
                 f"the weights {source} do not fit the model: {name} has shape {list(tensors[name].shape)}, the model needs {list(value.shape)}",
                 "save model.state_dict() of the same model",
             )
-    state = OrderedDict(tensors)
-    state._metadata = getattr(
-        module.state_dict(), "_metadata", None
-    )  # versions of modules, without which some refuse (torchvision's MNASNet)
+    # PyTorch's own kind of dictionary has versions of modules, without which some refuse (torchvision's MNASNet)
+    state: Any = OrderedDict(tensors)
+    state._metadata = getattr(module.state_dict(), "_metadata", None)
     module.load_state_dict(state, strict=False)
 
 
@@ -407,7 +407,7 @@ class _View(nn.Module):
         self._non_persistent_buffers_set = inner._non_persistent_buffers_set
         self.training = inner.training
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> _View:
         self.inner.train(mode)
         self.training = mode
         return self
@@ -441,7 +441,7 @@ class TapModule(_View):
                 paths[module] = path
                 module.register_forward_hook(functools.partial(_record, self._records, path))
 
-    def forward(self, *args, **kwargs) -> dict[str, Tensor]:
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         self._records.clear()
         outputs = dict(flatten_outputs(self.inner(*args, **kwargs)))
         seen: dict[str, int] = {}

@@ -5,7 +5,9 @@ initialisers that an arithmetic operation reads, by their names. Needs onnx, num
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +40,7 @@ class OnnxNetwork(nn.Module):
 
     cannot_export = "an ONNX file holds no PyTorch module"
 
-    def __init__(self, model) -> None:
+    def __init__(self, model: Any) -> None:
         import onnx
 
         super().__init__()
@@ -85,14 +87,14 @@ class OnnxNetwork(nn.Module):
             for output, value in zip(self.model.graph.output, values)
         }
 
-    def with_weights(self, dtype: np.dtype):
+    def with_weights(self, dtype: type[np.floating]) -> Any:
         """A copy of the file's model that holds the module's weights, all of its float32 numbers as `dtype`."""
         import onnx
 
         model = copy_of(self.model)
         number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
-        def converted(tensor):
+        def converted(tensor: Any) -> Any:
             array = (
                 self._parameters[tensor.name].detach().numpy()
                 if tensor.name in self._parameters
@@ -107,7 +109,7 @@ class OnnxNetwork(nn.Module):
             _widen(model, converted, number)
         return model
 
-    def _session(self):
+    def _session(self) -> Any:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
@@ -119,7 +121,7 @@ class OnnxNetwork(nn.Module):
             providers=["CPUExecutionProvider"],
         )
 
-    def _evaluator(self):
+    def _evaluator(self) -> Any:
         from onnx.reference import ReferenceEvaluator
 
         return ReferenceEvaluator(self.with_weights(np.float64))
@@ -128,14 +130,14 @@ class OnnxNetwork(nn.Module):
         return self.__dict__ | {"runs": {}}  # sessions cannot be copied
 
 
-def copy_of(model):
+def copy_of(model: Any) -> Any:
     """A copy of a model, its weights included."""
     copied = type(model)()
     copied.CopyFrom(model)
     return copied
 
 
-def _widen(model, converted, number: int) -> None:
+def _widen(model: Any, converted: Callable[[Any], Any], number: int) -> None:
     """Turns the float32 of everything but initialisers into the type `number`: inputs, constants, casts."""
     import onnx
 
@@ -158,7 +160,7 @@ def _widen(model, converted, number: int) -> None:
                 attribute.i = number
 
 
-def load(path: Path):
+def load(path: Path) -> Any:
     """The checked model of a file, its external data read. Raises ModelError."""
     try:
         import onnx
@@ -216,7 +218,8 @@ def build(path: Path) -> models.Built:
         onnx.TensorProto.INT8: "int8",
         onnx.TensorProto.BOOL: "bool",
     }
-    inputs: list[dict] | None = []
+    inputs: list[dict] = []
+    shaped = True
     for value in model.graph.input:
         if value.name in weights:
             continue
@@ -225,7 +228,7 @@ def build(path: Path) -> models.Built:
         if extents and extents[0] == 0:
             extents[0] = 1
         if tensor.elem_type not in types or not all(extents):
-            inputs = None  # the person says them with --input
+            shaped = False  # the person says them with --input
             break
         inputs.append({"name": value.name, "dtype": types[tensor.elem_type], "shape": extents})
     return models.Built(
@@ -233,6 +236,6 @@ def build(path: Path) -> models.Built:
         "onnx",
         path.name,
         f"the ONNX file {path.name}",
-        default_inputs=inputs,
+        default_inputs=inputs if shaped else None,
         data=[str(data) for data in external_data(path)],
     )

@@ -186,12 +186,11 @@ def requests(
         done = finish - start
         add_latency(finish - begin)
         add_done(done)
-        if (
-            done >= check
-        ):  # drawn beforehand, so that the level cannot foresee which result is looked at
+        # drawn beforehand, so that the level cannot foresee which result is looked at
+        if done >= check:
             kept.append((index, result))
             check = checks[len(kept)]
-        result = None
+        del result
         number += 1
 
 

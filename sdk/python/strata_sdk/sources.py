@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 from importlib.machinery import SourceFileLoader
+from typing import Any
 
 _BASE = {
     "base": sys.base_prefix,
@@ -35,14 +36,15 @@ def is_library(path: str) -> bool:
 def compile_from_source() -> None:
     """From now on modules outside of installed libraries are compiled from their sources, and no
     __pycache__ is written beside them."""
-    original = SourceFileLoader.path_stats
+    loader: Any = SourceFileLoader
+    original = loader.path_stats
     if getattr(original, "of_strata", False):
         return
 
-    def path_stats(self, path):
+    def path_stats(self: SourceFileLoader, path: str) -> Any:
         if not is_library(os.path.abspath(path)):
             raise OSError  # the loader then looks for nothing compiled
         return original(self, path)
 
-    path_stats.of_strata = True
-    SourceFileLoader.path_stats = path_stats
+    path_stats.of_strata = True  # type: ignore[attr-defined]
+    loader.path_stats = path_stats

@@ -19,6 +19,8 @@ from .torch_training import TorchTraining
 class TorchLevel(TorchTraining):
     """Runs `self.runner`, by default `self.network`, the module in the case's maths mode, in inference mode; in a case of mode train TorchTraining's step."""
 
+    client_threads = 1  # of the caller that a twin is for
+
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
         maths.settle(job.maths)
@@ -69,7 +71,7 @@ class TorchLevel(TorchTraining):
     def go_channels_last(self) -> None:
         """For a variant, after load(): weights stay in that layout; the caller's tensors are contiguous, so that bringing them into it is part of the iteration."""
         self.module.to(memory_format=torch.channels_last)
-        self.set_input = self.set_channels_last
+        self.set_input = self.set_channels_last  # type: ignore[method-assign]
 
     def set_channels_last(self, inputs: tuple[Tensor, ...]) -> None:
         TorchLevel.set_input(self, inputs)
@@ -114,7 +116,7 @@ class TorchLevel(TorchTraining):
         torch.set_num_threads(self.client_threads)  # OpenMP keeps it by thread
         if self.device.type == "cuda":
             torch.cuda.set_stream(torch.cuda.Stream())
-            self.wait = torch.cuda.current_stream().synchronize
+            self.wait = torch.cuda.current_stream().synchronize  # type: ignore[method-assign]
 
     def to_numpy(self, output: Tensor) -> np.ndarray:
         return output.detach().numpy()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,15 +52,12 @@ class Dropouts:
                 (a for kind, a in _BY_CLASS if isinstance(layer, kind)),
                 _BY_NAME.get(type(layer).__name__),
             )
-            probability = getattr(layer, attribute, None) if attribute else None
-            if probability:
+            if attribute and (probability := getattr(layer, attribute, None)):
                 self.found.append((path, layer, attribute, float(probability)))
 
     def places(self) -> list[Dropout]:
         return [
-            Dropout(
-                path, p, lambda p, layer=layer, attribute=attribute: setattr(layer, attribute, p)
-            )
+            Dropout(path, p, functools.partial(setattr, layer, attribute))
             for path, layer, attribute, p in self.found
         ]
 
@@ -103,6 +101,13 @@ class TorchTraining(Level):
     """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
 
     optimiser_options: Mapping[str, Any] = {}  # of PyTorch's optimiser, beside the case's
+
+    # which TorchLevel, the other half of such a level, sets
+    device: torch.device
+    module: nn.Module
+    network: Callable[..., Any]
+    inputs: Sequence[Tensor]
+    named: Mapping[str, Tensor]
 
     def prepare_training(self) -> None:
         """After the module was built, before its weights are loaded."""

@@ -209,10 +209,11 @@ def profile(worker: Worker, request: Request) -> dict:
 
     with loop.quiet_collector():
         for index in indices:
+            inputs, labels = ring[index]
             training.set_rate()
             training.level.wait()
             last = loop.clock()
-            training.level.step_in_phases(*ring[index], mark)
+            training.level.step_in_phases(inputs, labels, mark)
             training.step += 1
             level.outputs()
     return {"phases": {name: phases[name] for name in PHASES if name in phases}} | (

@@ -202,6 +202,7 @@ def ahead(
         gathering = pool.submit(timed, 0) if count else None
         for step in range(count):
             start = loop.clock()
+            assert gathering is not None
             gathered = gathering.result()
             waited = loop.clock() - start
             gathering = pool.submit(timed, step + 1) if step + 1 < count else None

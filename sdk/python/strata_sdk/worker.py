@@ -62,7 +62,7 @@ class Worker:
             None  # why the level's file cannot be used; told with every answer
         )
         self.about: dict[str, Any] = {}
-        self.make: Callable[[], Level] | None = None
+        self.make: Callable[[], Level]  # set unless the level is broken
         self.level: Level | None = None
         self.training: training.Training | None = None  # in a case of mode train
         self.variant = os.environ.get("STRATA_VARIANT") or "default"
@@ -86,7 +86,6 @@ class Worker:
     def answer(self, line: bytes) -> tuple[dict, bool]:
         """The answer to one line, and whether it was `bye`."""
         number: Any = None
-        op = ""
         try:
             request = parse(line)
             number = request.get("id")
@@ -126,7 +125,7 @@ class Worker:
             "read_weights": not self._reads_back(level),
             "serve": type(level).clients is Level.clients,
             "report": type(level).report is Level.report,
-            "norms": not hasattr(level, "layer_norms"),
+            "norms": type(level).layer_norms is Level.layer_norms,
         }
         operations = [
             op
@@ -301,13 +300,13 @@ class Worker:
         self.loaded()
         self.indices([0])
         level, ring = self.running()
-        if (
-            self.first_ns is None and iterations
-        ):  # what a level does to its inputs is seen before anything depends on them
+        # what a level does to its inputs is seen before anything depends on them
+        if self.first_ns is None and iterations:
             with loop.quiet_collector():
                 self._guarded_iteration(0)
-            count, times = loop.warm_up(level, ring, iterations - 1, max(0, min_ns - self.first_ns))
-            count, times = count + 1, [self.first_ns, *times]
+            first: int = self.first_ns or 0
+            count, times = loop.warm_up(level, ring, iterations - 1, max(0, min_ns - first))
+            count, times = count + 1, [first, *times]
         else:
             count, times = loop.warm_up(level, ring, iterations, min_ns)
         return {"iterations": count, "first_ns": self.first_ns, "wall_ns": times}
@@ -419,7 +418,7 @@ class Worker:
         """What the loop runs and its ring: the level, or its training step with labels beside the inputs. Raises BadRequest when those are missing."""
         if not self._steps():
             return self.loaded(), self.ring
-        if not self.training.ring:
+        if self.training is None or not self.training.ring:
             raise BadRequest("there are no labels", "send `set_labels` after `inputs`")
         return self.training, self.training.ring
 
@@ -493,6 +492,7 @@ def find_level(path: Path) -> type[Level]:
     """The one class derived from Level that the file defines itself. Raises what importing it raises."""
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location("strata_level", path)
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules["strata_level"] = module
     spec.loader.exec_module(module)
