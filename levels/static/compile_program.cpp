@@ -64,13 +64,9 @@ Result<void> compile_program(const fs::path& folder, compiler::Target target, co
   if (auto found = check_toolkit(target); !found) return found;
   const auto unit = write_unit(folder);
   if (!unit) return tl::unexpected(unit.error());
-  std::vector<std::string> words{"-std=c++20",
-                                 "-O1",
-                                 "-fopenmp",
-                                 "-fvisibility=hidden",
-                                 "-fvisibility-inlines-hidden",
-                                 "-I" + folder.string(),
-                                 unit->string()};
+  std::vector<std::string> words{
+      "-std=c++20",           "-O1",         "-fopenmp", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
+      "-I" + folder.string(), unit->string()};
   const auto libraries = linked(target);
   words.insert(words.end(), libraries.begin(), libraries.end());
   words.emplace_back("-Wl,-Bsymbolic");

@@ -51,9 +51,9 @@ std::optional<Error> own_environment_missing(const Level& level, const Places& p
         Exit::environment};
   }
   const bool stopped = there_is(folder.string() + ".part");
-  return Error{
-      stopped ? "its environment is not complete: it was stopped, or is still being installed" : "its environment is not installed",
-      install, Exit::environment};
+  return Error{stopped ? "its environment is not complete: it was stopped, or is still being installed"
+                       : "its environment is not installed",
+               install, Exit::environment};
 }
 
 std::string own_environment_size(const Level& level) {

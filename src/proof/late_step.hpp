@@ -17,8 +17,9 @@ struct LateStep {
 };
 
 // `eager`: from the level's state. `moved`: eager again, with every weight before it moved by a unit in the last place,
-// which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the step is
-// compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8 2^-24 || w
+// which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the
+// step is compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8
+// 2^-24 || w
 // ||, with E0 the envelope of its gradient or statistic on the timed weights and R the root mean square of all changes
 // of its kind; the loss likewise, with 1e-6 of it for rounding. Adam divides by the root of its mean of squares, which
 // blows up the rounding of gradients that are nearly zero: of it the two buffers are compared with eager's so (that of

@@ -97,13 +97,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (size == 0) return 0;
   const Bytes rest(bytes + 1, size - 1);
   switch (bytes[0] % 7) {
-    case 0: idx(rest); break;
-    case 1: cifar(rest); break;
-    case 2: stl(rest); break;
-    case 3: voc(rest); break;
-    case 4: must_be_words(data::gunzip(rest, "fuzz", 1 << 20)); break;
-    case 5: photo(rest, true); break;
-    case 6: photo(rest, false); break;
+    case 0:
+      idx(rest);
+      break;
+    case 1:
+      cifar(rest);
+      break;
+    case 2:
+      stl(rest);
+      break;
+    case 3:
+      voc(rest);
+      break;
+    case 4:
+      must_be_words(data::gunzip(rest, "fuzz", 1 << 20));
+      break;
+    case 5:
+      photo(rest, true);
+      break;
+    case 6:
+      photo(rest, false);
+      break;
   }
   return 0;
 }

@@ -71,7 +71,8 @@ TEST_F(LevelTest, reads_every_field) {
        {"changes", "Python removed"},
        {"default", "as it is"},
        {"generate", {{"cpu", "onednn"}}},
-       {"variants", {{"plain", {{"title", "plain"}, {"on_data", true}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
+       {"variants",
+        {{"plain", {{"title", "plain"}, {"on_data", true}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
        {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
