@@ -63,6 +63,7 @@ names_cuda() {
 is_ready() {
   local ready="$root/build/setup/ready-$1-${2//\//%}" newer program built_programs=""
   [[ -f $ready && -x $root/build/release/strata ]] || return 1
+  # shellcheck disable=SC1090
   source "$ready"
   local paths=("$root/src" "$root/runtime" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/setup")
   if [[ $1 != program ]]; then
@@ -85,6 +86,7 @@ is_ready() {
 get_ready() {
   if ! is_ready "$@"; then
     bash "$root/setup/setup.sh" "$@" || exit $?
+    # shellcheck disable=SC1090
     source "$root/build/setup/ready-$1-${2//\//%}"
   fi
   export STRATA_ROOT="$root" STRATA_PYTHON STRATA_TOOLS_PYTHON STRATA_LEVEL_BUILD STRATA_OVERLAY

@@ -14,6 +14,7 @@ wanted_packages() {
   printf '%s\n' python3-venv python3-dev
   [[ $need == tests ]] || return 0
   printf '%s\n' libgtest-dev libgmock-dev perl
+  command -v shellcheck >/dev/null || echo shellcheck
   command -v chromium >/dev/null || echo chromium
   # its daemons start with the machine, which a person has not asked for; without it the tests of a real cluster are skipped
   [[ -z ${CI:-} ]] || echo slurm-wlm

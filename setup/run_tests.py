@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ import sys
 import time
 import typing
 import xml.etree.ElementTree
+from collections.abc import Callable
 
 import skips
 
@@ -45,7 +47,7 @@ class Counts:
 
 
 def start(
-    command: list[str], output: typing.IO | None = None, **environment: str
+    command: list[str], output: typing.IO | None = None, /, **environment: str
 ) -> subprocess.Popen:
     return subprocess.Popen(
         command,
@@ -63,7 +65,7 @@ def finish(process: subprocess.Popen) -> int:
     try:
         return process.wait(PART_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
-        print(f"ended after {PART_LIMIT_SECONDS} s: {process.args}", flush=True)
+        print(f"ended after {PART_LIMIT_SECONDS} s: {process.args!r}", flush=True)
         return 124
     finally:
         if process.poll() is None:
@@ -202,9 +204,15 @@ def unit(reports: pathlib.Path) -> Counts:
 
 
 def fast(reports: pathlib.Path) -> Counts:
-    """What needs no PyTorch and no long draws: the unit tests, the launchers and set-up steps, and the style of the Python and shell files."""
+    """What needs no PyTorch and no long draws: the unit tests, the launchers and set-up steps, and the form of all sources."""
     units = Gtest(BUILD / "release/strata_unit", reports, f"--gtest_filter=-{MANY_DRAWS}")
-    counts = pytest(ROOT / "tests/cli/test_setup.py", reports / "fast.xml", "-n", str(processes()))
+    counts = pytest(
+        ROOT / "tests/style",
+        reports / "fast.xml",
+        "-n",
+        str(processes()),
+        str(ROOT / "tests/cli/test_setup.py"),
+    )
     return counts + units.counts()
 
 
@@ -218,11 +226,15 @@ def command(name: str, words: list[str], **environment: str) -> Counts:
     )
 
 
-LONG = {  # what ./test all adds; each is resumed by itself
+def random_networks(reports: pathlib.Path, seed: int) -> Counts:
+    return pytest(ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml")
+
+
+LONG: dict[
+    str, Callable[[pathlib.Path], Counts]
+] = {  # what ./test all adds; each is resumed by itself
     **{
-        f"random-{seed}": lambda reports, seed=seed: pytest(
-            ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml"
-        )
+        f"random-{seed}": functools.partial(random_networks, seed=seed)
         for seed in range(1000, 7000, 1000)
     },
     "faults": lambda _: command("planted faults", ["bench/planted_faults.py", "mnist_convnet"]),
@@ -234,6 +246,8 @@ LONG = {  # what ./test all adds; each is resumed by itself
     "trainings": lambda _: command("whole trainings", ["bench/digits_accuracy.py"]),
 }
 NETWORKS_IN_A_PART = 50
+# by file, since what a file sets up is shared; the one file of report marks what shares a page, and the tests of style share nothing
+DISTRIBUTION = {"report": "loadgroup", "style": "load"}
 
 
 def run_part(part: str, reports: pathlib.Path) -> Counts:
@@ -255,7 +269,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
         str(processes()),
         "--max-worker-restart=0",
         "--dist",
-        "loadgroup" if part == "report" else "loadscope",  # its one file marks what shares a page
+        DISTRIBUTION.get(part, "loadscope"),
         "--no-loadscope-reorder",
     ]  # in the order of conftest.py, not those of many tests first
     if folder.name != "levels":
@@ -309,7 +323,9 @@ def main() -> int:
     parser.add_argument("--set-up-seconds", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument(
-        "parts", nargs="+", choices=["fast", "unit", "cli", "levels", "report", "compat", "long"]
+        "parts",
+        nargs="+",
+        choices=["fast", "style", "unit", "cli", "levels", "report", "compat", "long"],
     )
     options = parser.parse_args()
     total, begin = Counts(), time.monotonic()
@@ -317,7 +333,9 @@ def main() -> int:
     reports.mkdir(parents=True, exist_ok=True)
     finished = Finished(BUILD / "test-finished.json", fingerprint()) if options.resume else None
     lines = []
-    for part in [each for part in options.parts for each in (LONG if part == "long" else [part])]:
+    for part in [
+        each for named in options.parts for each in (LONG if named == "long" else [named])
+    ]:
         counts = finished.get(part) if finished else None
         if counts:
             lines.append(f"{part:12} {counts}, by an earlier run of the same sources")

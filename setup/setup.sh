@@ -25,7 +25,7 @@ if [[ $need == tests ]]; then
   programs=()
   [[ $parts != *" cli "* ]] || add_programs_of "" static
   [[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || programs=(all strata_test_levels)
-  [[ $parts != " fast " ]] || with_torch=""
+  [[ $parts != " fast " && $parts != " style " ]] || with_torch=""
 fi
 trap 'say ""; say "strata: set-up interrupted; running the same command again goes on from there."; exit 130' INT TERM
 
@@ -74,6 +74,7 @@ if [[ $need != program ]]; then
     overlay="$level_build/overlay"
     set_up_overlay "$python" "$overlay"
     [[ -n $overlay_missing ]] || overlay=""
+    # shellcheck disable=SC2154 # describe_python sets it
     ((has_torchvision)) || say "strata: $python has no torchvision: its models are not available by name"
   fi
   ((${#programs[@]} == 0)) || set_up_cudnn_frontend

@@ -13,6 +13,7 @@ import platform
 import re
 import shutil
 import sys
+from collections.abc import Callable
 
 
 @functools.cache
@@ -81,7 +82,7 @@ def has_level_environments() -> bool:
 
 
 # (what a reason says, whether that may be so here)
-ALLOWED = [
+ALLOWED: list[tuple[str, Callable[[], bool]]] = [
     (
         r"no CUDA driver|CUDA's driver finds no device|cudaError(NoDevice|InsufficientDriver)",
         lambda: not has_cuda_device(),
@@ -97,6 +98,7 @@ ALLOWED = [
     (r"the environment of \w+ is not installed", lambda: not has_level_environments()),
     (r"no real data sets here", lambda: not os.path.isdir(os.environ.get("STRATA_TEST_DATA", ""))),
     (r"the program curl is missing", lambda: shutil.which("curl") is None),
+    (r"the program shellcheck is missing", lambda: shutil.which("shellcheck") is None),
     (r"no huge pages here", lambda: not gives_huge_pages()),
     (r"no Slurm here", lambda: not has_slurm()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),

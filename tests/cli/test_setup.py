@@ -522,8 +522,8 @@ def test_a_runner_that_dies_without_a_report_is_a_failure(tmp_path):
 
 def test_counts_a_cpp_test_program_by_its_report(tmp_path):
     module = load_runner()
-    report = '{"testsuites":[{"testsuite":[{"status":"RUN","result":"COMPLETED"},{"status":"RUN","result":"COMPLETED","failures":[{}]},' \
-             '{"status":"RUN","result":"SKIPPED"},{"status":"NOTRUN","result":"SUPPRESSED"}]}]}'
+    report = ('{"testsuites":[{"testsuite":[{"status":"RUN","result":"COMPLETED"},{"status":"RUN","result":"COMPLETED","failures":[{}]},'
+              '{"status":"RUN","result":"SKIPPED"},{"status":"NOTRUN","result":"SUPPRESSED"}]}]}')
     # its tests lie in the first shard
     program = executable(tmp_path / "p", f"#!/bin/sh\n[ $GTEST_SHARD_INDEX = 0 ] || exit 0\nfor a; do case $a in --gtest_output=json:*) echo '{report}' >\"${{a#--gtest_output=json:}}\";; esac; done; exit 1\n")
     module.ROOT = tmp_path
@@ -534,7 +534,7 @@ def test_counts_a_cpp_test_program_by_its_report(tmp_path):
 
 def test_an_unknown_part_is_refused():
     result = run([ROOT / "test", "unti"])
-    assert result.returncode == 2 and "fast, unit, cli, levels, report, all and compat" in result.stderr
+    assert result.returncode == 2 and "fast, style, unit, cli, levels, report, all and compat" in result.stderr
 
 
 @pytest.mark.skipif(not (ROOT / "build/release/strata").exists(), reason="the program is not built")
