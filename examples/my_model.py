@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of one's own, as `strata compare examples/my_model.py:build` takes it: build() returns the module and example inputs, so no option is needed.
+"""A model of one's own, as `strata compare examples/my_model.py:build` takes it: build() returns
+the module and example inputs, so no option is needed.
 
 The result may be a tensor, a tuple, a dict or, as here, a dataclass.
 """

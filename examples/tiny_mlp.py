@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two linear layers with a ReLU between: the smallest network that every level can be tried with, the one in Perl included (perl_level/).
+"""Two linear layers with a ReLU between: the smallest network that every level can be tried with,
+the one in Perl included (perl_level/).
 
 strata compare examples/tiny_mlp.py:build --levels eager,perl --threads 1
 """

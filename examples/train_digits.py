@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains mnist_convnet on scikit-learn's digits for some seconds, so that its answers mean something: python examples/train_digits.py OUT.safetensors"""
+"""Trains mnist_convnet on scikit-learn's digits for some seconds, so that its answers mean
+something: python examples/train_digits.py OUT.safetensors"""
 
 from __future__ import annotations
 

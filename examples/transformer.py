@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small text encoder with integer inputs by keyword:
 
-strata compare examples/transformer.py:build --input ids=int64:1x128:0..30521 --input mask=int64:1x128:1
+strata compare examples/transformer.py:build --input ids=int64:1x128:0..30521 --input
+mask=int64:1x128:1
 """
 
 import torch

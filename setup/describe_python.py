@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes the interpreter it runs in as shell assignments for setup/python.sh, without importing PyTorch. Runs on any Python 3."""
+"""Describes the interpreter it runs in as shell assignments for setup/python.sh, without importing
+PyTorch. Runs on any Python 3."""
 
 import importlib.metadata
 import importlib.util

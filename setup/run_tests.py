@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the parts of ./test that are named, counts from the runners' own reports, and closes with `N passed, N failed, N skipped`.
+"""Runs the parts of ./test that are named, counts from the runners' own reports, and closes with `N
+passed, N failed, N skipped`.
 
-A part that ends without a report (crashed, timed out) counts as one failure, a test that was skipped although this machine can run it (skips.py) as another.
-With --resume a part that passed is not repeated until a source changes. Started by ./test after set-up.
+A part that ends without a report (crashed, timed out) counts as one failure, a test that was
+skipped although this machine can run it (skips.py) as another. With --resume a part that passed is
+not repeated until a source changes. Started by ./test after set-up.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 FUZZ_SECONDS = 30
 PART_LIMIT_SECONDS = 2400
-MANY_DRAWS = "simulated_runs.*:process_effect.i*"  # thousands of draws through functions that other tests call too: under the sanitizers they add minutes and no line of code
+# thousands of draws through functions that other tests call too: under the sanitizers they add
+# minutes and no line of code
+MANY_DRAWS = "simulated_runs.*:process_effect.i*"
 
 
 @dataclasses.dataclass
@@ -61,7 +65,8 @@ def start(
 
 
 def finish(process: subprocess.Popen) -> int:
-    """The exit code; a command that runs into the limit is ended with its whole process group (124)."""
+    """The exit code; a command that runs into the limit is ended with its whole process group
+    (124)."""
     try:
         return process.wait(PART_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
@@ -78,7 +83,8 @@ def run(command: list[str], output: typing.IO | None = None) -> int:
 
 
 def processes() -> int:
-    """Two a core: much of a test is waiting for a process that starts, or one that is meant to hang."""
+    """Two a core: much of a test is waiting for a process that starts, or one that is meant to
+    hang."""
     return 2 * min(4, len(os.sched_getaffinity(0)))
 
 
@@ -101,7 +107,8 @@ def of_skip(test: str, reason: str) -> Counts:
 
 
 class Gtest:
-    """A test program in several processes, as much of its time is waiting for workers that are meant to hang. They run until counts() is asked for."""
+    """A test program in several processes, as much of its time is waiting for workers that are
+    meant to hang. They run until counts() is asked for."""
 
     def __init__(
         self, program: pathlib.Path, reports: pathlib.Path, *options: str, **environment: str
@@ -132,11 +139,12 @@ class Gtest:
                 for test in suite["testsuite"]:
                     if test["result"] == "SKIPPED":
                         said = " ".join(one["message"] for one in test.get("skipped", []))
+                        # gtest before 1.13 gives no reason
                         counts += (
                             of_skip(f"{suite.get('name')}.{test.get('name')}", said)
                             if said
                             else Counts(skipped=1)
-                        )  # gtest before 1.13 gives no reason
+                        )
                     elif test["status"] == "RUN":
                         counts += Counts(failed=1) if test.get("failures") else Counts(passed=1)
         return settle(counts, exit_code, self.name)
@@ -178,7 +186,8 @@ def pytest(folder: pathlib.Path, report: pathlib.Path, *options: str) -> Counts:
 
 
 def fuzz() -> Counts:
-    """tests/fuzz/run says `inputs tried: N` for each target that survived; each counts as one test."""
+    """tests/fuzz/run says `inputs tried: N` for each target that survived; each counts as one
+    test."""
     log = BUILD / "test-reports/fuzz.log"
     with open(log, "w") as output:
         exit_code = run(["sh", str(ROOT / "tests/fuzz/run"), str(FUZZ_SECONDS)], output=output)
@@ -191,7 +200,8 @@ def fuzz() -> Counts:
 
 
 def unit(reports: pathlib.Path) -> Counts:
-    """The unit tests as they are, the same under AddressSanitizer and UndefinedBehaviorSanitizer, and beside them the fuzzers, which use one core."""
+    """The unit tests as they are, the same under AddressSanitizer and UndefinedBehaviorSanitizer,
+    and beside them the fuzzers, which use one core."""
     sanitized = Gtest(
         BUILD / "asan/strata_unit",
         reports,
@@ -204,7 +214,8 @@ def unit(reports: pathlib.Path) -> Counts:
 
 
 def fast(reports: pathlib.Path) -> Counts:
-    """What needs no PyTorch and no long draws: the unit tests, the launchers and set-up steps, and the form of all sources."""
+    """What needs no PyTorch and no long draws: the unit tests, the launchers and set-up steps, and
+    the form of all sources."""
     units = Gtest(BUILD / "release/strata_unit", reports, f"--gtest_filter=-{MANY_DRAWS}")
     counts = pytest(
         ROOT / "tests/style",
@@ -230,9 +241,8 @@ def random_networks(reports: pathlib.Path, seed: int) -> Counts:
     return pytest(ROOT / "tests/levels/test_random_networks.py", reports / f"random-{seed}.xml")
 
 
-LONG: dict[
-    str, Callable[[pathlib.Path], Counts]
-] = {  # what ./test all adds; each is resumed by itself
+# what ./test all adds; each is resumed by itself
+LONG: dict[str, Callable[[pathlib.Path], Counts]] = {
     **{
         f"random-{seed}": functools.partial(random_networks, seed=seed)
         for seed in range(1000, 7000, 1000)
@@ -246,12 +256,14 @@ LONG: dict[
     "trainings": lambda _: command("whole trainings", ["bench/digits_accuracy.py"]),
 }
 NETWORKS_IN_A_PART = 50
-# by file, since what a file sets up is shared; the one file of report marks what shares a page, and the tests of style share nothing
+# by file, since what a file sets up is shared; the one file of report marks what shares a page, and
+# the tests of style share nothing
 DISTRIBUTION = {"report": "loadgroup", "style": "load"}
 
 
 def run_part(part: str, reports: pathlib.Path) -> Counts:
-    """Files in several processes, since much of it is starting and waiting; then by themselves the tests that compare times (marker `alone`)."""
+    """Files in several processes, since much of it is starting and waiting; then by themselves the
+    tests that compare times (marker `alone`)."""
     if part == "unit":
         return unit(reports)
     if part == "fast":
@@ -264,6 +276,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
         )
         return LONG[part](reports)
     folder = ROOT / "tests" / ("levels" if part == "compat" else part)
+    # in the order of conftest.py, not those of many tests first
     together = [
         "-n",
         str(processes()),
@@ -271,7 +284,7 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
         "--dist",
         DISTRIBUTION.get(part, "loadscope"),
         "--no-loadscope-reorder",
-    ]  # in the order of conftest.py, not those of many tests first
+    ]
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)
     return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(
@@ -297,7 +310,8 @@ def fingerprint() -> str:
 
 
 class Finished:
-    """The parts that passed with these sources, kept in a file, so that a run that was stopped goes on from there."""
+    """The parts that passed with these sources, kept in a file, so that a run that was stopped goes
+    on from there."""
 
     def __init__(self, file: pathlib.Path, sources: str) -> None:
         self.file, self.sources = file, sources

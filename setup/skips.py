@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests may be skipped where: every allowed reason names what the machine or the environment lacks, and that is looked up here. Any other skip hides a
-test that could have run, and fails ./test.
+"""Which tests may be skipped where: every allowed reason names what the machine or the environment
+lacks, and that is looked up here. Any other skip hides a test that could have run, and fails
+./test.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def other_pytorch() -> bool:
 
 
 def has_level_environments() -> bool:
-    """Whether every level that brings an environment has it: ./test tries to install them, which takes the network."""
+    """Whether every level that brings an environment has it: ./test tries to install them, which
+    takes the network."""
     root = pathlib.Path(__file__).resolve().parent.parent
     return all(
         list(root.glob(f"build/environments/{level.parent.name}-*/bin/python"))

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/graph/recorded/operations.json: the ATen operations of torchvision's classification models and the shipped ones, from
-their captured graphs, for `strata list models --level`.
+"""Writes src/graph/recorded/operations.json: the ATen operations of torchvision's classification
+models and the shipped ones, from their captured graphs, for `strata list models --level`.
 
-.venv/bin/python tools/record_operations.py [--models resnet18,vgg16] [--modes infer,train]
-Some minutes for all; what is recorded for this PyTorch is kept.
+.venv/bin/python tools/record_operations.py [--models resnet18,vgg16] [--modes infer,train] Some
+minutes for all; what is recorded for this PyTorch is kept.
 
-Models are built without values (the device `meta`), since operations depend on shapes alone: the largest one has three gigabytes of weights.
+Models are built without values (the device `meta`), since operations depend on shapes alone: the
+largest one has three gigabytes of weights.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def build_without_values(name: str) -> Built:
 
 
 def operations_of(name: str, mode: str) -> list[str]:
-    """Sorted names ("conv2d"; with their namespace unless that is aten). Raises RuntimeError when there is no graph."""
+    """Sorted names ("conv2d"; with their namespace unless that is aten). Raises RuntimeError when
+    there is no graph."""
     built = build_without_values(name)
     with torch.device("meta"), torch.no_grad():
         entry = {"arg0": torch.empty([BATCH, *built.default_inputs[0]["shape"][1:]])}

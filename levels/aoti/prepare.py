@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the exported network with AOTInductor: <cache>/package.pt2, and <cache>/package.json with what it was compiled for and which weights it reads.
-A variant that bakes weights in gets one package a weight set: <cache>/<set>.pt2."""
+"""Compiles the exported network with AOTInductor: <cache>/package.pt2, and <cache>/package.json
+with what it was compiled for and which weights it reads. A variant that bakes weights in gets one
+package a weight set: <cache>/<set>.pt2."""
 
 import json
 import os
@@ -11,9 +12,8 @@ import torch
 from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
 
 CONFIGS = {
-    "default": {
-        "always_keep_tensor_constants": True
-    },  # else vectors of at most 8 numbers go into the code, where no weight set can reach them
+    # else vectors of at most 8 numbers go into the code, where no weight set can reach them
+    "default": {"always_keep_tensor_constants": True},
     "freezing": {"freezing": True},
     "max-autotune": {"max_autotune": True, "coordinate_descent_tuning": True},
 }
@@ -29,9 +29,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     if variant not in CONFIGS:
         raise UnsupportedError(f"aoti has no variant {variant}", f"it has: {', '.join(CONFIGS)}")
     configs = CONFIGS[variant]
-    baked = (
-        variant != "default"
-    )  # autotuning too: the C++ matrix products that it chooses hold packed copies of their weights
+    # autotuning too: the C++ matrix products that it chooses hold packed copies of their weights
+    baked = variant != "default"
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
     maths.settle(case["maths"])
     step = preparing.Steps()
@@ -49,9 +48,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
 
             program = move_to_device_pass(program, "cuda")
         step(f"compiling {weight_set}.pt2")
-        part = (
-            cache / "part" / f"{weight_set}.pt2"
-        )  # the file's name lies inside it too, so it must not change
+        # the file's name lies inside it too, so it must not change
+        part = cache / "part" / f"{weight_set}.pt2"
         part.parent.mkdir(exist_ok=True)
         with torch.no_grad():
             compile_package(program, part, configs)
@@ -74,7 +72,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
 
 
 def weights_in_use(program: torch.export.ExportedProgram) -> list[list[str]]:
-    """The parameters and persistent buffers that an operation reads; names of one and the same tensor (tied weights) in one list."""
+    """The parameters and persistent buffers that an operation reads; names of one and the same
+    tensor (tied weights) in one list."""
     signature = program.graph_signature
     names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     tensors: dict[tuple, list[str]] = {}
@@ -89,7 +88,8 @@ def weights_in_use(program: torch.export.ExportedProgram) -> list[list[str]]:
 
 
 def compile_package(program: torch.export.ExportedProgram, path: Path, configs: dict) -> None:
-    """AOTInductor with the defaults that torch.compile's default mode shares, but for `configs`: see README.md."""
+    """AOTInductor with the defaults that torch.compile's default mode shares, but for `configs`:
+    see README.md."""
     from torch._inductor import aoti_compile_and_package
 
     try:

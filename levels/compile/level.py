@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks are allowed and reported, and so are guards and recompilations."""
+"""compile: the same module under torch.compile with its default mode, dynamic=False. Graph breaks
+are allowed and reported, and so are guards and recompilations."""
 
 import inspect
 import sys
@@ -43,7 +44,8 @@ class Compile(TorchLevel):
             self.compile_now()
 
     def compile_now(self) -> None:
-        """Compiling is lazy: one pass on an input of the case makes it happen here. In training the weights are loaded after it."""
+        """Compiling is lazy: one pass on an input of the case makes it happen here. In training the
+        weights are loaded after it."""
         inputs = self.host_input(self.job.example())
         try:
             if self.job.trains:
@@ -67,13 +69,13 @@ class Compile(TorchLevel):
         self.result = self.inputs = self.labels = None
 
     def open_batch(self) -> None:
-        """Says that the batch will vary. A weak mark: where the network fixes it all the same, each size compiles again, and that is counted."""
+        """Says that the batch will vary. A weak mark: where the network fixes it all the same, each
+        size compiles again, and that is counted."""
         if not self.job.dynamic:
             return
         bounds = {"min": self.job.dynamic["low"], "max": self.job.dynamic["high"]}
-        if (
-            "min" not in inspect.signature(torch._dynamo.maybe_mark_dynamic).parameters
-        ):  # as in PyTorch 2.11: a mark without bounds
+        # as in PyTorch 2.11: a mark without bounds
+        if "min" not in inspect.signature(torch._dynamo.maybe_mark_dynamic).parameters:
             bounds = {}
         for tensor in [*self.inputs, *self.named.values()]:
             if tensor.dim():
@@ -92,7 +94,8 @@ class Compile(TorchLevel):
         return super().build_module(job)
 
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
-        """Generated code carries its number of threads; TorchDynamo guards on it and compiles again for another, while the first client warms up."""
+        """Generated code carries its number of threads; TorchDynamo guards on it and compiles again
+        for another, while the first client warms up."""
         if self.device.type == "cuda" and self.variant in MODES:
             raise UnsupportedError(
                 f"the CUDA graphs of {self.variant} belong to one thread",
@@ -107,7 +110,8 @@ class Compile(TorchLevel):
         dynamo.clear_compilation_metrics()
 
     def report(self) -> dict[str, Any]:
-        """Guards with the time of one evaluation, and everything that was compiled again until now, with why."""
+        """Guards with the time of one evaluation, and everything that was compiled again until now,
+        with why."""
         found = compiler_report()
         return {
             "graphs": found["graphs"],
@@ -137,8 +141,10 @@ class Compile(TorchLevel):
 
 
 def compiler_report() -> dict[str, Any]:
-    """What TorchDynamo did since the last unload: graphs, guards and their time, graph breaks ({reason, where}) and the reasons of recompilations. `guard_us`: of each
-    frame's newest code, what TorchDynamo measured when it compiled it: one evaluation of all its guards with flushed caches, hence an upper end."""
+    """What TorchDynamo did since the last unload: graphs, guards and their time, graph breaks
+    ({reason, where}) and the reasons of recompilations. `guard_us`: of each frame's newest code,
+    what TorchDynamo measured when it compiled it: one evaluation of all its guards with flushed
+    caches, hence an upper end."""
     breaks = []
     for reason in dynamo.graph_break_reasons:
         place = reason.user_stack[-1] if reason.user_stack else None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""eager: the user's module, called from Python. Every other level is measured against it. Variants change its layout, its optimiser, or replay a CUDA graph."""
+"""eager: the user's module, called from Python. Every other level is measured against it. Variants
+change its layout, its optimiser, or replay a CUDA graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,8 @@ from strata_sdk.torch_level import TorchLevel
 
 
 def own_batches() -> Any:
-    """How people gather batches in Python. Raises UnavailableError without torchvision or Pillow."""
+    """How people gather batches in Python. Raises UnavailableError without torchvision or
+    Pillow."""
     try:
         from strata_sdk.dataloader import batches
     except ImportError as error:
@@ -23,7 +25,8 @@ def own_batches() -> Any:
 
 
 class Eager(TorchLevel):
-    """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of the instance, so that the default pays nothing for it."""
+    """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of
+    the instance, so that the default pays nothing for it."""
 
     def supports(self, job: Job) -> None:
         if self.variant == "cudagraph" and job.dynamic:
@@ -56,15 +59,17 @@ class Eager(TorchLevel):
         return super().clients(count, threads)
 
     def layer_norms(self) -> list[dict[str, Any]]:
-        """Sizes of activations, gradients and weights by layer in a step on the batch that is set, which is not made."""
+        """Sizes of activations, gradients and weights by layer in a step on the batch that is set,
+        which is not made."""
         from strata_sdk.layer_norms import of_step
 
         return of_step(self, self.inputs, self.named, self.labels)
 
-    # -- cudagraph ---------------------------------------------------------------------------------------------------------------------------
+    # -- cudagraph --------------------------------------------------------------------------------
 
     def capture_graph(self) -> None:
-        """Records one forward pass on tensors that stay; weights are loaded in place, so that the record holds for every set."""
+        """Records one forward pass on tensors that stay; weights are loaded in place, so that the
+        record holds for every set."""
         self.static = tuple(x.to(self.device) for x in self.host_input(self.job.example()))
         self.inputs, self.named = self.split(self.static)
         stream = torch.cuda.Stream()

@@ -8,7 +8,9 @@ from strata_sdk import UnsupportedError, preparing
 
 
 def convert(source: str, target: str) -> None:
-    import _tools  # the converter itself: the package's command beside it installs and starts a logger that reports to its makers
+    # the converter itself: the package's command beside it installs and starts a logger that
+    # reports to its makers
+    import _tools
 
     _tools.mnnconvert(
         [

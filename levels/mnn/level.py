@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mnn: the exported network, converted by MNN. The artefact is <weight set>.mnn in the cache, written by prepare.py."""
+"""mnn: the exported network, converted by MNN. The artefact is <weight set>.mnn in the cache,
+written by prepare.py."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,27 +39,26 @@ class Mnn(Level):
                 "the worker's log names the operation",
             )
         about = self.net.get_info()
-        self.order = [
-            self.job.input_names.index(name) for name in about["inputNames"]
-        ]  # an input that nothing reads may be gone
+        # an input that nothing reads may be gone
+        self.order = [self.job.input_names.index(name) for name in about["inputNames"]]
         self.results = [about["outputNames"].index(name) for name in self.job.output_names]
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
         self.inputs = []
         for array in (inputs[i] for i in self.order):
             own, kind = _TYPES[array.dtype.name]
+            # copies
             self.inputs.append(
                 expr.const(array.astype(own, copy=False), list(array.shape), expr.NCHW, kind)
-            )  # copies
+            )
 
     def run(self) -> None:
         self.variables = self.net.onForward(self.inputs)
 
     def outputs(self) -> Sequence[np.ndarray]:
         variables, self.variables = self.variables, None
-        if len(variables) < len(
-            self.results
-        ):  # an operation whose shape it cannot tell: it logs that and gives nothing
+        # an operation whose shape it cannot tell: it logs that and gives nothing
+        if len(variables) < len(self.results):
             raise UnsupportedError(
                 f"MNN {MNN.version()} computes {len(variables)} of the network's {len(self.results)} results",
                 "the worker's log names the operation",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes <weight set>.mnn for each weight set of the bundle: ONNX with the PyTorch that is measured, converted by MNN in the level's own environment."""
+"""Writes <weight set>.mnn for each weight set of the bundle: ONNX with the PyTorch that is
+measured, converted by MNN in the level's own environment."""
 
 import tempfile
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""convert.py NETWORK.pt TARGET SHAPES: TARGET.param and TARGET.bin as pnnx makes them, weights in float32. Needs no PyTorch: the package's program alone is started."""
+"""convert.py NETWORK.pt TARGET SHAPES: TARGET.param and TARGET.bin as pnnx makes them, weights in
+float32. Needs no PyTorch: the package's program alone is started."""
 
 import importlib.util
 import subprocess
@@ -10,9 +11,8 @@ from strata_sdk import LevelError, UnsupportedError, preparing
 
 
 def convert(source: str, target: str, shapes: str) -> None:
-    program = Path(importlib.util.find_spec("pnnx").origin).with_name(
-        "pnnx"
-    )  # importing the package imports PyTorch
+    # importing the package imports PyTorch
+    program = Path(importlib.util.find_spec("pnnx").origin).with_name("pnnx")
     done = subprocess.run(
         [
             program,
@@ -36,7 +36,8 @@ def convert(source: str, target: str, shapes: str) -> None:
             f"pnnx ended with exit code {done.returncode}: {' '.join(done.stdout.split())[-300:]}",
             "the lines above say more",
         )
-    # an operation that pnnx has no layer of ncnn for stays as PyTorch calls it, as aten::cumsum or F.grid_sample
+    # an operation that pnnx has no layer of ncnn for stays as PyTorch calls it, as aten::cumsum or
+    # F.grid_sample
     foreign = sorted(
         {
             word

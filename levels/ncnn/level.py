@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ncnn: the traced network, converted by pnnx. The artefact is <weight set>.param and .bin in the cache, written by prepare.py."""
+"""ncnn: the traced network, converted by pnnx. The artefact is <weight set>.param and .bin in the
+cache, written by prepare.py."""
 
 import os
 from collections.abc import Sequence
@@ -41,7 +42,8 @@ class Ncnn(Level):
             )
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:
-        # a Mat of an array shares its memory, which ncnn may write to: it is copied, as in the code that pnnx writes
+        # a Mat of an array shares its memory, which ncnn may write to: it is copied, as in the code
+        # that pnnx writes
         self.samples = [
             [ncnn.Mat(sample).clone() for sample in samples]
             for samples in zip(*inputs, strict=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes <weight set>.param and .bin for each weight set: TorchScript of one sample with the PyTorch that is measured, converted by pnnx in the level's own environment."""
+"""Writes <weight set>.param and .bin for each weight set: TorchScript of one sample with the
+PyTorch that is measured, converted by pnnx in the level's own environment."""
 
 import tempfile
 from pathlib import Path
@@ -8,7 +9,8 @@ from strata_sdk import UnsupportedError, preparing
 
 
 def check(bundle: dict) -> None:
-    """ncnn has no batch: a sample is a tensor without the first extent, and the level runs one after the other."""
+    """ncnn has no batch: a sample is a tensor without the first extent, and the level runs one
+    after the other."""
     if bundle["model"]["kind"] == "onnx":
         raise UnsupportedError(
             "an ONNX file holds no PyTorch module, which pnnx converts",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime: the exported network in an InferenceSession. The artefact is <weight set>.onnx in the cache, written by prepare.py."""
+"""onnxruntime: the exported network in an InferenceSession. The artefact is <weight set>.onnx in
+the cache, written by prepare.py."""
 
 import os
 from collections.abc import Sequence
@@ -57,17 +58,15 @@ class OnnxRuntime(Level):
             raise UnsupportedError(
                 f"ONNX Runtime {ort.__version__} cannot run the network: {' '.join(str(error).split())[:300]}"
             ) from error
-        if (
-            self.tensorrt and _TENSORRT not in self.session.get_providers()
-        ):  # ONNX Runtime falls back without an error
+        # ONNX Runtime falls back without an error
+        if self.tensorrt and _TENSORRT not in self.session.get_providers():
             raise UnavailableError(
                 f"ONNX Runtime could not start {_TENSORRT}",
                 "the worker's log says why; TensorRT's libraries must be found",
             )
         own = [value.name for value in self.session.get_inputs()]
-        if len(own) == len(
-            self.job.input_names
-        ):  # in their order, since one that is also an output is renamed
+        # in their order, since one that is also an output is renamed
+        if len(own) == len(self.job.input_names):
             self.taken = [(name, i) for i, name in enumerate(own)]
         else:  # the exporter drops an input that nothing reads
             self.taken = [(name, i) for i, name in enumerate(self.job.input_names) if name in own]
@@ -80,7 +79,8 @@ class OnnxRuntime(Level):
                 self.binding.bind_output(name, "cuda")
 
     def clients(self, count: int, threads: int) -> Sequence[Level]:
-        """One session, run by all: its pool works for every caller, so that callers and pool together have the threads of all clients."""
+        """One session, run by all: its pool works for every caller, so that callers and pool
+        together have the threads of all clients."""
         pool = max(1, count * threads - count + 1)
         if self.options.intra_op_num_threads != pool:
             self.options.intra_op_num_threads = pool
@@ -91,16 +91,16 @@ class OnnxRuntime(Level):
         return twins
 
     def providers(self) -> list[Any]:
-        """The execution providers by preference. TensorRT leaves what it cannot run to CUDA, and keeps its engines, whose making takes minutes, in the cache."""
+        """The execution providers by preference. TensorRT leaves what it cannot run to CUDA, and
+        keeps its engines, whose making takes minutes, in the cache."""
         if not self.on_device:
             return [_PROVIDERS["cpu"]]
         tf32 = self.job.maths == "tf32"
         cuda = (_PROVIDERS["cuda"], {"use_tf32": str(int(tf32))})
         if not self.tensorrt:
             return [cuda]
-        os.environ["NVIDIA_TF32_OVERRIDE"] = str(
-            int(tf32)
-        )  # the provider has no option for TF32, NVIDIA's libraries read this when they start
+        # the provider has no option for TF32, NVIDIA's libraries read this when they start
+        os.environ["NVIDIA_TF32_OVERRIDE"] = str(int(tf32))
         return [
             (
                 _TENSORRT,
@@ -141,7 +141,8 @@ class OnnxRuntime(Level):
         ]
 
     def settings(self) -> dict[str, Any]:
-        # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in blocked layout (NCHWc)
+        # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in
+        # blocked layout (NCHWc)
         return {"layout": "any", "freezing": True, "graph": "exported", "autotune": self.on_device}
 
     def versions(self) -> dict[str, str]:

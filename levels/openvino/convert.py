@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""convert.py NETWORK.onnx NETWORK.xml [LOW HIGH]: as OpenVINO reads it; with LOW and HIGH the batch is open between them. Needs no PyTorch."""
+"""convert.py NETWORK.onnx NETWORK.xml [LOW HIGH]: as OpenVINO reads it; with LOW and HIGH the batch
+is open between them. Needs no PyTorch."""
 
 import os
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight set>.xml and .bin in the cache, written by prepare.py."""
+"""openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight
+set>.xml and .bin in the cache, written by prepare.py."""
 
 import os
 from collections.abc import Sequence
@@ -22,9 +23,10 @@ class OpenVino(Level):
             raise UnsupportedError(
                 f"openvino has no variant {self.variant}", "it has: default, bf16"
             )
+        # it would run float32 without a word
         if job.maths == "bf16" and "BF16" not in ov.Core().get_property(
             "CPU", "OPTIMIZATION_CAPABILITIES"
-        ):  # it would run float32 without a word
+        ):
             raise UnsupportedError(
                 "OpenVINO has no bf16 on this CPU", "it needs a CPU with AVX512_BF16 or AMX"
             )
@@ -33,18 +35,16 @@ class OpenVino(Level):
         self.core = ov.Core()
         self.properties = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads}
         if self.variant == "default":
-            self.properties["INFERENCE_PRECISION_HINT"] = (
-                "bf16" if job.maths == "bf16" else "f32"
-            )  # its own choice is bf16 where the CPU has it
+            # its own choice is bf16 where the CPU has it
+            self.properties["INFERENCE_PRECISION_HINT"] = "bf16" if job.maths == "bf16" else "f32"
 
     def load_weights(self, weights: str) -> None:
         self.path = self.job.cache / f"{weights}.xml"
         if not self.path.is_file():
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
         self.compile_model()
-        self.order = [
-            self.job.input_names.index(port.any_name) for port in self.compiled.inputs
-        ]  # an input that nothing reads may be gone
+        # an input that nothing reads may be gone
+        self.order = [self.job.input_names.index(port.any_name) for port in self.compiled.inputs]
 
     def compile_model(self) -> None:
         self.compiled = None  # the old one is freed before the new one is made
@@ -58,9 +58,8 @@ class OpenVino(Level):
             self.compile_model()
         twins = [self.twin() for _ in range(count)]
         for twin in twins:
-            twin.compiled = partial(
-                self.compiled.create_infer_request().infer, share_inputs=True
-            )  # as calling the compiled model does
+            # as calling the compiled model does
+            twin.compiled = partial(self.compiled.create_infer_request().infer, share_inputs=True)
         return twins
 
     def set_input(self, inputs: tuple[np.ndarray, ...]) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes <weight set>.xml and .bin for each weight set of the bundle, by way of ONNX (README.md says why): ONNX with the PyTorch that is measured, converted where OpenVINO is."""
+"""Writes <weight set>.xml and .bin for each weight set of the bundle, by way of ONNX (README.md
+says why): ONNX with the PyTorch that is measured, converted where OpenVINO is."""
 
 import tempfile
 from pathlib import Path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted for training. The worker puts weights in by name."""
+"""Saves the bundle's network as <cache>/script.pt: traced and not frozen for inference, scripted
+for training. The worker puts weights in by name."""
 
 import json
 from pathlib import Path
@@ -42,9 +43,9 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         )
         script, warned = preparing.traced(view, tuple(example[name].to(device) for name in names))
         dropouts = []
-        if (
-            warned and not bundle["export"]["ok"]
-        ):  # either alone may be harmless (a shape that is checked, an operation that only torch.export lacks)
+        # either alone may be harmless (a shape that is checked, an operation that only torch.export
+        # lacks)
+        if warned and not bundle["export"]["ok"]:
             raise UnsupportedError(
                 f"the network's path depends on its input, a trace would hold one of them: {warned}",
                 "levels that run the Python module can run it",
@@ -59,10 +60,10 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
 
 
 def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]]:
-    """The scripted module, in which every dropout's probability is an attribute, and where these are: [module path, attribute]. UnsupportedError with the compiler's reason."""
-    _DropoutNd.__constants__ = [
-        "inplace"
-    ]  # p is a constant by default, written into the code, where nothing can set it to 0
+    """The scripted module, in which every dropout's probability is an attribute, and where these
+    are: [module path, attribute]. UnsupportedError with the compiler's reason."""
+    # p is a constant by default, written into the code, where nothing can set it to 0
+    _DropoutNd.__constants__ = ["inplace"]
     try:
         script = torch.jit.script(module)
     except Exception as error:
@@ -84,7 +85,9 @@ def scripted(module: nn.Module) -> tuple[torch.jit.ScriptModule, list[list[str]]
 
 
 def switchable_calls(script: torch.jit.ScriptModule) -> list[list[str]]:
-    """Moves the probability of every dropout that a method calls with a number, `F.dropout(x, 0.3, ...)`, from the code into an attribute of the module, where it can be changed. [module path, attribute] of each."""
+    """Moves the probability of every dropout that a method calls with a number, `F.dropout(x, 0.3,
+    ...)`, from the code into an attribute of the module, where it can be changed. [module path,
+    attribute] of each."""
     places: list[list[str]] = []
     done: dict[str, list[tuple[str, float]]] = {}  # by the code that instances of one class share
     for path, part in script.named_modules():
@@ -107,15 +110,15 @@ def calls_with_numbers(part: torch.jit.ScriptModule) -> list[torch._C.Node]:
     found = []
     for node in part.graph.findAllNodes("prim::CallFunction"):
         called, *arguments = node.inputs()
-        if (
-            "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue()
-        ):  # None: not a constant
+        # None: not a constant
+        if "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue():
             found.append(node)
     return found
 
 
 def moved(node: torch._C.Node, part: torch.jit.ScriptModule, attribute: str) -> tuple[str, float]:
-    """The call reads its probability from this attribute of `part` from now on; the attribute and the probability."""
+    """The call reads its probability from this attribute of `part` from now on; the attribute and
+    the probability."""
     graph, (_, _, p, *_) = part.graph, node.inputs()
     value = float(p.toIValue())
     read = graph.create("prim::GetAttr", [next(iter(graph.inputs()))], 1)

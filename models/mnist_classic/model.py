@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of PyTorch's first MNIST example: channel-wise dropout as a layer, and dropout called as a function."""
+"""The network of PyTorch's first MNIST example: channel-wise dropout as a layer, and dropout called
+as a function."""
 
 import torch
 import torch.nn.functional as F

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network for handwritten digits, with the layers and sizes of the classical MNIST example."""
+"""A small network for handwritten digits, with the layers and sizes of the classical MNIST
+example."""
 
 import torch
 import torch.nn.functional as F

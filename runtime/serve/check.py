@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test of equal work: check.py PROGRAM [ARGUMENT ...] runs the program on test/inputs.safetensors and compares its outputs with the network's own
-outputs in float64. Allowed is a multiple of what legitimate float32 runs of the network differ by (the envelope). Needs numpy; exits with 1 when unequal."""
+"""The test of equal work: check.py PROGRAM [ARGUMENT ...] runs the program on
+test/inputs.safetensors and compares its outputs with the network's own outputs in float64. Allowed
+is a multiple of what legitimate float32 runs of the network differ by (the envelope). Needs numpy;
+exits with 1 when unequal."""
 
 import json
 import subprocess
@@ -16,7 +18,8 @@ LEAST = 8 * 2.0**-24  # no envelope is smaller: one lucky run would accuse its n
 
 
 def floor_of(reference: dict) -> float:
-    """2^-24 times the median magnitude of all floating-point outputs of entry 0: a tensor that is nearly zero is not judged by its rounding."""
+    """2^-24 times the median magnitude of all floating-point outputs of entry 0: a tensor that is
+    nearly zero is not judged by its rounding."""
     values = [
         np.abs(value).reshape(-1)
         for name, value in reference.items()
@@ -28,7 +31,8 @@ def floor_of(reference: dict) -> float:
 
 
 def errors(value: np.ndarray, truth: np.ndarray, floor: float) -> tuple[float, float]:
-    """||y - y64|| / (||y64|| + floor sqrt(n)) and max |y - y64| / (max |y64| + floor), over the elements that are finite in both."""
+    """||y - y64|| / (||y64|| + floor sqrt(n)) and max |y - y64| / (max |y64| + floor), over the
+    elements that are finite in both."""
     both = np.isfinite(value) & np.isfinite(truth)
     wanted, off = truth[both], value[both].astype(np.float64) - truth[both]
     if not off.size:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of files, inputs and results against case.json, before anything reads them. Errors are ValueErrors: what it is, what was given, what is taken."""
+"""The check of files, inputs and results against case.json, before anything reads them. Errors are
+ValueErrors: what it is, what was given, what is taken."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def described(dtype: str, shape: list[int] | tuple[int, ...]) -> str:
 
 
 def check_tensor(what: str, name: str, value: np.ndarray, about: dict, does: str = "takes") -> None:
-    """ValueError unless the array has the type and shape that `about` (an input or output of case.json) says."""
+    """ValueError unless the array has the type and shape that `about` (an input or output of
+    case.json) says."""
     given, taken = (
         described(NAMES.get(value.dtype, str(value.dtype)), value.shape),
         described(TORCH[about["dtype"]], about["shape"]),
@@ -51,7 +53,8 @@ def check_files(folder: Path, case: dict) -> None:
 
 
 def check_inputs(case: dict, tensors: dict[str, np.ndarray]) -> int:
-    """The tensors must be <entry>/<input> of entries 0, 1, ..., and no others. Returns how many entries there are."""
+    """The tensors must be <entry>/<input> of entries 0, 1, ..., and no others. Returns how many
+    entries there are."""
     inputs = case["inputs"]
     entries = 1
     while inputs and f"{entries}/{inputs[0]['name']}" in tensors:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes safetensors files: 8 bytes of header length, a JSON header, raw tensors (https://huggingface.co/docs/safetensors). Needs numpy alone."""
+"""Reads and writes safetensors files: 8 bytes of header length, a JSON header, raw tensors
+(https://huggingface.co/docs/safetensors). Needs numpy alone."""
 
 import json
 import math
@@ -22,7 +23,8 @@ TYPES = {
 
 
 def check_place(name: str, at: dict, end: int, taken: list[tuple[int, int]]) -> None:
-    """ValueError unless the tensor's bytes lie within the file and are as many as its type and shape take."""
+    """ValueError unless the tensor's bytes lie within the file and are as many as its type and
+    shape take."""
     if at.get("dtype") not in TYPES:
         raise ValueError(f"the tensor '{name}' is of type {at.get('dtype')}, which numpy has not")
     shape, place = at.get("shape"), at.get("data_offsets")
@@ -45,7 +47,8 @@ def check_place(name: str, at: dict, end: int, taken: list[tuple[int, int]]) -> 
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """Name -> array. ValueError for a file that is damaged (tensors must fill it, none over another) and for a type that numpy lacks (BF16)."""
+    """Name -> array. ValueError for a file that is damaged (tensors must fill it, none over
+    another) and for a type that numpy lacks (BF16)."""
     data = path.read_bytes()
     if len(data) < 8 or struct.unpack("<Q", data[:8])[0] > len(data) - 8:
         raise ValueError(f"{path} is no safetensors file, or not all of it is there")

@@ -20,9 +20,10 @@ def clean_path() -> None:
         and sys.path[0] == os.path.dirname(os.path.abspath(__file__))
     ):
         del sys.path[0]
+    # an editable package's finder has an entry that is no path
     sys.path[:] = [
         entry for entry in sys.path if os.path.isabs(entry) or (entry and not os.path.exists(entry))
-    ]  # an editable package's finder has an entry that is no path
+    ]
 
 
 def protect_children() -> None:

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures one network once, for every level: weights, inputs, float64 reference, envelope, planted faults, export. docs/bundle.md is its contract."""
+"""Captures one network once, for every level: weights, inputs, float64 reference, envelope, planted
+faults, export. docs/bundle.md is its contract."""

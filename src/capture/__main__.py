@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m capture --spec spec.json --out DIR`: progress and one final JSON line on standard output, everything else on standard error."""
+"""`python -m capture --spec spec.json --out DIR`: progress and one final JSON line on standard
+output, everything else on standard error."""
 
 from __future__ import annotations
 

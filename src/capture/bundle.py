@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one bundle: builds the network, its weight sets, inputs, references, envelopes, planted faults and export, and writes them as docs/bundle.md says."""
+"""Makes one bundle: builds the network, its weight sets, inputs, references, envelopes, planted
+faults and export, and writes them as docs/bundle.md says."""
 
 from __future__ import annotations
 
@@ -55,10 +56,12 @@ def capture(
     by_state: bool = False,
     networks: Path | None = None,
 ) -> dict:
-    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at all. Of two captures that run at once the first stays: what reads it is not
-    disturbed. `strict`: a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`: the folder's name gets the beginning of `state`, so
-    that captures of one network before and after a change lie side by side. `networks`: where weight sets are kept that cases share (network.py). Raises Problem, OSError and
-    what torch raises."""
+    """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at
+    all. Of two captures that run at once the first stays: what reads it is not disturbed. `strict`:
+    a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`:
+    the folder's name gets the beginning of `state`, so that captures of one network before and
+    after a change lie side by side. `networks`: where weight sets are kept that cases share
+    (network.py). Raises Problem, OSError and what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_left_overs(out)
@@ -94,8 +97,8 @@ def state_folder(out: Path, info: dict) -> Path:
 
 
 def _complete(info: dict, folder: Path, opened: Opened) -> None:
-    """Adds what a user's network was read from, so that a cached capture can be checked against it, and the manifest. strata's own networks come from nothing else than
-    strata and its packages."""
+    """Adds what a user's network was read from, so that a cached capture can be checked against it,
+    and the manifest. strata's own networks come from nothing else than strata and its packages."""
     info["read"] = [] if _is_own(info) else merged(info["read"], opened.files())
     info["state"] = state_of_capture(info, folder)
     (folder / "bundle.json").write_text(json.dumps(info, indent=1), encoding="utf-8")
@@ -116,7 +119,8 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:
-    """Gives the finished bundle its name, unless another capture's has it since. `replaced`: what had the name at the start, if anything."""
+    """Gives the finished bundle its name, unless another capture's has it since. `replaced`: what
+    had the name at the start, if anything."""
     if replaced and _identity(out) == replaced:
         old = out.parent / f".{out.name}.partial-old-{os.getpid()}"
         out.rename(old)
@@ -323,7 +327,8 @@ class _Capture:
         self.info["weight_bytes"] = _bytes_once(module)
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
-        """Mode train has references of its own; its export becomes graph.json alone, since levels on PyTorch train the module."""
+        """Mode train has references of its own; its export becomes graph.json alone, since levels
+        on PyTorch train the module."""
         self.info["export"] = {
             "ok": False,
             "what": "a case of mode train is not exported",
@@ -341,9 +346,8 @@ class _Capture:
         if program is None:
             return found
         with torch.no_grad():
-            names = list(
-                call(module.train(), self.ring[0], self.info)
-            )  # auxiliary outputs come in train mode only
+            # auxiliary outputs come in train mode only
+            names = list(call(module.train(), self.ring[0], self.info))
         return write_graph(
             program,
             module,
@@ -356,7 +360,8 @@ class _Capture:
         )
 
     def _sets(self, module: nn.Module) -> None:
-        """Per weight set: weights, reference and envelope; the export after `timed`, the faults after `generic1`."""
+        """Per weight set: weights, reference and envelope; the export after `timed`, the faults
+        after `generic1`."""
         self.timed = state_of(module)
         work = copy.deepcopy(module).to(self.spec["device"])
         for name in self.weights.names:
@@ -373,7 +378,8 @@ class _Capture:
     def _reference(
         self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]
     ) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
-        """Writes and returns a set's envelope and reference. Taps are large and tell only where levels part: one set and one entry have them."""
+        """Writes and returns a set's envelope and reference. Taps are large and tell only where
+        levels part: one set and one entry have them."""
         runs, wanted = self._run_all(work, entries)
         self.say(f"writing the reference of weight set {name}")
         self._check_repeatable(work, runs["default"][0])
@@ -395,7 +401,8 @@ class _Capture:
     def _run_all(
         self, view: nn.Module, entries: list[dict[str, Tensor]]
     ) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
-        """Envelope and reference; from the first module that does not run in float64 on, the reference is the envelope's centre."""
+        """Envelope and reference; from the first module that does not run in float64 on, the
+        reference is the envelope's centre."""
         runs = ref.envelope(
             self.runner, view, entries, self.spec["seed"] + 1, light=ref.few_runs(self.spec)
         )
@@ -450,7 +457,8 @@ class _Capture:
         runs: dict[str, list[dict[str, Tensor]]],
         wanted: list[dict[str, Tensor]],
     ) -> None:
-        """Exports the eval-mode module on the CPU and proves the result on two inputs against the reference."""
+        """Exports the eval-mode module on the CPU and proves the result on two inputs against the
+        reference."""
         self.say("exporting the graph")
         program, self.info["export"] = export(module, self.ring[0], self.info)
         self.info["graph"] = self.info["export"]
@@ -498,7 +506,7 @@ class _Capture:
             {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},
         )
 
-    # ------------------------------------------------------------------------------------------------ files
+    # --------------------------------------------------------------------------------------- files
 
     def write(self, name: str, tensors: dict[str, Tensor]) -> None:
         self.write_at(self.folder / name, tensors)
@@ -509,7 +517,8 @@ class _Capture:
         save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
 
     def _check_space(self, sets: int, size: int) -> None:
-        """Refuses early when the weights alone (the sets that are not kept yet; in training probes and gradients) cannot fit."""
+        """Refuses early when the weights alone (the sets that are not kept yet; in training probes
+        and gradients) cannot fit."""
         needed = (sets + (5 if self.spec["mode"] == "train" else 0)) * size
         free = shutil.disk_usage(self.folder).free
         if needed > free:

@@ -121,8 +121,8 @@ def write_calls(calls: Calls, folder: Path) -> None:
 
 def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
     """One call as text: `op`, `args` (tensors numbered among `given`), `given` and `outputs` as
-    type and shape. Of what has no plain tensors (sparse, nested, complex) the name says so, so that no
-    rule takes it for what it is not."""
+    type and shape. Of what has no plain tensors (sparse, nested, complex) the name says so, so that
+    no rule takes it for what it is not."""
     try:
         found = list(tensors_in(_plain_lists(result)))
         named = by_name(SimpleNamespace(target=func, args=_plain_lists(positional), kwargs=kwargs))

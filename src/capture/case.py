@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From spec.json to a resolved case: the model built, every input's name, type, shape and range known, the batch settled."""
+"""From spec.json to a resolved case: the model built, every input's name, type, shape and range
+known, the batch settled."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ HOW_TO_NAME_INPUTS = "give --input 1x3x224x224 (or --input ids=int64:1x128:0..30
 
 @dataclasses.dataclass
 class Input:
-    """One input of the model. `example` is the user's own tensor, whose values the ring then follows."""
+    """One input of the model. `example` is the user's own tensor, whose values the ring then
+    follows."""
 
     name: str
     keyword: bool
@@ -164,7 +166,8 @@ def _check_training(full: dict) -> None:
 
 
 def resolve_inputs(spec: dict, built: Built) -> list[Input]:
-    """The model's inputs in order: those of the spec, else of the user's example, else of the model's definition."""
+    """The model's inputs in order: those of the spec, else of the user's example, else of the
+    model's definition."""
     if spec["mode"] == "train" and built.kind in KINDS.values():
         raise Problem(
             "unsupported",
@@ -205,7 +208,8 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
 
 
 def _check_names(inputs: list[Input], built: Built) -> None:
-    """The graph of an ONNX file takes its inputs by name: Problem unless exactly those are given."""
+    """The graph of an ONNX file takes its inputs by name: Problem unless exactly those are
+    given."""
     names = getattr(built.module, "input_names", None)
     if names is None or {one.name for one in inputs} == set(names):
         return
@@ -317,7 +321,8 @@ def _from_example(example: Any) -> list[Input]:
 
 
 def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
-    """Puts the asked batch in place of the first extent of every input that has the first input's batch."""
+    """Puts the asked batch in place of the first extent of every input that has the first input's
+    batch."""
     if batch is None or not inputs[0].shape:
         return
     own = inputs[0].shape[0]
@@ -336,7 +341,8 @@ def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
 
 
 def _settle_size(size: list[int], inputs: list[Input], name: str) -> None:
-    """Gives every input that is an image the asked height and width; an example of another size is dropped, since its values cannot be followed."""
+    """Gives every input that is an image the asked height and width; an example of another size is
+    dropped, since its values cannot be followed."""
     images = [one for one in inputs if is_image(one.shape)]
     if not images:
         raise Problem(

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shows a dropout's probability in a training step (docs/method.md, "Dropout's probability"): how far gradients of one batch scatter, which only the masks make differ.
+"""What shows a dropout's probability in a training step (docs/method.md, "Dropout's probability"):
+how far gradients of one batch scatter, which only the masks make differ.
 
-Masks scale what they keep, so that means say nothing of the probability p; the variance of what they make is proportional to p / (1 - p). For each layer that drops, the
-parameter whose gradient shows a changed p best, against chance, is watched; eager's variances of it are the reference, and what they can show is measured here.
+Masks scale what they keep, so that means say nothing of the probability p; the variance of what
+they make is proportional to p / (1 - p). For each layer that drops, the parameter whose gradient
+shows a changed p best, against chance, is watched; eager's variances of it are the reference, and
+what they can show is measured here.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ Gradients = list[Tensor]
 
 
 class DropoutCapture:
-    """`gradients`: takes a step on one batch, in train mode, and gives the gradients of the named parameters; `dropouts`: all that drop in it, as given."""
+    """`gradients`: takes a step on one batch, in train mode, and gives the gradients of the named
+    parameters; `dropouts`: all that drop in it, as given."""
 
     def __init__(
         self,
@@ -47,7 +51,9 @@ class DropoutCapture:
         ]
 
     def run(self) -> dict:
-        """train.json's `groups` that a level is asked for, `watched`: parameter -> variances in eager's groups, and for each layer what is watched and the least error of p that is found."""
+        """train.json's `groups` that a level is asked for, `watched`: parameter -> variances in
+        eager's groups, and for each layer what is watched and the least error of p that is
+        found."""
         base = self.variances(self.names, TRIAL_GROUPS)
         noise = {name: _variation(values) for name, values in base.items()}
         slopes = {place: self.slopes(place, base) for place in self.examined()}
@@ -56,9 +62,10 @@ class DropoutCapture:
             for place, slope in slopes.items()
             if slope
         }
+        # standard errors of one group, a unit of p
         strength = {
             place: abs(slopes[place][name]) / max(noise[name], 1e-9) for place, name in best.items()
-        }  # standard errors of one group, a unit of p
+        }
         watched = sorted(set(best.values()))
         groups = _groups(min(strength.values(), default=0.0), len(watched), self.step_s())
         layers = []
@@ -95,7 +102,8 @@ class DropoutCapture:
         return min(times) / torch.get_num_threads()
 
     def variances(self, names: list[str], groups: int) -> dict[str, list[float]]:
-        """Parameter -> the variance of its gradient, summed over its elements, over the steps of each group."""
+        """Parameter -> the variance of its gradient, summed over its elements, over the steps of
+        each group."""
         torch.manual_seed(self.seed)
         found: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(groups):
@@ -104,7 +112,8 @@ class DropoutCapture:
         return found
 
     def slopes(self, place: int, base: Mapping[str, list[float]]) -> dict[str, float]:
-        """How the logarithm of each parameter's mean variance follows the p of one layer, by the same random numbers as `base` has."""
+        """How the logarithm of each parameter's mean variance follows the p of one layer, by the
+        same random numbers as `base` has."""
         one = self.dropouts[place]
         shift = min(0.05, (1 - one.p) / 2)
         one.give(one.p + shift)
@@ -127,7 +136,8 @@ def _variation(values: list[float]) -> float:
 
 
 def _bound(watched: int, groups: int) -> float:
-    """In standard errors: Student's t for ALARM, by its expansion about the normal distribution's z, with the degrees of freedom that a level's groups and the reference's have together."""
+    """In standard errors: Student's t for ALARM, by its expansion about the normal distribution's
+    z, with the degrees of freedom that a level's groups and the reference's have together."""
     z = (
         torch.distributions.Normal(0.0, 1.0)
         .icdf(torch.tensor(1 - ALARM / 2 / max(1, watched), dtype=torch.float64))
@@ -138,7 +148,8 @@ def _bound(watched: int, groups: int) -> float:
 
 
 def _needed(watched: int, groups: int) -> float:
-    """The change of a mean variance, in units of the variation of one group, that is found in 999 of 1000 runs."""
+    """The change of a mean variance, in units of the variation of one group, that is found in 999
+    of 1000 runs."""
     return (_bound(watched, groups) + CERTAIN) * (1 / groups + 1 / (MORE * groups)) ** 0.5
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the dropouts that a network calls as functions (strata_sdk/dropout_calls.py), and gives each a probability of its own: the first call of a forward pass, the second, ..."""
+"""Finds the dropouts that a network calls as functions (strata_sdk/dropout_calls.py), and gives
+each a probability of its own: the first call of a forward pass, the second, ..."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _WRAPPERS = {str(Path(torch.__file__).parent / "overrides.py"), __file__}
 
 
 class DropoutCalls(TorchFunctionMode):
-    """While it is entered: `found` after a forward pass; then probabilities as `shifted` says, by the number of the call, or 0 when not `on`. Call begin() before each forward pass."""
+    """While it is entered: `found` after a forward pass; then probabilities as `shifted` says, by
+    the number of the call, or 0 when not `on`. Call begin() before each forward pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +62,8 @@ class DropoutCalls(TorchFunctionMode):
 
 
 def probability(func: Any, args: tuple, kwargs: dict) -> tuple[int, str, float]:
-    """Where the call has its probability, and what it is; 0 where it is switched off by its `training`."""
+    """Where the call has its probability, and what it is; 0 where it is switched off by its
+    `training`."""
     if func is ATTENTION:
         return 4, "dropout_p", float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
     drops = next(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a bundle for one artefact over several batch sizes (docs/bundle.md, dynamic): an export whose batch is open, and the reference of every size.
+"""The part of a bundle for one artefact over several batch sizes (docs/bundle.md, dynamic): an
+export whose batch is open, and the reference of every size.
 
-The network, its weight sets and its references at the case's own batch are those of the bundle itself; links lead to them.
+The network, its weight sets and its references at the case's own batch are those of the bundle
+itself; links lead to them.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def check_range(spec: dict, inputs: list[Input]) -> None:
 
 
 class DynamicCapture:
-    """Writes `<bundle>/dynamic`. `info` is the bundle's, complete but for its notes; `module` holds the timed weights."""
+    """Writes `<bundle>/dynamic`. `info` is the bundle's, complete but for its notes; `module` holds
+    the timed weights."""
 
     def __init__(
         self,
@@ -161,12 +164,12 @@ class DynamicCapture:
     def _export(
         self, module: nn.Module, rings: dict[int, list[dict[str, Tensor]]], worst: dict[int, float]
     ) -> dict:
-        """Exports with an open batch and proves the result at both ends of the range; bundle.json's `export`."""
+        """Exports with an open batch and proves the result at both ends of the range; bundle.json's
+        `export`."""
         self.say("exporting the graph with an open batch")
         asked = self.spec["dynamic"]
-        example = next(
-            size for size in self.sizes if size > 1
-        )  # an extent of 1 is taken for a constant
+        # an extent of 1 is taken for a constant
+        example = next(size for size in self.sizes if size > 1)
         batch = torch.export.Dim("batch", min=asked["low"], max=asked["high"])
         shapes = ({0: batch} if i["shape"] else None for i in self.info["inputs"])
         program, said = export(
@@ -181,9 +184,8 @@ class DynamicCapture:
                     outputs = runnable(
                         *[rings[size][0][d["name"]].clone() for d in self.info["inputs"]]
                     )
-            except (
-                Exception
-            ) as error:  # a guard on the range, or what an operation raises for this size
+            except Exception as error:
+                # a guard on the range, or what an operation raises for this size
                 return {
                     "ok": False,
                     "where": "",

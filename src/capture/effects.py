@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of the network does beside answering: it may write into its inputs (an `x.sub_(mean)` in front) and into its own buffers (a counter, a cache).
+"""What a call of the network does beside answering: it may write into its inputs (an `x.sub_(mean)`
+in front) and into its own buffers (a counter, a cache).
 
-Seen by PyTorch's version counters as well as by values: writing what is there already is writing too, and the next input may differ.
+Seen by PyTorch's version counters as well as by values: writing what is there already is writing
+too, and the next input may differ.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ CALLS = 3  # on one input: an answer that follows the state shows by then
 
 @dataclasses.dataclass
 class Effects:
-    """Names of the inputs that a call writes into, and of the persistent buffers that it leaves changed."""
+    """Names of the inputs that a call writes into, and of the persistent buffers that it leaves
+    changed."""
 
     inputs: list[str] = dataclasses.field(default_factory=list)
     buffers: list[str] = dataclasses.field(default_factory=list)
@@ -42,8 +45,9 @@ class Effects:
 def find_effects(
     module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, training: bool
 ) -> Effects:
-    """Runs a copy of the network a few times on one input. `training`: in train mode, where buffers may change (BatchNorm's do) and answers may be random.
-    Problem when answers in eval mode follow buffers that calls change: no two calls could be compared."""
+    """Runs a copy of the network a few times on one input. `training`: in train mode, where buffers
+    may change (BatchNorm's do) and answers may be random. Problem when answers in eval mode follow
+    buffers that calls change: no two calls could be compared."""
     work = copy.deepcopy(module)
     if training:
         work.train()

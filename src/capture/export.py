@@ -24,8 +24,9 @@ def export(
     dynamic_shapes: tuple | None = None,
     training: bool = False,
 ) -> tuple[torch.export.ExportedProgram | None, dict]:
-    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in
-    train mode, in which `module` is left."""
+    """The exported program (positional tensors in, flat tuple out, PyTorch's names) and
+    bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in train mode, in
+    which `module` is left."""
     if why := getattr(module, "cannot_export", ""):
         return None, {"ok": False, "what": why, "where": ""}
     args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
@@ -51,14 +52,14 @@ def export(
 
 def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    shown = (
-        lines[:2] if lines and lines[0].startswith("Constraints violated") else lines[:1]
-    )  # the second line says which value is fixed
+    # the second line says which value is fixed
+    shown = lines[:2] if lines and lines[0].startswith("Constraints violated") else lines[:1]
     return f"torch.export: {type(error).__name__}: {' '.join(shown) or 'no message'}"[:400]
 
 
 def where_of(error: BaseException, module: nn.Module) -> str:
-    """file:line of the model's own code where an export failed; empty when no frame of it is known."""
+    """file:line of the model's own code where an export failed; empty when no frame of it is
+    known."""
     own = source_files(module)
     torch_folder = f"{Path(torch.__file__).parent}/"  # not torchvision
     frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
@@ -80,7 +81,8 @@ def where_of(error: BaseException, module: nn.Module) -> str:
 
 
 def constants_digest(program: torch.export.ExportedProgram) -> str:
-    """One SHA-256 of the tensors that no weight set replaces (constants, non-persistent buffers): with the printed graph it says what a compiled artefact holds."""
+    """One SHA-256 of the tensors that no weight set replaces (constants, non-persistent buffers):
+    with the printed graph it says what a compiled artefact holds."""
     digest = hashlib.sha256()
     for name, value in sorted(program.constants.items()):
         if isinstance(value, Tensor):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong networks on purpose, for the power of the proof: the capture plants POWER in the reference, tests plant any of FAULTS in a real level.
+"""Wrong networks on purpose, for the power of the proof: the capture plants POWER in the reference,
+tests plant any of FAULTS in a real level.
 
-A fault changes a module in place and returns a sentence that says where; NotApplicable when the network has nothing to break that way.
+A fault changes a module in place and returns a sentence that says where; NotApplicable when the
+network has nothing to break that way.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class NotApplicable(ValueError):
 
 
 def apply_fault(module: nn.Module, name: str) -> str:
-    """Plants fault `name` in an eval-mode module, in place; returns what was done. Raises NotApplicable or KeyError."""
+    """Plants fault `name` in an eval-mode module, in place; returns what was done. Raises
+    NotApplicable or KeyError."""
     with torch.no_grad():
         return FAULTS[name](module)
 
@@ -89,7 +92,8 @@ def _norms(module: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _replace(module: nn.Module, name: str, value: Tensor) -> None:
-    """Gives the module a new tensor; never writes into the old one, which a copy may share (shared_copy)."""
+    """Gives the module a new tensor; never writes into the old one, which a copy may share
+    (shared_copy)."""
     if name in module._parameters:
         module._parameters[name] = nn.Parameter(value.detach(), requires_grad=False)
     else:
@@ -103,7 +107,8 @@ def shared_copy(module: nn.Module) -> nn.Module:
 
 
 def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], str]:
-    """A fault that sets one tensor of the middle module of its kind to a constant, as a level does that forgets to read it."""
+    """A fault that sets one tensor of the middle module of its kind to a constant, as a level does
+    that forgets to read it."""
 
     def fault(module: nn.Module) -> str:
         found = (
@@ -173,7 +178,8 @@ def _shortcut_dropped(module: nn.Module) -> str:
         for n, m in module.named_modules()
         if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
     ]
-    # Where the two branches have the same shape nothing but the sum changes; such blocks are the most common, so the middle one is taken.
+    # Where the two branches have the same shape nothing but the sum changes; such blocks are the
+    # most common, so the middle one is taken.
     name, block = _middle(blocks, "residual block that this fault knows")
     if getattr(block, "use_res_connect", False) is True:
         block.use_res_connect = False
@@ -336,7 +342,8 @@ FAULTS: dict[str, Callable[[nn.Module], str]] = {
     "tf32_emulated": _tf32_emulated,
 }
 
-# The structural ones, in order of importance: each is far above the bound wherever the proof can see at all. Precision, epsilons and modes are for tests.
+# The structural ones, in order of importance: each is far above the bound wherever the proof can
+# see at all. Precision, epsilons and modes are for tests.
 POWER = (
     "relu_dropped",
     "bias_zero",

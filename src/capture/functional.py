@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an exported program functional: one walk over its nodes that turns in-place operations into their functional forms, computes what depends on no input,
-parameter or buffer, and leaves out what computes nothing. Operations stay whole (batch_norm, layer_norm, hardswish, ...), which run_decompositions does not promise."""
+"""Makes an exported program functional: one walk over its nodes that turns in-place operations into
+their functional forms, computes what depends on no input, parameter or buffer, and leaves out what
+computes nothing. Operations stay whole (batch_norm, layer_norm, hardswish, ...), which
+run_decompositions does not promise."""
 
 from __future__ import annotations
 
@@ -30,10 +32,11 @@ DROPOUTS = {
     "feature_alpha_dropout_",
 }
 CASTS = {"to", "_to_copy", "type_as"}
+# zeros and ones by one probability: torchvision's and timm's stochastic depth
 DRAWS = {
     "bernoulli.p",
     "bernoulli_.float",
-}  # zeros and ones by one probability: torchvision's and timm's stochastic depth
+}
 PADS = {"pad", "constant_pad_nd"}
 # Only the shape and type of their tensor argument matter.
 LIKE = {
@@ -64,7 +67,8 @@ SLICES = {"select", "slice"}  # parts that can be put back into the whole
 
 
 class NotFunctional(Exception):
-    """Why the program has no functional graph. `aliased`: an in-place operation reaches a tensor that is also seen through another view."""
+    """Why the program has no functional graph. `aliased`: an in-place operation reaches a tensor
+    that is also seen through another view."""
 
     def __init__(self, what: str, node: Node | None = None, aliased: bool = False) -> None:
         super().__init__(what)
@@ -95,7 +99,8 @@ class Operation:
 
 @dataclass
 class Functional:
-    """The whole: `updates` maps the name of a buffer to its new value; `detached` has the values through which somewhere no gradient flows, which the operations do not say."""
+    """The whole: `updates` maps the name of a buffer to its new value; `detached` has the values
+    through which somewhere no gradient flows, which the operations do not say."""
 
     inputs: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
@@ -142,12 +147,14 @@ def stopped_gradient(found: Functional) -> Node | None:
 
 
 def make_functional(program: ExportedProgram) -> Functional:
-    """The functional graph of a program with fixed shapes, without dead operations. Raises NotFunctional."""
+    """The functional graph of a program with fixed shapes, without dead operations. Raises
+    NotFunctional."""
     return _Walk(program).run()
 
 
 class _Walk:
-    """`held` has, for every memory that a node of the program names, what lies there now: a Value, a Tensor (a constant), or a list of these."""
+    """`held` has, for every memory that a node of the program names, what lies there now: a Value,
+    a Tensor (a constant), or a list of these."""
 
     def __init__(self, program: ExportedProgram) -> None:
         self.program = program
@@ -155,12 +162,10 @@ class _Walk:
         self.same: dict[Node, Node] = {}  # a node whose result is the very tensor of another
         self.groups: dict[Node, set[Node]] = {}  # nodes that may share memory, by each of them
         self.held: dict[Node, Any] = {}
-        self.owners: dict[
-            Node, tuple[str, str]
-        ] = {}  # placeholders that must not change, or whose change is an update: (kind, name)
-        self.views: dict[
-            Node, tuple[Node, dict[str, Any]]
-        ] = {}  # a part of another node's memory: (that node, the arguments of slice or select)
+        # placeholders that must not change, or whose change is an update: (kind, name)
+        self.owners: dict[Node, tuple[str, str]] = {}
+        # a part of another node's memory: (that node, the arguments of slice or select)
+        self.views: dict[Node, tuple[Node, dict[str, Any]]] = {}
         self.constants: dict[int, tuple[Tensor, int, Value]] = {}
         self.names: dict[str, int] = {}
         self.order = {node: i for i, node in enumerate(program.graph.nodes)}
@@ -179,7 +184,7 @@ class _Walk:
         _remove_dead(self.found)
         return self.found
 
-    # ------------------------------------------------------------------------------------------------ memory
+    # -------------------------------------------------------------------------------------- memory
 
     def _root(self, node: Node) -> Node:
         while node in self.same:
@@ -197,7 +202,8 @@ class _Walk:
             self.groups[member] = joined
 
     def _check_unseen(self, node: Node, changed: Node, known: Collection[Node] = ()) -> None:
-        """NotFunctional when the memory that `node` changes is read later through another view than the `known` ones."""
+        """NotFunctional when the memory that `node` changes is read later through another view than
+        the `known` ones."""
         now = self.order[node]
         for other in self.program.graph.nodes:
             root = self._root(other)
@@ -223,7 +229,8 @@ class _Walk:
         return found
 
     def _change(self, node: Node, changed: Node, value: Any, known: Collection[Node] = ()) -> None:
-        """The memory of `changed` holds `value` from now on; the `known` views of it are changed by the caller."""
+        """The memory of `changed` holds `value` from now on; the `known` views of it are changed by
+        the caller."""
         kind, name = self.owners.get(changed, ("", ""))
         for member in self.groups[changed] - {changed, *known}:
             if self.owners.get(member, ("input",))[0] != "input":
@@ -235,15 +242,14 @@ class _Walk:
                 )
         if kind == "buffer":
             self.found.updates[name] = value
-        elif (
-            kind and kind != "input"
-        ):  # nobody reads a caller's input after the network has overwritten it
+        elif kind and kind != "input":
+            # nobody reads a caller's input after the network has overwritten it
             raise NotFunctional(
                 f"{name_of(node.target)} changes the {kind} '{name}' in place", node
             )
         self.held[changed] = value
 
-    # ------------------------------------------------------------------------------------------------ nodes
+    # --------------------------------------------------------------------------------------- nodes
 
     def _placeholder(self, node: Node, spec: Any) -> None:
         value = node.meta.get("val")
@@ -373,7 +379,8 @@ class _Walk:
             part = whole
 
     def _written(self, node: Node, args: dict[str, Any]) -> Any:
-        """What an in-place operation leaves in its first argument: mostly the result of its functional form."""
+        """What an in-place operation leaves in its first argument: mostly the result of its
+        functional form."""
         name, (old, *others) = name_of(node.target), args.values()
         if name == "zero_" or (name == "fill_" and not isinstance(others[0], (Value, Tensor))):
             return torch.full(
@@ -403,7 +410,8 @@ class _Walk:
         )[0]
 
     def _drawn(self, node: Node, p: float) -> Value:
-        """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to draw that, and to switch it off, which leaves p, the mean."""
+        """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to
+        draw that, and to switch it off, which leaves p, the mean."""
         drawn = node.meta["val"]
         ones = torch.ones(_fixed(drawn.shape, node), dtype=drawn.dtype)
         kept = self._append(
@@ -412,7 +420,8 @@ class _Walk:
         return self._append(node, torch.ops.aten.mul.Scalar, {"self": kept, "other": p})[0]
 
     def _by_channels(self, node: Node, args: dict[str, Any]) -> Value:
-        """One draw for each channel of a sample, as PyTorch makes it: the input times the dropout of ones."""
+        """One draw for each channel of a sample, as PyTorch makes it: the input times the dropout
+        of ones."""
         value = node.meta["val"]
         batch, channels, *places = _fixed(value.shape, node)
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
@@ -469,7 +478,8 @@ class _Walk:
         return [list(result) if isinstance(result, (list, tuple)) else result]
 
     def _running_statistics(self, node: Node, given: dict[str, Any], args: dict[str, Any]) -> None:
-        """In training batch_norm changes two of its arguments, which its schema hides: they become its second and third output."""
+        """In training batch_norm changes two of its arguments, which its schema hides: they become
+        its second and third output."""
         name = name_of(node.target)
         changes = {"batch_norm": "training", "instance_norm": "use_input_stats"}.get(name)
         if changes is None or not args[changes] or given.get("running_mean") is None:
@@ -485,7 +495,7 @@ class _Walk:
             operation.outputs.append(new)
             self._change(node, changed, new)
 
-    # ------------------------------------------------------------------------------------------------ results
+    # ------------------------------------------------------------------------------------- results
 
     def _emit(self, node: Node, target: torch._ops.OpOverload, args: dict[str, Any]) -> None:
         outputs = self._append(node, target, args)
@@ -573,7 +583,8 @@ class _Walk:
 
 
 def by_name(node: Any) -> dict[str, Any]:
-    """Of a call with `target`, `args` and `kwargs`: every argument by the schema's name, defaults filled in, one number for a list of known length repeated."""
+    """Of a call with `target`, `args` and `kwargs`: every argument by the schema's name, defaults
+    filled in, one number for a list of known length repeated."""
     schema = node.target._schema
     found: dict[str, Any] = {}
     for position, argument in enumerate(schema.arguments):
@@ -599,7 +610,8 @@ def _draws(node: Node) -> bool:
 
 
 def _functional_form(node: Node) -> torch._ops.OpOverload:
-    """aten.relu.default of aten.relu_.default: the same arguments in the same order, the first of which may have another name."""
+    """aten.relu.default of aten.relu_.default: the same arguments in the same order, the first of
+    which may have another name."""
     schema = node.target._schema
     packet = getattr(torch.ops.aten, schema.name.rpartition("::")[2].removesuffix("_"), None)
     if packet is None or not schema.name.endswith("_"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes graph.json and graph_constants.safetensors (docs/bundle.md, "The graph"): the exported network as a list of functional ATen operations, for levels without PyTorch."""
+"""Writes graph.json and graph_constants.safetensors (docs/bundle.md, "The graph"): the exported
+network as a list of functional ATen operations, for levels without PyTorch."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def write_graph(
     write: Callable[[str, dict[str, Tensor]], None],
     trained: list[str] | None = None,
 ) -> dict:
-    """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the inputs; both in order; `trained`: the parameters that are (None: all). A program that has no functional graph writes nothing."""
+    """Writes the files and returns bundle.json's `graph`. `names`: of the outputs; `inputs`: of the
+    inputs; both in order; `trained`: the parameters that are (None: all). A program that has no
+    functional graph writes nothing."""
     try:
         found = _functional(program)
         if mode == "infer" and found.updates:
@@ -69,7 +72,9 @@ def write_graph(
             "what": f"no graph: {error}",
             "where": source_of(error.node) if error.node is not None else "",
         }
-    except Exception as error:  # operators may raise anything where constants are computed; the bundle is made without a graph
+    except Exception as error:
+        # operators may raise anything where constants are computed; the bundle is made without a
+        # graph
         traceback.print_exc(file=sys.stderr)
         return {"ok": False, "what": f"no graph: {last_line(error)}", "where": ""}
     (folder / "graph.json").write_text(_one_item_a_line(described), encoding="utf-8")
@@ -84,7 +89,8 @@ def _functional(program: ExportedProgram) -> Functional:
     except NotFunctional as error:
         if not error.aliased:
             raise
-        # PyTorch's own pass knows views that are written through, at the price of shattering a few operations.
+        # PyTorch's own pass knows views that are written through, at the price of shattering a few
+        # operations.
         return make_functional(program.run_decompositions({}))
 
 
@@ -95,7 +101,8 @@ def _described(
     values: list[dict] = []
     by_kind: dict[str, list[dict]] = {"input": [], "parameter": [], "buffer": [], "constant": []}
     constants: dict[str, Tensor] = {}
-    # A parameter under several names has one, that of named_parameters(): the exporter takes another.
+    # A parameter under several names has one, that of named_parameters(): the exporter takes
+    # another.
     first_names = {id(parameter): name for name, parameter in module.named_parameters()}
     own_name = {
         name: first_names[id(parameter)]
@@ -166,7 +173,8 @@ def _mark_frozen(described: dict, trained: list[str] | None) -> None:
 
 
 def encoded(arg: Any, number: Callable[[Value], int]) -> Any:
-    """{"value":n}, {"values":[...]} (null for a tensor left out), or plain JSON; infinities and NaN as strings, which JSON has no numbers for."""
+    """{"value":n}, {"values":[...]} (null for a tensor left out), or plain JSON; infinities and NaN
+    as strings, which JSON has no numbers for."""
     if isinstance(arg, Value):
         return {"value": number(arg)}
     if isinstance(arg, (list, tuple)):

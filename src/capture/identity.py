@@ -17,7 +17,8 @@ MANIFEST = "manifest.json"
 
 
 def network_of(module: nn.Module) -> dict:
-    """bundle.json's `network`: a hash over every parameter and buffer (name, type, shape, values)."""
+    """bundle.json's `network`: a hash over every parameter and buffer (name, type, shape,
+    values)."""
     named = [
         *module.named_parameters(remove_duplicate=False),
         *module.named_buffers(remove_duplicate=False),

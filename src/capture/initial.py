@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every
-parameter and floating-point buffer and `count:<name>` of every buffer that is one int64, as `load_state` takes it (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same for every seed. The last line of standard output is {"ok": true} or what is wrong."""
+"""The weights that trainings begin with, `python -m capture.initial --model M --seeds 0,1 --scheme
+torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every parameter and floating-point
+buffer and `count:<name>` of every buffer that is one int64, as `load_state` takes it
+(docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same
+for every seed. The last line of standard output is {"ok": true} or what is wrong."""
 
 from __future__ import annotations
 
@@ -27,9 +30,12 @@ class WrongScheme(ValueError):
 
 
 def initialise(module: nn.Module, scheme: str) -> None:
-    """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it stands; their biases become 0. `torch` leaves what the constructors made.
-    kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan), with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and
-    Bengio 2010, normal; normal:DEVIATION: normal with this standard deviation, whatever the layer. Raises WrongScheme."""
+    """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it
+    stands; their biases become 0. `torch` leaves what the constructors made.
+    kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan),
+    with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and Bengio 2010, normal;
+    normal:DEVIATION: normal with this standard deviation, whatever the layer. Raises
+    WrongScheme."""
     from torch import nn
 
     name, _, rest = scheme.partition(":")
@@ -91,7 +97,8 @@ def _number(scheme: str, text: str, wanted: str) -> float:
 
 
 def load(module: nn.Module, file: str) -> None:
-    """The weights of a file; counts of batches, which no level needs, may be missing in it. Raises ModelError."""
+    """The weights of a file; counts of batches, which no level needs, may be missing in it. Raises
+    ModelError."""
     from safetensors.torch import load_file
 
     from strata_sdk.models import load_weights

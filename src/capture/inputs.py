@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, the user's tensors (input_file.py), or seeded numbers; whole batches that all differ, where inputs can differ.
+"""The ring of inputs: crops of photographs, handwritten digits, a folder of images, the user's
+tensors (input_file.py), or seeded numbers; whole batches that all differ, where inputs can differ.
 
-Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels, without importing either (seconds) and without downloads.
+Photographs and digits are read from the files inside scikit-learn's and scikit-image's wheels,
+without importing either (seconds) and without downloads.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from capture.case import DTYPES, Input, is_image
 from capture.input_file import ring_from
 from capture.problem import Problem
 
-# The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left out.
+# The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left
+# out.
 PHOTOGRAPHS = {
     "sklearn": ["china.jpg", "flower.jpg"],
     "skimage": [
@@ -40,26 +43,29 @@ FOLDERS = {"skimage": "data", "sklearn": "datasets/images"}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 DIGIT_MEAN, DIGIT_STD = 0.1307, 0.3081  # of MNIST, whose models expect it
 SUFFIXES = (".jpg", ".jpeg", ".png")
+# told by content; others of Pillow's start programs (EPS) or are little tested
 FORMATS = (
     "JPEG",
     "PNG",
     "WEBP",
     "BMP",
-)  # told by content; others of Pillow's start programs (EPS) or are little tested
+)
 USUAL_MEGAPIXELS = 100
 SMALL_PIXELS = (
     4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
 )
+# draws of an input that came out as an earlier one, which those of more elements do not by chance
 TRIES, FEW = (
     16,
     1024,
-)  # draws of an input that came out as an earlier one, which those of more elements do not by chance
+)
 
 
 def make_ring(
     spec: dict, inputs: list[Input], repeat: bool = False
 ) -> tuple[list[dict[str, Tensor]], str]:
-    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from. `repeat`: the user's file may hold less than a batch."""
+    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from.
+    `repeat`: the user's file may hold less than a batch."""
     if spec["input_file"]:
         ring, source = ring_from(Path(spec["input_file"]), inputs, spec["ring"], repeat)
         sources, why = [source], "the file holds too few rows"
@@ -149,7 +155,8 @@ def _range_words(one: Input, seed: int) -> str:
 
 
 def _unlike(draw: Callable[[], tuple[list[Tensor], str]]) -> tuple[list[Tensor], str]:
-    """What draw() gives; where some of it is equal, as of one boolean or one small whole number, each entry is drawn until it differs from those before, if it can."""
+    """What draw() gives; where some of it is equal, as of one boolean or one small whole number,
+    each entry is drawn until it differs from those before, if it can."""
     values, source = draw()
     for i in range(1, len(values) if values[0].numel() <= FEW else 1):
         for _ in range(TRIES):
@@ -160,7 +167,8 @@ def _unlike(draw: Callable[[], tuple[list[Tensor], str]]) -> tuple[list[Tensor],
 
 
 def _near(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
-    """Entry 0 is the example; later ones lie a tenth beside it (a scale or a time step must not change its sign), or anywhere where it is 0."""
+    """Entry 0 is the example; later ones lie a tenth beside it (a scale or a time step must not
+    change its sign), or anywhere where it is 0."""
     if entry == 0:
         return example.clone()
     noise = torch.randn(example.shape, generator=generator)
@@ -177,13 +185,14 @@ def _moments(example: Tensor | None) -> tuple[float, float]:
 
 
 def _shuffled(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
-    """Entry 0 is the example; later ones permute it along its last dimension, so that every value stays one that the model accepts."""
+    """Entry 0 is the example; later ones permute it along its last dimension, so that every value
+    stays one that the model accepts."""
     if entry == 0 or example.dim() == 0:
         return example.clone()
     return example[..., torch.randperm(example.shape[-1], generator=generator)]
 
 
-# ---------------------------------------------------------------------------------------------------- images
+# ----------------------------------------------------------------------------------------- images
 
 
 def _images(
@@ -220,7 +229,8 @@ def _images(
 def _crop(
     picture: Any, height: int, width: int, rng: np.random.Generator, whole: bool
 ) -> np.ndarray:
-    """A crop of the asked aspect, between half and all of what fits (`whole`: all of it, centred), resized; (C, height, width) uint8."""
+    """A crop of the asked aspect, between half and all of what fits (`whole`: all of it, centred),
+    resized; (C, height, width) uint8."""
     from PIL import Image
 
     fit = min(picture.width / width, picture.height / height)
@@ -252,9 +262,8 @@ def _normalised(pixels: np.ndarray, dtype: torch.dtype) -> Tensor:
 def _package_folder(package: str) -> Path:
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        for folder in _of_the_tools(
-            package
-        ):  # a user's own Python needs the files, not the package
+        # a user's own Python needs the files, not the package
+        for folder in _of_the_tools(package):
             return folder
         raise Problem(
             "unavailable",
@@ -265,7 +274,8 @@ def _package_folder(package: str) -> Path:
 
 
 def _of_the_tools(package: str) -> list[Path]:
-    """The package's folder in strata's own environment, which the driver names in STRATA_TOOLS_PYTHON."""
+    """The package's folder in strata's own environment, which the driver names in
+    STRATA_TOOLS_PYTHON."""
     python = os.environ.get("STRATA_TOOLS_PYTHON", "")
     return (
         sorted(Path(python).parent.parent.glob(f"lib/python3*/site-packages/{package}"))
@@ -353,9 +363,8 @@ def _digits(
     order = torch.randperm(len(digits), generator=generator).tolist()
     planes = []
     for k in range(count * batch):
-        digit = np.roll(
-            digits[order[k % len(digits)]], k // len(digits), axis=1
-        )  # a second lap moves every digit by a pixel
+        # a second lap moves every digit by a pixel
+        digit = np.roll(digits[order[k % len(digits)]], k // len(digits), axis=1)
         planes.append(
             np.asarray(Image.fromarray(digit).resize((width, height), Image.Resampling.BILINEAR))[
                 None

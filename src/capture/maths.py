@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bundle in another maths mode: everything of the strict float32 bundle, and beside it what legitimate runs of eager in that mode give (docs/bundle.md)."""
+"""A bundle in another maths mode: everything of the strict float32 bundle, and beside it what
+legitimate runs of eager in that mode give (docs/bundle.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def check_mode(spec: dict) -> None:
 
 
 def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
-    """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not linked. Problem when it is of another case."""
+    """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not
+    linked. Problem when it is of another case."""
     info = read_bundle(strict)
     wanted = spec | {"maths": "fp32"}
     if info["spec"] != wanted:
@@ -71,7 +73,9 @@ def add_mode(
     write: Callable[[str, dict[str, Tensor]], None],
     say: Callable[[str], None],
 ) -> dict:
-    """Adds eager's runs in the mode to a float32 bundle in `folder`, `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and returns the bundle.json of the mode."""
+    """Adds eager's runs in the mode to a float32 bundle in `folder`,
+    `reference/<set>.<mode>.envelope` or in mode train `reference/train.<mode>.json`, and returns
+    the bundle.json of the mode."""
     from safetensors.torch import load_file
 
     torch.set_num_threads(spec["threads"])

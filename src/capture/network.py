@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a capture that belongs to the network and not to the case: its weight sets (docs/bundle.md, "Networks").
+"""The part of a capture that belongs to the network and not to the case: its weight sets
+(docs/bundle.md, "Networks").
 
-They are calibrated at the network's own shape, so that every batch, size, precision and number of threads has the same ones, and lie once in the cache; bundles hold
-links to them. A set counts only with the file beside it that says its hash and that is written last: what a killed capture leaves is made again.
+They are calibrated at the network's own shape, so that every batch, size, precision and number of
+threads has the same ones, and lie once in the cache; bundles hold links to them. A set counts only
+with the file beside it that says its hash and that is written last: what a killed capture leaves is
+made again.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ SOURCES = ("src/capture", "sdk/python", "models")  # whose code decides what a n
 
 
 def own_ring(spec: dict, built: Built, inputs: list[Input]) -> tuple[Ring, list[dict]] | None:
-    """Inputs of the network's own shape and their description; None where only the case knows what the network takes, or takes other inputs than of another extent."""
+    """Inputs of the network's own shape and their description; None where only the case knows what
+    the network takes, or takes other inputs than of another extent."""
     if spec["input_from"] or spec["input_file"]:
         return None
     own = spec | {"inputs": [], "batch": None}
@@ -56,8 +60,10 @@ def _form(one: Input) -> tuple:
 
 
 class NetworkWeights:
-    """The weight sets of one network, `timed` and for inference the generic ones. `module` is as built and has run; `networks`: where networks are kept, None: the sets are the
-    bundle's alone; `read`: what the module was made from; `rings`: what to calibrate on, with the inputs' description, the first that the network runs on."""
+    """The weight sets of one network, `timed` and for inference the generic ones. `module` is as
+    built and has run; `networks`: where networks are kept, None: the sets are the bundle's alone;
+    `read`: what the module was made from; `rings`: what to calibrate on, with the inputs'
+    description, the first that the network runs on."""
 
     def __init__(
         self,
@@ -77,7 +83,8 @@ class NetworkWeights:
             else ["timed", *(f"generic{n + 1}" for n in range(spec["generic_sets"]))]
         )
         self.about: dict[str, dict] = {}  # of each set that is there
-        # which packages are loaded by now differs from capture to capture; those that were there when a set was made must be as they were
+        # which packages are loaded by now differs from capture to capture; those that were there
+        # when a set was made must be as they were
         self.packages = {
             entry["path"]: entry["sha256"]
             for entry in read
@@ -95,7 +102,8 @@ class NetworkWeights:
     def prepare(
         self, make_room: Callable[[int], None], say: Callable[[str], None]
     ) -> tuple[str, str]:
-        """Makes the sets that are not there and links all into the bundle; the module has the timed weights then. A sentence for the report and a label for the case.
+        """Makes the sets that are not there and links all into the bundle; the module has the timed
+        weights then. A sentence for the report and a label for the case.
         `make_room`: raises where so many sets do not fit."""
         for number, (ring, described) in enumerate(self.rings):
             try:
@@ -142,9 +150,8 @@ class NetworkWeights:
                 "inputs": described,
                 "torch": torch.__version__,
             }
-            (self.home / "network.json").write_text(
-                json.dumps(about, indent=1), encoding="utf-8"
-            )  # its time is when the network was used last
+            # its time is when the network was used last
+            (self.home / "network.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
             yield
 
     def _file(self, name: str) -> Path:
@@ -172,7 +179,8 @@ class NetworkWeights:
         return False
 
     def _make(self, missing: list[str], ring: Ring, info: dict, say: Callable[[str], None]) -> None:
-        """The sets of that name, on all processors: how many the case has makes no other weights."""
+        """The sets of that name, on all processors: how many the case has makes no other
+        weights."""
         torch.set_num_threads(os.cpu_count() or 1)
         built = state_of(self.module)
         try:
@@ -225,7 +233,8 @@ class NetworkWeights:
 
 
 def _identity(module: nn.Module, spec: dict, info: dict, read: list[dict]) -> str:
-    """Of all that decides the weights beside the inputs that they are calibrated on, and of nothing of the case."""
+    """Of all that decides the weights beside the inputs that they are calibrated on, and of nothing
+    of the case."""
     files = [
         spec["weights"],
         *(info["model"].get("data") or []),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which files a network came from: every file that the process read while the network was built and
-captured, with its hash, so that a cached capture can be known to be that of the files as they are now.
+captured, with its hash, so that a cached capture can be known to be that of the files as they are
+now.
 
-Seen are what Python opens (audit hook), modules, folders that were listed, files that are mapped, and
-what native readers of safetensors and PyTorch were given. Not seen: other native readers, environment
-variables, the network.
+Seen are what Python opens (audit hook), modules, folders that were listed, files that are mapped,
+and what native readers of safetensors and PyTorch were given. Not seen: other native readers,
+environment variables, the network.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Opened:
         self._add_mapped()
         _current = None
 
-    # ------------------------------------------------------------------------------------- recording
+    # ----------------------------------------------------------------------------------- recording
 
     def reading(self, path: object, certain: bool = True) -> None:
         """A file is about to be read. `certain`: its reader wants the file itself, so that one that
@@ -98,7 +99,8 @@ class Opened:
         return None if is_library(name) or is_library(real) else name
 
     def _add_mapped(self) -> None:
-        """What native code mapped and holds: libraries of the user's own, weights of torch.from_file."""
+        """What native code mapped and holds: libraries of the user's own, weights of
+        torch.from_file."""
         with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
             for line in maps:
                 path = line.rstrip("\n").split(maxsplit=5)[-1]
@@ -108,12 +110,12 @@ class Opened:
                 if path.startswith("/") and not path.endswith(" (deleted)") and not system:
                     self.reading(path, certain=False)
 
-    # --------------------------------------------------------------------------------------- results
+    # ------------------------------------------------------------------------------------- results
 
     def files(self) -> list[dict]:
-        """What was read, sorted by path: {path, bytes, sha256}, {path, listing} of a folder,
-        {path, absent} of what was looked for in vain; `changed` where a file changed meanwhile. Files
-        that are gone are left out: they were temporary."""
+        """What was read, sorted by path: {path, bytes, sha256}, {path, listing} of a folder, {path,
+        absent} of what was looked for in vain; `changed` where a file changed meanwhile. Files that
+        are gone are left out: they were temporary."""
         for module in list(sys.modules.values()):
             origin = getattr(module, "__file__", None)
             if isinstance(origin, str):
@@ -152,7 +154,8 @@ class Opened:
 
 
 def merged(earlier: list[dict], later: list[dict]) -> list[dict]:
-    """Two records of one network, made one after the other; Problem where a file changed between."""
+    """Two records of one network, made one after the other; Problem where a file changed
+    between."""
     both = {(e["path"], "listing" in e): e for e in earlier}
     for entry in later:
         key = (entry["path"], "listing" in entry)
@@ -238,7 +241,7 @@ def _site_of(file: object) -> str | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------- the hooks
+# -------------------------------------------------------------------------------------- the hooks
 
 
 def _hook(event: str, arguments: tuple) -> None:

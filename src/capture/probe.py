@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probe weights: a training step on them is smooth, so that float32 and float64 agree to rounding and a fault shows. Without them the sign of a value near a
-kink (a ReLU's 0) flips with the rounding, and with it a part of the gradient.
+"""Probe weights: a training step on them is smooth, so that float32 and float64 agree to rounding
+and a fault shows. Without them the sign of a value near a kink (a ReLU's 0) flips with the
+rounding, and with it a part of the gradient.
 
-Layer by layer in float64, on the very batch that is proven, the bias that comes before a kinked activation is moved per channel, so that no value lies within
-1 of a kink: 70% of the channels on the side where the activation passes values on, 30% where it does not. What is off in probe1 is on in probe2.
-The other kind of kink is a largest value in a pooling's window that another comes near to: where they are few, gradient steps on the weights part them.
+Layer by layer in float64, on the very batch that is proven, the bias that comes before a kinked
+activation is moved per channel, so that no value lies within 1 of a kink: 70% of the channels on
+the side where the activation passes values on, 30% where it does not. What is off in probe1 is on
+in probe2. The other kind of kink is a largest value in a pooling's window that another comes near
+to: where they are few, gradient steps on the weights part them.
 """
 
 from __future__ import annotations
@@ -30,11 +33,14 @@ Size = int | Sequence[int]  # of a window, as PyTorch takes it
 MARGIN = 1.0
 OFF_SHARE = 0.3
 ROUNDS = 4
-TIE = (
-    2.0**-17
-)  # of a pooling's input, in its deviations: two largest values nearer than that may change places by rounding
-SAME = 1e-12  # nearer than that is one patch of an image twice, summed in another order: its gradient is the same wherever it comes from
-MANY_TIES = 500  # beyond so many they are left as they are: one flip in a large batch moves a gradient little
+# of a pooling's input, in its deviations: two largest values nearer than that may change places by
+# rounding
+TIE = 2.0**-17
+# nearer than that is one patch of an image twice, summed in another order: its gradient is the same
+# wherever it comes from
+SAME = 1e-12
+# beyond so many they are left as they are: one flip in a large batch moves a gradient little
+MANY_TIES = 500
 TIE_ROUNDS = 60
 SHARP_LOGITS = (
     3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
@@ -69,7 +75,9 @@ class Found:
     activations: int = 0
     least: float = float("inf")  # the least distance of any value to a kink
     near: int = 0  # values closer than half of MARGIN
-    maxima: int = 0  # poolings and reductions that choose a largest value, which ties make kinks too; those are not moved
+    # poolings and reductions that choose a largest value, which ties make kinks too; those are not
+    # moved
+    maxima: int = 0
 
     def sentence(self, name: str) -> str:
         return (
@@ -80,7 +88,8 @@ class Found:
 
 
 class _Pass(TorchDispatchMode):
-    """One forward pass that looks at every kinked activation's input, and moves it (and the layer that made it) when `moves`."""
+    """One forward pass that looks at every kinked activation's input, and moves it (and the layer
+    that made it) when `moves`."""
 
     def __init__(self, module: nn.Module, seed: int, second: bool, moves: bool) -> None:
         super().__init__()
@@ -128,7 +137,8 @@ class _Pass(TorchDispatchMode):
         self.found.near += int((distance < _margin(kinks) / 2).sum())
 
     def producer(self, x: Tensor) -> tuple[nn.Module, int, Tensor] | None:
-        """The layer whose bias moves x: the last one that made a tensor of this shape, or (before a pooling) of as many channels."""
+        """The layer whose bias moves x: the last one that made a tensor of this shape, or (before a
+        pooling) of as many channels."""
         free = [one for one in reversed(self.made) if one[0] not in self.used]
         alike = [one for one in free if one[2].shape == x.shape]
         alike += [
@@ -171,7 +181,8 @@ def _margin(kinks: tuple[float, ...]) -> float:
 def _placement(
     low: Tensor, high: Tensor, off: Tensor, extra: Tensor, kinks: tuple[float, ...], may_scale: bool
 ) -> tuple[Tensor, Tensor]:
-    """Per channel a factor and a shift that bring the range low..high below the first kink (`off`), or above it and below the second; 1 and 0 where it lies there."""
+    """Per channel a factor and a shift that bring the range low..high below the first kink (`off`),
+    or above it and below the second; 1 and 0 where it lies there."""
     margin = _margin(kinks)
     scale, shift = torch.ones_like(low), kinks[0] + margin + extra - low
     fits = low >= kinks[0] + margin
@@ -192,8 +203,9 @@ def _placement(
 def make_probe(
     module: nn.Module, entry: Mapping[str, Tensor], bundle: dict, seed: int, second: bool
 ) -> Found:
-    """Changes a float64 module, with dropout switched off, into a probe for `entry`: every parameter and running statistic drawn anew, then biases moved.
-    A network without kinks keeps what was drawn."""
+    """Changes a float64 module, with dropout switched off, into a probe for `entry`: every
+    parameter and running statistic drawn anew, then biases moved. A network without kinks keeps
+    what was drawn."""
     generator = torch.Generator().manual_seed(seed + 1 + second)
     with torch.no_grad():
         draw_parameters(module, generator)
@@ -218,8 +230,10 @@ class _Enough(Exception):
 
 
 class _Ties(TorchFunctionMode):
-    """Looks for the first two-dimensional max pooling that has ties, and ends the pass there: `number` is its place among all, `close` holds by how much the largest value of a window leads, in
-    deviations of the pooling's input, where that is less than twice TIE. `left`: poolings that are passed by. No gradient goes through one that was passed."""
+    """Looks for the first two-dimensional max pooling that has ties, and ends the pass there:
+    `number` is its place among all, `close` holds by how much the largest value of a window leads,
+    in deviations of the pooling's input, where that is less than twice TIE. `left`: poolings that
+    are passed by. No gradient goes through one that was passed."""
 
     def __init__(self, left: set[int]) -> None:
         super().__init__()
@@ -274,8 +288,9 @@ class _Ties(TorchFunctionMode):
 
 
 def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> None:
-    """Pooling by pooling, steps of twice Polyak's length down the squares of what its ties lack to twice TIE, until none is nearer than TIE. The layers between a pooling and the one before
-    it move, so that poolings that are done stay so, and a step costs no more than those layers."""
+    """Pooling by pooling, steps of twice Polyak's length down the squares of what its ties lack to
+    twice TIE, until none is nearer than TIE. The layers between a pooling and the one before it
+    move, so that poolings that are done stay so, and a step costs no more than those layers."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     rounds: dict[int, int] = {}
     left: set[int] = set()

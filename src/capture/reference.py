@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the user's module: the float64 reference, the legitimate float32 runs that make the envelope, and the reference with planted faults.
+"""Runs of the user's module: the float64 reference, the legitimate float32 runs that make the
+envelope, and the reference with planted faults.
 
 A module may change its inputs: call() gives it copies.
 """
@@ -27,7 +28,8 @@ FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a 
 def strict_float32() -> None:
     """No TF32 and no bfloat16 inside float32 operations, on any backend."""
     torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False  # the older interface: setting the parts one by one makes torch.export's look at this flag fail
+    # the older interface: setting the parts one by one makes torch.export's look at this flag fail
+    torch.backends.cudnn.allow_tf32 = False
     for part in (
         torch.backends.mkldnn.matmul,
         torch.backends.mkldnn.conv,
@@ -89,7 +91,7 @@ def double_copy(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module).double()
 
 
-# ---------------------------------------------------------------------------------------------------- the envelope
+# ----------------------------------------------------------------------------------- the envelope
 
 
 def few_runs(spec: dict) -> bool:
@@ -105,8 +107,8 @@ def envelope(
     unit: float | None = None,
     light: bool = False,
 ) -> dict[str, list[Named]]:
-    """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ only in rounding; noise moves values by `unit` (relative), None: by one ulp
-    of float32."""
+    """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ
+    only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32."""
     runs: dict[str, list[Named]] = {}
 
     def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
@@ -207,12 +209,12 @@ def mean_of(runs: dict[str, list[Named]]) -> list[Named]:
     return [centre(entry) for entry in zip(*runs.values())]
 
 
-# ---------------------------------------------------------------------------------------------------- errors (PROOF: outputs)
+# ------------------------------------------------------------------------ errors (PROOF: outputs)
 
 
 def finite_errors(result: Named, reference: Named) -> dict[str, float]:
-    """||y - y64|| / (||y64|| + floor) per floating-point output, over what is finite in both; the floor is 2^-24 sqrt(n) times the median |y| over all outputs.
-    Infinite where shapes differ."""
+    """||y - y64|| / (||y64|| + floor) per floating-point output, over what is finite in both; the
+    floor is 2^-24 sqrt(n) times the median |y| over all outputs. Infinite where shapes differ."""
     floats = {k: v for k, v in reference.items() if v.is_floating_point()}
     if not floats:
         return {}
@@ -232,7 +234,8 @@ def finite_errors(result: Named, reference: Named) -> dict[str, float]:
 
 
 def strange_places(result: Tensor, *wanted: Tensor) -> int:
-    """Elements of a tensor that are NaN or infinite where none of the wanted ones of its shape is, or are it with another sign, or the other way round."""
+    """Elements of a tensor that are NaN or infinite where none of the wanted ones of its shape is,
+    or are it with another sign, or the other way round."""
     strange = torch.ones(result.shape, dtype=torch.bool)
     for other in wanted:
         strange &= ~(
@@ -255,8 +258,9 @@ def output_errors(result: Named, reference: Named) -> dict[str, float]:
 
 
 def differs(result: Named, wanted: Named, legitimate: list[Named], e0: float) -> str:
-    """Which output is not the reference's, and how; empty: each lies within 8 of the envelope `e0`, is NaN or infinite only where the reference or a legitimate run is, and
-    whole numbers are exact (where no float shows it: an arg-max may flip)."""
+    """Which output is not the reference's, and how; empty: each lies within 8 of the envelope `e0`,
+    is NaN or infinite only where the reference or a legitimate run is, and whole numbers are exact
+    (where no float shows it: an arg-max may flip)."""
     errors = finite_errors(result, wanted)
     for name in errors:
         if result[name].shape != wanted[name].shape:
@@ -292,7 +296,7 @@ def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> floa
     return max([8 * 2.0**-24, *found])
 
 
-# ---------------------------------------------------------------------------------------------------- planted faults
+# --------------------------------------------------------------------------------- planted faults
 
 
 def faulty_references(
@@ -303,7 +307,8 @@ def faulty_references(
     flops: float,
     wide: bool,
 ) -> tuple[dict[str, Named], list[str]]:
-    """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole, `wanted` is its result,
+    """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole,
+    `wanted` is its result,
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
     results: dict[str, Named] = {}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many captures by one process, `python -m capture --serve`: PyTorch is loaded once, and each capture is a fork of that process, so that none sees what another left behind.
+"""Many captures by one process, `python -m capture --serve`: PyTorch is loaded once, and each
+capture is a fork of that process, so that none sees what another left behind.
 
-A line of standard input is one capture: {"arguments": [those of `python -m capture`], "log": where its standard error goes}. It is answered as `python -m capture` would, and then
-by {"exit_code": n}, negative for the signal that ended it. The end of the input ends the process.
+A line of standard input is one capture: {"arguments": [those of `python -m capture`], "log": where
+its standard error goes}. It is answered as `python -m capture` would, and then by {"exit_code": n},
+negative for the signal that ended it. The end of the input ends the process.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import signal
 import sys
 from collections.abc import Callable
 
-# what every capture loads, none of which computes or starts a thread; torchvision only where networks are strata's own: of a user's network is recorded what it loads
+# what every capture loads, none of which computes or starts a thread; torchvision only where
+# networks are strata's own: of a user's network is recorded what it loads
 MODULES = (
     "torch",
     "torch.export",
@@ -46,9 +49,8 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
         if pid == 0:
             code = 1
             try:
-                ctypes.CDLL(None).prctl(
-                    PR_SET_PDEATHSIG, signal.SIGKILL
-                )  # a capture whose answers nobody reads ends
+                # a capture whose answers nobody reads ends
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
                 log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 os.dup2(log, 1)
                 os.dup2(log, 2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The references of mode train (docs/bundle.md, docs/method.md "Training"): loss, gradients and BatchNorm statistics of one float64 step for each weight set,
-the errors of legitimate float32 steps, the same step with planted faults, and eager's losses with dropout."""
+"""The references of mode train (docs/bundle.md, docs/method.md "Training"): loss, gradients and
+BatchNorm statistics of one float64 step for each weight set, the errors of legitimate float32
+steps, the same step with planted faults, and eager's losses with dropout."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ TIMES = 8.0  # a level may err by so many envelopes
 ENOUGH_POWER = 10.0  # bounds that a planted fault has to reach
 WIDEST = 1e-3  # a gradient envelope beyond which the proof is weak
 DROPOUT_LOSSES = 64
-# Relative noise of further steps, for gradients alone, where the network has kinks: rounding flips a value there or does not, by luck, and both are legitimate.
+# Relative noise of further steps, for gradients alone, where the network has kinks: rounding flips
+# a value there or does not, by luck, and both are legitimate.
 KINK_NOISE = 2.0**-20
 NOISY_STEPS = 4
 
@@ -52,7 +54,8 @@ def train_mode(module: nn.Module) -> Iterator[None]:
 
 
 class Stepper:
-    """One training step of a module on one batch: loss, gradients, and the buffers after it. It leaves the module as it was."""
+    """One training step of a module on one batch: loss, gradients, and the buffers after it. It
+    leaves the module as it was."""
 
     def __init__(self, bundle: dict, device: str, threads: int, labels: Tensor) -> None:
         self.bundle, self.device, self.threads = bundle, device, threads
@@ -67,7 +70,8 @@ class Stepper:
         change: Callable[[Tensor], Tensor] = lambda t: t,
         loss_of: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> Named:
-        """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and must not write into it."""
+        """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and
+        must not write into it."""
         kept = set(module.state_dict())
         with train_mode(module):
             with torch.enable_grad():
@@ -87,7 +91,8 @@ class Stepper:
     def gradients(
         self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]
     ) -> list[Tensor]:
-        """Of the named parameters, of the module in the mode that it is in; zero where the loss does not follow one."""
+        """Of the named parameters, of the module in the mode that it is in; zero where the loss
+        does not follow one."""
         own = dict(module.named_parameters())
         with torch.enable_grad():
             loss = self.loss_of(self.output(module, entry), self.labels)
@@ -107,8 +112,9 @@ class Stepper:
 
 
 class Exact:
-    """A float64 step, and how far others are from it: of a gradient ||g - g64|| / (||g64|| + 0.01 floor sqrt(n)), since some are zero but for rounding, with the root mean square of all
-    gradients together for the floor; of the loss and a statistic the relative error."""
+    """A float64 step, and how far others are from it: of a gradient ||g - g64|| / (||g64|| + 0.01
+    floor sqrt(n)), since some are zero but for rounding, with the root mean square of all gradients
+    together for the floor; of the loss and a statistic the relative error."""
 
     def __init__(self, values: Named) -> None:
         self.values = values
@@ -138,7 +144,8 @@ class Exact:
 
 
 class _Compared:
-    """A Stepper in the place of a Runner: what it returns for the envelope are errors, not gradients, which would fill the memory."""
+    """A Stepper in the place of a Runner: what it returns for the envelope are errors, not
+    gradients, which would fill the memory."""
 
     def __init__(self, stepper: Stepper, exact: Exact) -> None:
         self.stepper, self.exact = stepper, exact
@@ -165,7 +172,8 @@ def errors_of_runs(
     unit: float | None = None,
     light: bool = False,
 ) -> dict[str, list[float]]:
-    """The errors of legitimate steps, by name. `unit`: of the noise, `light`: fewer of them, both as ref.envelope takes them."""
+    """The errors of legitimate steps, by name. `unit`: of the noise, `light`: fewer of them, both
+    as ref.envelope takes them."""
     runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit, light)
     return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
 
@@ -193,7 +201,8 @@ def widened(
     exact: Exact,
     seed: int,
 ) -> dict[str, float]:
-    """The envelope with what a few flipped kinks do to gradients: steps with weights and inputs moved by KINK_NOISE."""
+    """The envelope with what a few flipped kinks do to gradients: steps with weights and inputs
+    moved by KINK_NOISE."""
     generator = torch.Generator().manual_seed(seed)
 
     def moved(t: Tensor) -> Tensor:
@@ -215,11 +224,12 @@ def widened(
     return wide
 
 
-# ---------------------------------------------------------------------------------------------------- what a case needs
+# ------------------------------------------------------------------------------ what a case needs
 
 
 def make_labels(info: dict, seed: int) -> list[Tensor]:
-    """int64 [batch] for each entry of the ring, over all classes. Raises Problem where the first output is no row of classes."""
+    """int64 [batch] for each entry of the ring, over all classes. Raises Problem where the first
+    output is no row of classes."""
     first = info["outputs"][0]
     batch = info["case"]["batch"]
     if (
@@ -243,7 +253,8 @@ def make_labels(info: dict, seed: int) -> list[Tensor]:
 def check_trains(
     stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]
 ) -> tuple[Named, list[str]]:
-    """The step of a float64 module, and notes about what the proof cannot hold still; Problem when there is none."""
+    """The step of a float64 module, and notes about what the proof cannot hold still; Problem when
+    there is none."""
     if not any(p.requires_grad for p in wide.parameters()):
         raise Problem(
             "unsupported",
@@ -291,11 +302,12 @@ def check_trains(
     ]
 
 
-# ---------------------------------------------------------------------------------------------------- the whole
+# -------------------------------------------------------------------------------------- the whole
 
 
 def by_kind(values: dict[str, float], even: bool) -> dict:
-    """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by tensor, so that no gradient's is below the median."""
+    """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by
+    tensor, so that no gradient's is below the median."""
     found = {
         kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")}
         for kind in ("grad", "stat")
@@ -309,8 +321,9 @@ def by_kind(values: dict[str, float], even: bool) -> dict:
 
 
 class TrainCapture:
-    """Writes probe weights, labels, references and train.json. `module` is the float32 network with its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one
-    call, roughly."""
+    """Writes probe weights, labels, references and train.json. `module` is the float32 network with
+    its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one call,
+    roughly."""
 
     def __init__(
         self,
@@ -338,7 +351,8 @@ class TrainCapture:
         self.doubts: list[str] = []
 
     def run(self, module: nn.Module, trained: list[str]) -> list[str]:
-        """Returns notes for bundle.json. `trained`: names of the parameters that require gradients."""
+        """Returns notes for bundle.json. `trained`: names of the parameters that require
+        gradients."""
         self.write("labels", {f"{i}/labels": labels for i, labels in enumerate(self.labels)})
         work = copy.deepcopy(module).to(self.spec["device"])
         for name, parameter in work.named_parameters():
@@ -391,7 +405,8 @@ class TrainCapture:
         return notes
 
     def dropout(self, work: nn.Module, dropouts: list[Dropout]) -> dict:
-        """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the running statistics stay."""
+        """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the
+        running statistics stay."""
         if not dropouts:
             return {"layers": [], "losses": [], "groups": 0, "watched": {}}
         if self.spec["light"]:
@@ -426,14 +441,16 @@ class TrainCapture:
     def one_set(
         self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool
     ) -> tuple[Exact, dict[str, float]]:
-        """Writes a set's weights, reference and envelope. `step`: that of the same weights in float64; `further`: tensors beside it."""
+        """Writes a set's weights, reference and envelope. `step`: that of the same weights in
+        float64; `further`: tensors beside it."""
         if name != "timed":  # which is the network's
             self.write(f"weights/{name}", {k: v.cpu() for k, v in state_of(work).items()})
         self.say(f"training steps of weight set {name}")
         still = {f"stat:{k}": v.cpu().double() for k, v in work.named_buffers()}
+        # buffers that a step changes
         exact = Exact(
             {k: v for k, v in step.items() if k not in still or not torch.equal(v, still[k])}
-        )  # buffers that a step changes
+        )
         if not exact.floor > 0:
             raise Problem(
                 "unsupported",
@@ -465,7 +482,8 @@ class TrainCapture:
         return exact, envelope
 
     def other_losses(self, wide: nn.Module) -> Named:
-        """`<i>/loss` of the other entries of the ring, by which a level shows that it reads its inputs and labels."""
+        """`<i>/loss` of the other entries of the ring, by which a level shows that it reads its
+        inputs and labels."""
         found = {}
         for i in range(1, len(self.ring)):
             with torch.no_grad(), train_mode(wide):
@@ -482,7 +500,8 @@ class TrainCapture:
     def faults(
         self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]
     ) -> dict[str, dict]:
-        """Planted in the float64 step of probe1; by how many bounds each shows where it shows most."""
+        """Planted in the float64 step of probe1; by how many bounds each shows where it shows
+        most."""
         self.say("planting faults")
         most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.work, 1.0)))
         found: dict[str, dict] = {}
@@ -525,7 +544,8 @@ class TrainCapture:
 
 
 class StepsInMode:
-    """Eager's training steps in the maths mode of `info`, a bundle of mode train in `folder` whose float32 part is there, against the same float64 steps: `reference/train.<mode>.json`."""
+    """Eager's training steps in the maths mode of `info`, a bundle of mode train in `folder` whose
+    float32 part is there, against the same float64 steps: `reference/train.<mode>.json`."""
 
     def __init__(self, info: dict, folder: Path) -> None:
         from safetensors.torch import load_file
@@ -543,7 +563,8 @@ class StepsInMode:
         self.sets: dict[str, dict] = {}
 
     def add(self, name: str, view: nn.Module, entry: Named) -> None:
-        """`view`: the module in the mode, with the weights of the set. Activations near kinks are flipped by the mode's rounding on every set."""
+        """`view`: the module in the mode, with the weights of the set. Activations near kinks are
+        flipped by the mode's rounding on every set."""
         kept = self.load(str(self.folder / "reference" / f"{name}.train.safetensors"))
         exact = Exact(
             {k.removeprefix("0/"): v.double() for k, v in kept.items() if k.startswith("0/")}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong training steps on purpose: the capture plants them in the reference for the power of the proof, tests plant them in a real level.
+"""Wrong training steps on purpose: the capture plants them in the reference for the power of the
+proof, tests plant them in a real level.
 
-A fault changes a Plan in place and returns a sentence that says what was done; NotApplicable when the network has nothing to break that way.
+A fault changes a Plan in place and returns a sentence that says what was done; NotApplicable when
+the network has nothing to break that way.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ _ADDITIONS = {torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__iadd_
 
 
 class _DetachInSums(TorchFunctionMode):
-    """Detaches one tensor wherever it is a term of a sum: the value is the same, the gradient is not."""
+    """Detaches one tensor wherever it is a term of a sum: the value is the same, the gradient is
+    not."""
 
     def __init__(self, term: Tensor) -> None:
         super().__init__()
@@ -107,9 +110,8 @@ def _shortcut_backward(plan: Plan) -> str:
 def _bn_eval(plan: Plan) -> str:
     name, norm = _middle(_norms(plan.module), "BatchNorm")
     norm.eval()
-    norm.train = lambda mode=True: (
-        norm
-    )  # stays in eval mode when the network is put into train mode
+    # stays in eval mode when the network is put into train mode
+    norm.train = lambda mode=True: norm
     return f"{name} in eval mode"
 
 
@@ -128,7 +130,8 @@ def _bn_biased(plan: Plan) -> str:
             if module.training and module.momentum is not None:
                 count = args[0].numel() // args[0].shape[1]
                 kept = before[0] * (1 - module.momentum)
-                # By .data: autograd holds the buffer for the backward pass, which does not read it in train mode.
+                # By .data: autograd holds the buffer for the backward pass, which does not read it
+                # in train mode.
                 module.running_var.data.copy_(
                     kept + (module.running_var - kept) * ((count - 1) / count)
                 )
@@ -143,9 +146,8 @@ def _bias_skipped(plan: Plan) -> str:
     for module in plan.module.modules():
         bias = module._parameters.get("bias")
         if bias is not None and bias.requires_grad:
-            module.bias = nn.Parameter(
-                bias.detach().clone()
-            )  # one of its own, which no sound copy shares
+            # one of its own, which no sound copy shares
+            module.bias = nn.Parameter(bias.detach().clone())
             module.bias.register_hook(torch.zeros_like)
             count += 1
     if not count:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weight sets: the one that is timed (seeded or the user's) and the generic ones, in which no bias, statistic or scale is 0 or 1.
+"""Weight sets: the one that is timed (seeded or the user's) and the generic ones, in which no bias,
+statistic or scale is 0 or 1.
 
-Statistics and scales are set layer by layer from the activations of a few real inputs ("calibration"), so that activations stay of order 1 at any depth and
-outputs follow the inputs; a proof on saturated or constant outputs would see nothing.
+Statistics and scales are set layer by layer from the activations of a few real inputs
+("calibration"), so that activations stay of order 1 at any depth and outputs follow the inputs; a
+proof on saturated or constant outputs would see nothing.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ def state_of(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------- the user's file
+# -------------------------------------------------------------------------------- the user's file
 
-_ADVICE = re.compile(
-    r"In PyTorch 2\.6|Re-running|This file can still be loaded"
-)  # PyTorch's, to run what a pickle holds
+# PyTorch's, to run what a pickle holds
+_ADVICE = re.compile(r"In PyTorch 2\.6|Re-running|This file can still be loaded")
 
 
 def _program_in(path: Path) -> str:
-    """What a zip file of PyTorch's holds beside tensors: a program; empty: it holds tensors alone, or is no zip file."""
+    """What a zip file of PyTorch's holds beside tensors: a program; empty: it holds tensors alone,
+    or is no zip file."""
     try:
         with zipfile.ZipFile(path) as archive:
             parts = {name.partition("/")[2] for name in archive.namelist()}
@@ -67,7 +69,8 @@ def _program_in(path: Path) -> str:
 
 
 def read_user_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors of a .safetensors, .pt or .pth file; never runs what a pickle holds. Raises Problem."""
+    """Tensors of a .safetensors, .pt or .pth file; never runs what a pickle holds. Raises
+    Problem."""
     if not path.is_file():
         raise Problem("usage", f"the weights file {path} does not exist", "check the path")
     if path.suffix == ".safetensors":
@@ -120,9 +123,8 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             f"the weights file {path} cannot be read: {' '.join(_ADVICE.split(reason)[0].split())[:300]}",
             "save model.state_dict() with torch.save",
         ) from error
-    except (
-        Exception
-    ) as error:  # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
+    except Exception as error:
+        # torch.load raises RuntimeError, EOFError, ValueError and more on damaged files
         raise Problem(
             "usage",
             f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}",
@@ -142,13 +144,14 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
     return dict(loaded)
 
 
-# ---------------------------------------------------------------------------------------------------- the timed set
+# ---------------------------------------------------------------------------------- the timed set
 
 
 def prepare_timed(
     module: nn.Module, spec: dict, ring: list[dict[str, Tensor]], bundle: dict
 ) -> tuple[str, str]:
-    """Puts the timed weights into the module; returns (a sentence for the report, a label for the case)."""
+    """Puts the timed weights into the module; returns (a sentence for the report, a label for the
+    case)."""
     kind = bundle["model"]["kind"]
     if spec["weights"] and kind in ("torchscript", "onnx"):
         raise Problem(
@@ -161,9 +164,8 @@ def prepare_timed(
         load_weights(module, read_user_weights(path), str(path))
         digest = sha256_of(path)[0][:12]
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
-    if (
-        kind in KINDS.values()
-    ):  # what a person saved is what is measured and exported, zeros and ones included
+    # what a person saved is what is measured and exported, zeros and ones included
+    if kind in KINDS.values():
         path, data = Path(spec["model"]), [Path(one) for one in bundle["model"].get("data", [])]
         digest = sha256_of(path)[0]
         if data:  # ONNX: weights that lie in files beside it
@@ -172,9 +174,8 @@ def prepare_timed(
             ).hexdigest()
         names = " and ".join([path.name, *(one.name for one in data)])
         return f"the file's own ({names}, SHA-256 {digest[:12]})", f"{path.name}:{digest[:12]}"
-    if (
-        kind == "user"
-    ):  # as much a person's own as a file: what is measured and exported computes what build() gives
+    # as much a person's own as a file: what is measured and exported computes what build() gives
+    if kind == "user":
         digest = bundle["network"]["sha256"][:12]
         return (
             f"those that build() gave after torch.manual_seed({spec['seed']}), SHA-256 {digest}",
@@ -200,7 +201,8 @@ def prepare_timed(
 
 
 def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> int:
-    """Linear and convolution weights that are one constant (zero-initialised heads) get a seeded draw; returns how many."""
+    """Linear and convolution weights that are one constant (zero-initialised heads) get a seeded
+    draw; returns how many."""
     count = 0
     for layer in module.modules():
         if isinstance(layer, PRODUCTS) and layer.weight.numel() > 1 and _is_constant(layer.weight):
@@ -209,7 +211,7 @@ def _redraw_constant_products(module: nn.Module, generator: torch.Generator) -> 
     return count
 
 
-# ---------------------------------------------------------------------------------------------------- the generic sets
+# ------------------------------------------------------------------------------- the generic sets
 
 
 def make_generic(
@@ -219,7 +221,8 @@ def make_generic(
     ring: list[dict[str, Tensor]],
     bundle: dict,
 ) -> None:
-    """Changes the module's weights into a generic set: every floating-point parameter differs from the timed set, none is left at 0 or 1."""
+    """Changes the module's weights into a generic set: every floating-point parameter differs from
+    the timed set, none is left at 0 or 1."""
     load_weights(module, timed, "timed")
     generator = torch.Generator().manual_seed(seed)
     draw_parameters(module, generator)
@@ -291,7 +294,8 @@ def _is_constant(tensor: Tensor) -> bool:
 
 
 def _shared_weights(module: nn.Module) -> set[int]:
-    """Weights that more than one module owns (a tied output layer): scaling one would change the other behind its back."""
+    """Weights that more than one module owns (a tied output layer): scaling one would change the
+    other behind its back."""
     owners: dict[int, int] = {}
     for layer in module.modules():
         for parameter in layer.parameters(recurse=False):
@@ -299,7 +303,7 @@ def _shared_weights(module: nn.Module) -> set[int]:
     return {k for k, n in owners.items() if n > 1}
 
 
-# ---------------------------------------------------------------------------------------------------- calibration
+# ------------------------------------------------------------------------------------ calibration
 
 
 class _hooks:
@@ -317,7 +321,8 @@ class _hooks:
 
 
 def _run_calibration(module: nn.Module, ring: list[dict[str, Tensor]], bundle: dict) -> None:
-    """One eval-mode pass over a few samples of all ring entries; over entry 0 alone where the model refuses another batch."""
+    """One eval-mode pass over a few samples of all ring entries; over entry 0 alone where the model
+    refuses another batch."""
     batch = bundle["inputs"][0]["shape"][0] if bundle["inputs"][0]["shape"] else None
     mixed = None
     if batch is not None:
@@ -347,7 +352,8 @@ def _channel_moments(x: Tensor) -> tuple[Tensor, Tensor]:
     if not bool(known.all()):  # the rest of the channel says what it is like
         x = torch.where(known, x, (x.where(known, 0.0).sum(1) / known.sum(1).clamp(min=1))[:, None])
     mean, var = x.mean(1), x.var(1, unbiased=False)
-    # A channel with one value, or a dead one, has no variance: it gets a share of the layer's, so that it is not blown up.
+    # A channel with one value, or a dead one, has no variance: it gets a share of the layer's, so
+    # that it is not blown up.
     floor = max(0.05 * var.mean().item(), 0.05 * x.var(unbiased=False).item(), 1e-5)
     return mean, var.clamp(min=floor)
 
@@ -361,7 +367,8 @@ def _set_statistics(norm: _BatchNorm, args: tuple) -> None:
 def _shifted_statistics(
     generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]
 ) -> Callable[[Any, tuple], tuple | None]:
-    """Sets the statistics at a BatchNorm's first call; shrinks the layer right before it, since only beside a small variance a wrong epsilon shows."""
+    """Sets the statistics at a BatchNorm's first call; shrinks the layer right before it, since
+    only beside a small variance a wrong epsilon shows."""
     done: set[nn.Module] = set()
 
     def hook(norm: Any, args: tuple) -> tuple | None:
@@ -386,7 +393,8 @@ def _shifted_statistics(
 def _scaled_product(
     generator: torch.Generator, producers: dict[int, tuple[Tensor, nn.Module]]
 ) -> Callable[[Any, tuple, Any], Tensor | None]:
-    """Scales a linear or convolution layer so that its result has a deviation drawn away from 1, and centres its channels before the bias."""
+    """Scales a linear or convolution layer so that its result has a deviation drawn away from 1,
+    and centres its channels before the bias."""
     done: set[nn.Module] = set()
 
     def hook(layer: Any, _args: tuple, output: Any) -> Tensor | None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m evaluation inputs|score`: writes the user's inputs as files for workers, or scores what a level made of them. One final JSON line on standard output."""
+"""`python -m evaluation inputs|score`: writes the user's inputs as files for workers, or scores
+what a level made of them. One final JSON line on standard output."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from pathlib import Path
 
 import strata_sdk  # noqa: F401  it appends STRATA_OVERLAY, which may hold safetensors
 
-CHUNK_BYTES = (
-    64 << 20
-)  # inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
+# inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
+CHUNK_BYTES = 64 << 20
 
 
 def write_inputs(options: argparse.Namespace) -> dict:
-    """`inputs-<n>.safetensors`, each with some whole batches `<i>/<input name>`; the last batch is filled up with its last example."""
+    """`inputs-<n>.safetensors`, each with some whole batches `<i>/<input name>`; the last batch is
+    filled up with its last example."""
     import numpy as np
 
     from evaluation.user_file import called, checked_inputs, function, load
@@ -53,7 +54,8 @@ def write_inputs(options: argparse.Namespace) -> dict:
 
 
 def score(options: argparse.Namespace) -> dict:
-    """The score of `outputs-<n>.safetensors`, which hold what a level made of the inputs, and its answers: the winners of the first output's rows."""
+    """The score of `outputs-<n>.safetensors`, which hold what a level made of the inputs, and its
+    answers: the winners of the first output's rows."""
     import numpy as np
 
     from evaluation.user_file import Problem, called, checked_score, function, load
@@ -79,11 +81,12 @@ def score(options: argparse.Namespace) -> dict:
             )
         outputs[name] = np.concatenate(parts)[: about["count"]]
     first = next(iter(outputs.values()))
+    # before score(), which may change the arrays
     answers = (
         first.argmax(1).tolist()
         if first.ndim == 2 and first.shape[1] > 1 and first.dtype.kind == "f"
         else None
-    )  # before score(), which may change the arrays
+    )
     value = called(
         options.function,
         function(module, options.file, options.function),

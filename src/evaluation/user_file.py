@@ -60,7 +60,8 @@ def function(module: Any, path: Path, name: str) -> Callable:
 
 
 def called(name: str, what: Callable, path: Path, *arguments: Any) -> Any:
-    """The result of the file's function `name`; Problem with the line in the user's file when it raises."""
+    """The result of the file's function `name`; Problem with the line in the user's file when it
+    raises."""
     try:
         return what(*arguments)
     except BaseException as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folder may include which: src/README.md gives the order, and says what levels may use; what programs contain
-(runtime/) uses none of them."""
+"""Which folder may include which: src/README.md gives the order, and says what levels may use; what
+programs contain (runtime/) uses none of them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def imported(text: str) -> list[str]:
 
 
 def uses(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Each source below the folder with the first part of each path that it includes, or of each module that it
-    imports."""
+    """Each source below the folder with the first part of each path that it includes, or of each
+    module that it imports."""
     for file in sorted(folder.rglob("*")):
         if file.suffix in CPP:
             yield from ((file, name) for name in INCLUDE.findall(file.read_text(encoding="utf-8")))

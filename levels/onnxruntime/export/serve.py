@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the network: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds model.onnx and case.json; inputs are named <entry>/<input>
-with entries from 0 on, outputs <entry>/<output>. Needs onnxruntime and numpy."""
+"""Serves the network: serve.py FOLDER INPUTS.safetensors [OUTPUTS.safetensors]. FOLDER holds
+model.onnx and case.json; inputs are named <entry>/<input> with entries from 0 on, outputs
+<entry>/<output>. Needs onnxruntime and numpy."""
 
 import json
 import sys

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the author of a Python level includes: `Level`, `Job` and the errors that have a meaning for the driver. Imports neither torch nor numpy.
+"""What the author of a Python level includes: `Level`, `Job` and the errors that have a meaning for
+the driver. Imports neither torch nor numpy.
 
-A level is started as `{python} -m strata_sdk {level}`; strata_sdk.worker owns main(), the protocol and the timed loop.
+A level is started as `{python} -m strata_sdk {level}`; strata_sdk.worker owns main(), the protocol
+and the timed loop.
 """
 
 from . import overlay

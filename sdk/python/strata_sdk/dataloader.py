@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a training as people write them in Python: a Dataset of PIL images, torchvision's transforms, a DataLoader with its defaults (it loads in the training's own process).
-The images are the mapped ones of `data`, so that no decoding is in it; samples, mirroring and moves are those of the order."""
+"""Batches of a training as people write them in Python: a Dataset of PIL images, torchvision's
+transforms, a DataLoader with its defaults (it loads in the training's own process). The images are
+the mapped ones of `data`, so that no decoding is in it; samples, mirroring and moves are those of
+the order."""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from .training_data import BatchMaker, Order, Split
 
 
 class Images(Dataset):
-    """(image, label) by (index, mirrored, rows, columns): what RandomHorizontalFlip and RandomCrop with padding do, decided by the order."""
+    """(image, label) by (index, mirrored, rows, columns): what RandomHorizontalFlip and RandomCrop
+    with padding do, decided by the order."""
 
     def __init__(self, split: Split, maker: BatchMaker) -> None:
         self.images, self.labels = split.images, split.labels
@@ -60,7 +63,8 @@ class Images(Dataset):
 def batches(
     maker: BatchMaker, split: Split, order: Order, steps: range
 ) -> Iterator[tuple[Any, int, int]]:
-    """For each step what a level takes as an entry ((images,), labels), how long was waited for it and how long it took to gather, in ns: the same, since nothing runs ahead."""
+    """For each step what a level takes as an entry ((images,), labels), how long was waited for it
+    and how long it took to gather, in ns: the same, since nothing runs ahead."""
 
     def wanted(step: int) -> list[tuple[int, bool, int, int]]:
         flips = [False] * len(order.samples[step]) if order.flip is None else order.flip[step] != 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropout that a network calls as a function, `F.dropout(x, training=self.training)`: no layer holds its probability, so it is changed on the way, by a mode that sees every call.
+"""Dropout that a network calls as a function, `F.dropout(x, training=self.training)`: no layer
+holds its probability, so it is changed on the way, by a mode that sees every call.
 
 Only while dropout is off, or while a capture looks for it: a network as given runs without."""
 
@@ -31,9 +32,8 @@ DROPOUTS = frozenset(
         torch.feature_alpha_dropout_,
     }
 )
-ATTENTION = (
-    functional.scaled_dot_product_attention
-)  # its fifth argument is dropout_p, whatever the module's mode
+# its fifth argument is dropout_p, whatever the module's mode
+ATTENTION = functional.scaled_dot_product_attention
 
 
 class NoDropoutCalls(TorchFunctionMode):

@@ -11,11 +11,11 @@ GRACE_S = 4.0  # the protocol allows 5
 
 
 def watch_input() -> None:
-    """Ends the process GRACE_S after the writing end of its standard input was closed, unless it ended by itself before. Costs no wake-up until then."""
+    """Ends the process GRACE_S after the writing end of its standard input was closed, unless it
+    ended by itself before. Costs no wake-up until then."""
     poller = select.poll()
-    poller.register(
-        0, 0
-    )  # no event but POLLHUP and POLLERR, which cannot be masked; a file never hangs up
+    # no event but POLLHUP and POLLERR, which cannot be masked; a file never hangs up
+    poller.register(0, 0)
     before = threading.stack_size(256 * 1024)
     threading.Thread(target=_watch, args=(poller,), name="strata-input", daemon=True).start()
     threading.stack_size(before)

@@ -17,7 +17,8 @@ _OUT_OF_MEMORY = re.compile(
 
 
 class LevelError(Exception):
-    """A failure that a level explains itself: `code` is one of CODES, `what` names it, `hint` says what to do."""
+    """A failure that a level explains itself: `code` is one of CODES, `what` names it, `hint` says
+    what to do."""
 
     code = "failed"
 
@@ -45,12 +46,12 @@ class BadRequest(LevelError):
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """code, what and hint of any exception. An unexpected one is `failed` (or `out_of_memory`) with its last traceback line and place."""
+    """code, what and hint of any exception. An unexpected one is `failed` (or `out_of_memory`) with
+    its last traceback line and place."""
     if isinstance(error, LevelError):
         return {"code": error.code, "what": error.what, "hint": error.hint}
-    if (
-        hasattr(error, "what") and hasattr(error, "hint") and hasattr(error, "code")
-    ):  # ModelError, which belongs to the capture
+    # ModelError, which belongs to the capture
+    if hasattr(error, "what") and hasattr(error, "hint") and hasattr(error, "code"):
         return {
             "code": error.code if error.code in CODES else "failed",
             "what": str(error.what),

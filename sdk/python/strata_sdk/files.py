@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that come as a file: torch.export programs (.pt2) and TorchScript archives (.pt), as modules that the capture and the levels run.
-ONNX files are in onnx_file.py. Code that a pickle in a file holds is never run."""
+"""Networks that come as a file: torch.export programs (.pt2) and TorchScript archives (.pt), as
+modules that the capture and the levels run. ONNX files are in onnx_file.py. Code that a pickle in a
+file holds is never run."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def is_file(model: str) -> bool:
 
 
 def build(model: str) -> models.Built:
-    """The network in the file, its `kind` one of KINDS; its weights are the file's own. Raises ModelError."""
+    """The network in the file, its `kind` one of KINDS; its weights are the file's own. Raises
+    ModelError."""
     path = Path(model)
     if not path.is_file():
         raise models.ModelError(
@@ -44,11 +46,12 @@ def build(model: str) -> models.Built:
     return _exported(path) if path.suffix == ".pt2" else _scripted(path)
 
 
-# ---------------------------------------------------------------------------------------------------- torch.export programs
+# -------------------------------------------------------------------------- torch.export programs
 
 
 class ExportedNetwork(models._View):
-    """An exported program as a module, parameters under their own names. It has no mode: the one that it was exported in is in its graph."""
+    """An exported program as a module, parameters under their own names. It has no mode: the one
+    that it was exported in is in its graph."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.inner(*args, **kwargs)
@@ -58,18 +61,16 @@ class ExportedNetwork(models._View):
         return self
 
     def __deepcopy__(self, memo: dict) -> ExportedNetwork:
-        return ExportedNetwork(
-            copy.deepcopy(self.inner, memo)
-        )  # a copied graph makes dictionaries of its own, which the view must share
+        # a copied graph makes dictionaries of its own, which the view must share
+        return ExportedNetwork(copy.deepcopy(self.inner, memo))
 
 
 def _exported(path: Path) -> models.Built:
     program = _load_exported(path)
     graph = program.module()
     for node in list(graph.graph.nodes):
-        if (
-            node.target is torch.ops.aten._assert_tensor_metadata.default
-        ):  # they check that types are those of the export: float64 is not
+        # they check that types are those of the export: float64 is not
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
             graph.graph.erase_node(node)
     graph.recompile()
     args, kwargs = program.example_inputs or ((), {})
@@ -119,7 +120,9 @@ def _load_exported(path: Path) -> torch.export.ExportedProgram:
     try:
         with _no_pickled_code():
             return _without_odd_comments(torch.export.load(path))
-    except Exception as error:  # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError, SerializeError
+    except Exception as error:
+        # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError,
+        # SerializeError
         if written_by and written_by.split("+")[0] != torch.__version__.split("+")[0]:
             raise models.ModelError(
                 "usage",
@@ -150,7 +153,8 @@ def _checked(path: Path, check: Callable[[Path], None]) -> None:
 
 
 def _without_odd_comments(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Where a node comes from is a comment in what PyTorch generates, in C++ a raw string that `)"` would end."""
+    """Where a node comes from is a comment in what PyTorch generates, in C++ a raw string that `)"`
+    would end."""
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             if trace := node.meta.get("stack_trace"):
@@ -160,7 +164,8 @@ def _without_odd_comments(program: torch.export.ExportedProgram) -> torch.export
 
 @contextlib.contextmanager
 def _no_pickled_code():
-    """While torch.export.load runs, torch.load takes tensors alone and nothing else is unpickled."""
+    """While torch.export.load runs, torch.load takes tensors alone and nothing else is
+    unpickled."""
     load = torch.load
 
     def careful(file, *args, **keywords):
@@ -173,7 +178,7 @@ def _no_pickled_code():
         yield
 
 
-# ---------------------------------------------------------------------------------------------------- TorchScript archives
+# --------------------------------------------------------------------------- TorchScript archives
 
 
 class ScriptedNetwork(nn.Module):
@@ -217,9 +222,8 @@ def _scripted(path: Path) -> models.Built:
     _checked(path, script_checks.check)
     try:
         script = torch.jit.load(str(path), map_location="cpu")
-    except (
-        Exception
-    ) as error:  # RuntimeError of several kinds, and what a damaged archive makes of its reader
+    except Exception as error:
+        # RuntimeError of several kinds, and what a damaged archive makes of its reader
         raise models.ModelError(
             "usage",
             f"{path} cannot be read by PyTorch {torch.__version__}: {models.last_line(error)}",

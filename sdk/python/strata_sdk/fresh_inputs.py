@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a level from answering a timed iteration with what it kept (docs/protocol.md, measure): each iteration's number stands in the last bits of a few
-values of its input, so that no input was seen before, and the one that is checked finds the input of another entry in its memory. The same as
+"""Keeps a level from answering a timed iteration with what it kept (docs/protocol.md, measure):
+each iteration's number stands in the last bits of a few values of its input, so that no input was
+seen before, and the one that is checked finds the input of another entry in its memory. The same as
 sdk/cpp/strata/fresh_inputs.hpp.
 """
 
@@ -17,10 +18,12 @@ _UNSIGNED = {numpy.dtype("float32"): numpy.uint32, numpy.dtype("float64"): numpy
 
 
 class FreshInputs:
-    """Of a block. `arrays`: the inputs of each entry of the ring; `first`: the number of the block's first iteration; `places`:
-    drawn by the driver, each taken modulo the number of values of the entry's first input of float32 or float64, and on to the next value that is finite and
-    neither zero nor tiny; each holds three bits. In iteration `check` the entry holds what entry `other` does (None: what it always does; always in training, where labels stay). A context: at its
-    end the ring is as it was.
+    """Of a block. `arrays`: the inputs of each entry of the ring; `first`: the number of the
+    block's first iteration; `places`: drawn by the driver, each taken modulo the number of values
+    of the entry's first input of float32 or float64, and on to the next value that is finite and
+    neither zero nor tiny; each holds three bits. In iteration `check` the entry holds what entry
+    `other` does (None: what it always does; always in training, where labels stay). A context: at
+    its end the ring is as it was.
     """
 
     def __init__(
@@ -38,9 +41,8 @@ class FreshInputs:
             self._exchange_at, self._pairs = check, list(zip(arrays[entries[check]], arrays[other]))
             entries[check] = other
         found = {entry: _find(arrays[entry], places) for entry in set(entries)}
-        self.places = min(
-            (0 if one is None else len(one[1]) for one in found.values()), default=0
-        )  # in use, the fewest of all entries; 0: some entry has none
+        # in use, the fewest of all entries; 0: some entry has none
+        self.places = min((0 if one is None else len(one[1]) for one in found.values()), default=0)
         self._before = [one for one in found.values() if one is not None]
         numbers = first + numpy.arange(len(entries), dtype=numpy.uint64)
         values = {

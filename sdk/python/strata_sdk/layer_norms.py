@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of activations, gradients and weights in every layer of one training step (docs/protocol.md, norms): where a network's signal dies out or grows."""
+"""The sizes of activations, gradients and weights in every layer of one training step
+(docs/protocol.md, norms): where a network's signal dies out or grows."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Size:
 
 
 def layers_of(module: nn.Module) -> dict[str, tuple[nn.Module, list[Tensor]]]:
-    """What is called a layer: a module that has trained parameters of two dimensions or more itself (convolutions, linear layers, embeddings, attention), with these."""
+    """What is called a layer: a module that has trained parameters of two dimensions or more itself
+    (convolutions, linear layers, embeddings, attention), with these."""
     own = {
         name: (one, [p for p in one.parameters(recurse=False) if p.requires_grad and p.dim() >= 2])
         for name, one in module.named_modules()
@@ -42,8 +44,9 @@ def layers_of(module: nn.Module) -> dict[str, tuple[nn.Module, list[Tensor]]]:
 def of_step(
     level: Any, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor
 ) -> list[dict[str, Any]]:
-    """One entry a layer, in the order in which they ran: its name, `activation` (its output), `gradient` and `weight` as root mean squares; None: not finite, or no such tensor.
-    The level is as before: weights are not moved, buffers and generators are put back, gradients are gone."""
+    """One entry a layer, in the order in which they ran: its name, `activation` (its output),
+    `gradient` and `weight` as root mean squares; None: not finite, or no such tensor. The level is
+    as before: weights are not moved, buffers and generators are put back, gradients are gone."""
     layers = layers_of(level.module)
     sizes: dict[str, Size] = {}
 
@@ -67,10 +70,11 @@ def of_step(
         level.optimiser.zero_grad()
         level.loss_of_batch(inputs, named, labels).backward()
     entries = []
+    # hooks ran in the order of the layers
     for name in [
         *sizes,
         *(name for name in layers if name not in sizes),
-    ]:  # hooks ran in the order of the layers
+    ]:
         gradient, weight = Size(), Size()
         for parameter in layers[name][1]:
             weight.add(parameter)

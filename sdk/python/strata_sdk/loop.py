@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timed region of every Python level, and what the operating system says about it. Nothing here knows the protocol.
+"""The timed region of every Python level, and what the operating system says about it. Nothing here
+knows the protocol.
 
-Measured with levels/null_py; the budget is 5 microseconds an iteration, so names are bound and lists made before the loop.
+Measured with levels/null_py; the budget is 5 microseconds an iteration, so names are bound and
+lists made before the loop.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Block:
 
 @contextmanager
 def quiet_collector() -> Iterator[None]:
-    """No garbage collection inside a timed region: what lives now is set aside, so that the collection before the next region is short."""
+    """No garbage collection inside a timed region: what lives now is set aside, so that the
+    collection before the next region is short."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -85,7 +88,8 @@ def measure(
     put: Callable[[int], None],
     keep: Callable[[Any], Any],
 ) -> Block:
-    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of recorded iteration `check` (-1: none) what `keep(result)` gives."""
+    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of
+    recorded iteration `check` (-1: none) what `keep(result)` gives."""
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
@@ -127,7 +131,8 @@ def measure(
 
 
 def run_queue_ns() -> int | None:
-    """Time that the main thread was runnable but waited for a core, from /proc/self/schedstat; None where the kernel does not say."""
+    """Time that the main thread was runnable but waited for a core, from /proc/self/schedstat; None
+    where the kernel does not say."""
     try:
         with open("/proc/self/schedstat", encoding="ascii") as file:
             return int(file.read().split()[1])

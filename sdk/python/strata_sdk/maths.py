@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The maths modes of a case in PyTorch (docs/method.md): what each sets, and a view of a module that runs in one. Levels, prepare scripts and the capture share it."""
+"""The maths modes of a case in PyTorch (docs/method.md): what each sets, and a view of a module
+that runs in one. Levels, prepare scripts and the capture share it."""
 
 from __future__ import annotations
 
@@ -13,17 +14,19 @@ from torch import Tensor, nn
 from . import models
 
 MODES = ("fp32", "tf32", "bf16", "amp-bf16")
+# the largest relative error of one rounding
 UNIT = {
     "fp32": 2.0**-24,
     "tf32": 2.0**-11,
     "bf16": 2.0**-9,
     "amp-bf16": 2.0**-9,
-}  # the largest relative error of one rounding
+}
 
 
 def settle(maths: str) -> None:
-    """Float32 operations as the mode wants them: TF32 on CUDA in tf32, IEEE float32 in every other. Set by the older flags, since torch 2.15 refuses to read those
-    after the newer `fp32_precision` ones were set, and Inductor reads both."""
+    """Float32 operations as the mode wants them: TF32 on CUDA in tf32, IEEE float32 in every other.
+    Set by the older flags, since torch 2.15 refuses to read those after the newer `fp32_precision`
+    ones were set, and Inductor reads both."""
     allowed = maths == "tf32"
     torch.backends.cudnn.allow_tf32 = allowed
     torch.backends.cuda.matmul.allow_tf32 = allowed
@@ -46,7 +49,8 @@ def found_in(module: nn.Module, maths: str) -> str:
 
 
 class InMode(models._View):
-    """Runs a module in bf16 or amp-bf16: takes and returns what the module itself would, its conversions included. Returns its outputs by name."""
+    """Runs a module in bf16 or amp-bf16: takes and returns what the module itself would, its
+    conversions included. Returns its outputs by name."""
 
     def __init__(
         self, inner: nn.Module, maths: str, device: str, dtypes: Sequence[torch.dtype]
@@ -83,7 +87,8 @@ class InMode(models._View):
 
 
 def in_mode(module: nn.Module, case: dict, outputs: Sequence[dict]) -> nn.Module:
-    """The module, its parameters brought into the case's mode in place, or a view that converts around it. `outputs` as in bundle.json."""
+    """The module, its parameters brought into the case's mode in place, or a view that converts
+    around it. `outputs` as in bundle.json."""
     maths = case["maths"]
     if maths not in ("bf16", "amp-bf16"):
         return module

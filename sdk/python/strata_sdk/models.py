@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way from a case's `model` to a torch module with a bundle's weights, and from the module's results to named tensors.
+"""The one way from a case's `model` to a torch module with a bundle's weights, and from the
+module's results to named tensors.
 
-Every Python level, every `prepare` script and the capture use these functions, so that all run the same network. Needs torch and safetensors;
-torchvision only for its models.
+Every Python level, every `prepare` script and the capture use these functions, so that all run the
+same network. Needs torch and safetensors; torchvision only for its models.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` and
-    `optimiser` what it is trained with. `note`: what was done to it beside building, `data`: files beside a model's file that hold weights."""
+    """A freshly built network. `example_inputs` is what a user's build() returned beside the
+    module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` and
+    `optimiser` what it is trained with. `note`: what was done to it beside building, `data`: files
+    beside a model's file that hold weights."""
 
     module: nn.Module
     kind: str
@@ -55,7 +58,7 @@ class Built:
     data: list[str] = dataclasses.field(default_factory=list)
 
 
-# ---------------------------------------------------------------------------------------------------- finding and building
+# --------------------------------------------------------------------------- finding and building
 
 
 def shipped_models(root: Path = ROOT) -> dict[str, tuple[Path, dict]]:
@@ -72,15 +75,15 @@ def torchvision_names() -> list[str]:
     """The names of torchvision's classification models; empty when torchvision is missing."""
     try:
         from torchvision import models as zoo
-    except (
-        Exception
-    ):  # a torchvision built for another torch fails with RuntimeError, not ImportError
+    except Exception:
+        # a torchvision built for another torch fails with RuntimeError, not ImportError
         return []
     return zoo.list_models(module=zoo)
 
 
 def build_model(model: str, seed: int = 0) -> Built:
-    """Builds `model` (a shipped or torchvision name, FILE.py:FUNCTION, or a file of files.py) after seeding torch. Weights are as the model's own code makes them."""
+    """Builds `model` (a shipped or torchvision name, FILE.py:FUNCTION, or a file of files.py) after
+    seeding torch. Weights are as the model's own code makes them."""
     from . import files
 
     if files.is_file(model):
@@ -217,8 +220,9 @@ def _build_user(model: str, seed: int) -> Built:
 
 
 def _unmap(module: nn.Module) -> None:
-    """Copies tensors that lie in a file mapped for writing (np.memmap's default, torch.from_file with shared=True) into memory: weight sets are written over
-    parameters in place, and would be written over the user's file. Tensors that share a storage go on sharing it."""
+    """Copies tensors that lie in a file mapped for writing (np.memmap's default, torch.from_file
+    with shared=True) into memory: weight sets are written over parameters in place, and would be
+    written over the user's file. Tensors that share a storage go on sharing it."""
     shared = []
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
         for line in maps:
@@ -244,7 +248,8 @@ def _unmap(module: nn.Module) -> None:
 
 
 def _load_file(path: Path) -> types.ModuleType:
-    """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would do it."""
+    """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would
+    do it."""
     sources.compile_from_source()
     path = path.resolve()
     folder = str(path.parent)
@@ -260,7 +265,8 @@ def _load_file(path: Path) -> types.ModuleType:
 
 
 def last_line(error: BaseException, *inside: str | Path) -> str:
-    """`Type: message (file:line)`; the line is the deepest one in one of the files `inside` if any, else the deepest of all."""
+    """`Type: message (file:line)`; the line is the deepest one in one of the files `inside` if any,
+    else the deepest of all."""
     frames = traceback.extract_tb(error.__traceback__)
     files = {str(Path(f).resolve()) for f in inside}
     own = [f for f in frames if str(Path(f.filename).resolve()) in files]
@@ -285,11 +291,12 @@ def source_files(module: nn.Module) -> set[str]:
     return {f for f in files if f and not f.startswith(f"{Path(torch.__file__).parent}/")}
 
 
-# ---------------------------------------------------------------------------------------------------- weights
+# ---------------------------------------------------------------------------------------- weights
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
-    """Loads every parameter and persistent buffer by name; names and shapes must fit exactly. Raises ModelError."""
+    """Loads every parameter and persistent buffer by name; names and shapes must fit exactly.
+    Raises ModelError."""
     own = {k: v for k, v in module.state_dict().items() if isinstance(v, Tensor)}
     missing = [k for k in own if k not in tensors]
     extra = [k for k in tensors if k not in own]
@@ -318,7 +325,8 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], source: str) 
                 f"the weights {source} do not fit the model: {name} has shape {list(tensors[name].shape)}, the model needs {list(value.shape)}",
                 "save model.state_dict() of the same model",
             )
-    # PyTorch's own kind of dictionary has versions of modules, without which some refuse (torchvision's MNASNet)
+    # PyTorch's own kind of dictionary has versions of modules, without which some refuse
+    # (torchvision's MNASNet)
     state: Any = OrderedDict(tensors)
     state._metadata = getattr(module.state_dict(), "_metadata", None)
     module.load_state_dict(state, strict=False)
@@ -334,12 +342,13 @@ def elements_once(tensors: Iterable[Tensor]) -> int:
     return sum({(t.data_ptr(), tuple(t.shape), t.stride()): t.numel() for t in tensors}.values())
 
 
-# ---------------------------------------------------------------------------------------------------- inputs and outputs
+# ----------------------------------------------------------------------------- inputs and outputs
 
 
 def flatten_outputs(obj: Any) -> dict[str, Tensor]:
-    """Names a result's tensors, in order: a tensor `output`; a tuple `output0`, ...; mappings, dataclasses and named tuples by their keys, nested ones joined by `.`.
-    What is not a tensor (None, numbers) is left out."""
+    """Names a result's tensors, in order: a tensor `output`; a tuple `output0`, ...; mappings,
+    dataclasses and named tuples by their keys, nested ones joined by `.`. What is not a tensor
+    (None, numbers) is left out."""
     if isinstance(obj, Tensor):
         return {"output": obj}
     flat: dict[str, Tensor] = {}
@@ -377,7 +386,8 @@ def _flatten(prefix: str, value: Any, flat: dict[str, Tensor]) -> None:
 def bind(
     ring_entry: Mapping[str, Tensor], bundle: dict
 ) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """The positional and keyword arguments of one ring entry, in the bundle's order: copies, since a network may write into its inputs."""
+    """The positional and keyword arguments of one ring entry, in the bundle's order: copies, since
+    a network may write into its inputs."""
     positional = tuple(ring_entry[i["name"]].clone() for i in bundle["inputs"] if not i["keyword"])
     return positional, {
         i["name"]: ring_entry[i["name"]].clone() for i in bundle["inputs"] if i["keyword"]
@@ -385,16 +395,18 @@ def bind(
 
 
 def call(module: nn.Module, ring_entry: Mapping[str, Tensor], bundle: dict) -> dict[str, Tensor]:
-    """Runs the module (or its compiled form) on a copy of one ring entry; name -> tensor in the order of bundle["outputs"]. Sets no grad mode."""
+    """Runs the module (or its compiled form) on a copy of one ring entry; name -> tensor in the
+    order of bundle["outputs"]. Sets no grad mode."""
     args, kwargs = bind(ring_entry, bundle)
     return flatten_outputs(module(*args, **kwargs))
 
 
-# ---------------------------------------------------------------------------------------------------- views of a module
+# ------------------------------------------------------------------------------ views of a module
 
 
 class _View(nn.Module):
-    """A module that runs another one and shares its parameters, buffers and children under their own names (a plain wrapper would prefix them)."""
+    """A module that runs another one and shares its parameters, buffers and children under their
+    own names (a plain wrapper would prefix them)."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -426,17 +438,19 @@ def _record(
 
 
 class TapModule(_View):
-    """Returns the module's named outputs, followed by the output of every leaf module in order of execution (`tap:<path>`, `tap:<path>#2`, ...).
-    Taps are copies, since an in-place ReLU would overwrite them. Works under torch.compile, torch.export and torch.jit.trace."""
+    """Returns the module's named outputs, followed by the output of every leaf module in order of
+    execution (`tap:<path>`, `tap:<path>#2`, ...). Taps are copies, since an in-place ReLU would
+    overwrite them. Works under torch.compile, torch.export and torch.jit.trace."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
         self._records: list[tuple[str, Tensor]] = []
         paths: dict[nn.Module, str] = {}
         for path, module in inner.named_modules():
+            # its projection is never called as a module
             is_leaf = not any(True for _ in module.children()) or isinstance(
                 module, nn.MultiheadAttention
-            )  # its projection is never called as a module
+            )
             if is_leaf and module is not inner and module not in paths:
                 paths[module] = path
                 module.register_forward_hook(functools.partial(_record, self._records, path))
@@ -464,12 +478,13 @@ class _Flat(_View):
 
 
 def graph_module(module: nn.Module, bundle: dict) -> nn.Module:
-    """A view of `module` that takes the bundle's inputs as positional tensors and returns a flat tuple in the order of bundle["outputs"];
-    parameters keep their names. For torch.jit.trace, torch.export, ONNX, AOTInductor and OpenVINO."""
+    """A view of `module` that takes the bundle's inputs as positional tensors and returns a flat
+    tuple in the order of bundle["outputs"]; parameters keep their names. For torch.jit.trace,
+    torch.export, ONNX, AOTInductor and OpenVINO."""
     return _Flat(module, [i["name"] if i["keyword"] else None for i in bundle["inputs"]]).eval()
 
 
-# ---------------------------------------------------------------------------------------------------- from a bundle
+# ---------------------------------------------------------------------------------- from a bundle
 
 
 def read_bundle(bundle_dir: str | Path) -> dict:
@@ -494,7 +509,8 @@ def build_module(
     deep: bool | None = None,
     dtype: torch.dtype | None = None,
 ) -> tuple[nn.Module, list[str]]:
-    """The bundle's network in eval mode with weight set `weights`, and its input names in order. `deep` (default: as the case says) wraps it in a TapModule,
+    """The bundle's network in eval mode with weight set `weights`, and its input names in order.
+    `deep` (default: as the case says) wraps it in a TapModule,
     `dtype` converts its floating-point tensors. Raises ModelError."""
     from safetensors.torch import load_file
 

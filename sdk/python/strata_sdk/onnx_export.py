@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bundle's network as <weight set>.onnx, for the runtimes that read ONNX: exported once, then each set's values replace the initialisers before the graph is optimised.
+"""A bundle's network as <weight set>.onnx, for the runtimes that read ONNX: exported once, then
+each set's values replace the initialisers before the graph is optimised.
 
-The order matters: optimising folds BatchNorm into the convolutions, after which weights have no names of their own. Needs torch, onnx and onnxscript.
+The order matters: optimising folds BatchNorm into the convolutions, after which weights have no
+names of their own. Needs torch, onnx and onnxscript.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from .errors import UnsupportedError
 
 
 def write_all(bundle_dir: Path, folder: Path, step: preparing.Steps) -> Iterator[tuple[str, Path]]:
-    """Writes one file a weight set into `folder` and yields (set, file) after each. Beyond 2 GB the weights lie beside it, in <file>.data."""
+    """Writes one file a weight set into `folder` and yields (set, file) after each. Beyond 2 GB the
+    weights lie beside it, in <file>.data."""
     import onnxscript  # noqa: F401  torch.onnx needs it and says so only in the middle of an export
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
@@ -75,7 +78,8 @@ def _write_file(
 
 
 def translate(program: torch.export.ExportedProgram, bundle: dict) -> torch.onnx.ONNXProgram:
-    """The program in ONNX, not yet optimised. UnsupportedError names the operation that ONNX lacks."""
+    """The program in ONNX, not yet optimised. UnsupportedError names the operation that ONNX
+    lacks."""
     from torch.onnx._internal.exporter._errors import ConversionError
 
     try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ONNX file as a module: in float32 ONNX Runtime runs it, all optimisations off; in float64 ONNX's own reference evaluator does. Its weights are the
-initialisers that an arithmetic operation reads, by their names. Needs onnx, numpy, torch, and onnxruntime to run."""
+"""An ONNX file as a module: in float32 ONNX Runtime runs it, all optimisations off; in float64
+ONNX's own reference evaluator does. Its weights are the initialisers that an arithmetic operation
+reads, by their names. Needs onnx, numpy, torch, and onnxruntime to run."""
 
 from __future__ import annotations
 
@@ -58,9 +59,10 @@ class OnnxNetwork(nn.Module):
                 and one.data_type == onnx.TensorProto.FLOAT
                 and int(np.prod(one.dims)) > 1
             ):
+                # register_parameter takes no dots
                 self._parameters[one.name] = nn.Parameter(
                     torch.from_numpy(onnx.numpy_helper.to_array(one).copy())
-                )  # register_parameter takes no dots
+                )
         self.runs: dict = {}
         weights = {one.name for one in model.graph.initializer}
         self.input_names = [one.name for one in model.graph.input if one.name not in weights]
@@ -88,7 +90,8 @@ class OnnxNetwork(nn.Module):
         }
 
     def with_weights(self, dtype: type[np.floating]) -> Any:
-        """A copy of the file's model that holds the module's weights, all of its float32 numbers as `dtype`."""
+        """A copy of the file's model that holds the module's weights, all of its float32 numbers as
+        `dtype`."""
         import onnx
 
         model = copy_of(self.model)
@@ -138,7 +141,8 @@ def copy_of(model: Any) -> Any:
 
 
 def _widen(model: Any, converted: Callable[[Any], Any], number: int) -> None:
-    """Turns the float32 of everything but initialisers into the type `number`: inputs, constants, casts."""
+    """Turns the float32 of everything but initialisers into the type `number`: inputs, constants,
+    casts."""
     import onnx
 
     for value in [*model.graph.input, *model.graph.output]:
@@ -175,9 +179,8 @@ def load(path: Path) -> Any:
             sys.audit("strata.reads", data)
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
-    except (
-        Exception
-    ) as error:  # protobuf's DecodeError, ValidationError, FileNotFoundError of external data
+    except Exception as error:
+        # protobuf's DecodeError, ValidationError, FileNotFoundError of external data
         raise models.ModelError(
             "usage",
             f"{path} is no ONNX file that onnx {onnx.__version__} can read: {' '.join(str(error).split())[:300] or type(error).__name__}",

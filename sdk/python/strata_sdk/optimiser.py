@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case's optimiser and loss, checked and filled (docs/bundle.md, "Mode train"), and the learning rate of a step. Needs neither torch nor numpy."""
+"""A case's optimiser and loss, checked and filled (docs/bundle.md, "Mode train"), and the learning
+rate of a step. Needs neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ SCHEDULES = {"step": ("every", "gamma"), "cosine": ("steps",)}
 
 
 class OptimiserError(ValueError):
-    """An optimiser or a schedule that no level can have: `what` is wrong, and what is allowed (`hint`)."""
+    """An optimiser or a schedule that no level can have: `what` is wrong, and what is allowed
+    (`hint`)."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -57,7 +59,8 @@ class OptimiserError(ValueError):
 
 
 def check_optimiser(given: Any) -> dict[str, Any]:
-    """The optimiser with every field, numbers as floats; None is the default one. Raises OptimiserError."""
+    """The optimiser with every field, numbers as floats; None is the default one. Raises
+    OptimiserError."""
     if given is None:
         return dict(DEFAULT)
     if not isinstance(given, dict):
@@ -141,7 +144,8 @@ def _number(value: Any, what: str) -> float:
 
 
 def learning_rate(optimiser: dict[str, Any], step: int) -> float:
-    """The rate of step number `step`, counted from 0. step: lr gamma^(n // every); cosine, which rises again after `steps`: lr (1 + cos(pi n / steps)) / 2."""
+    """The rate of step number `step`, counted from 0. step: lr gamma^(n // every); cosine, which
+    rises again after `steps`: lr (1 + cos(pi n / steps)) / 2."""
     lr, schedule = optimiser["lr"], optimiser["schedule"]
     if schedule is None:
         return lr

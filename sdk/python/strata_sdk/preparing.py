@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python `prepare` script shares with others: its command line, the one JSON line it answers with, and a network's exported form. Needs torch only where used."""
+"""What a Python `prepare` script shares with others: its command line, the one JSON line it answers
+with, and a network's exported form. Needs torch only where used."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def main(prepare: Callable[..., None], *further: str) -> None:
-    """Calls prepare(bundle, cache) with the folders of --bundle and --cache, and by name what the `further` options say; answers and exits as answer() does."""
+    """Calls prepare(bundle, cache) with the folders of --bundle and --cache, and by name what the
+    `further` options say; answers and exits as answer() does."""
     parser = argparse.ArgumentParser(description="makes a level's artefact from a bundle")
     for name in ("bundle", "cache"):
         parser.add_argument(f"--{name}", type=Path, required=True)
@@ -40,7 +42,8 @@ def main(prepare: Callable[..., None], *further: str) -> None:
 
 
 def answer_for(work: Callable[[], None]) -> NoReturn:
-    """Does the work, prints the one JSON line of docs/protocol.md on how it went, and exits with 0 or 1."""
+    """Does the work, prints the one JSON line of docs/protocol.md on how it went, and exits with 0
+    or 1."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # exporters print
     answer: dict = {"ok": True}
@@ -92,8 +95,9 @@ class Steps:
 
 
 def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
-    """The bundle's network as the capture exported it: positional inputs, a flat tuple as its result, the `timed` weights. A deep case is exported here, with
-    its taps. UnsupportedError with the place in the model's source when it does not export."""
+    """The bundle's network as the capture exported it: positional inputs, a flat tuple as its
+    result, the `timed` weights. A deep case is exported here, with its taps. UnsupportedError with
+    the place in the model's source when it does not export."""
     import torch
 
     from . import models
@@ -116,7 +120,8 @@ def exported(bundle_dir: Path) -> torch.export.ExportedProgram:
 
 
 def save_exported(program: torch.export.ExportedProgram, path: Path, with_inputs: bool) -> None:
-    """Writes a bundle's model.pt2: the program without its weights, which are the weight set `timed`. `with_inputs`: with its example inputs; else they are entry 0 of the ring."""
+    """Writes a bundle's model.pt2: the program without its weights, which are the weight set
+    `timed`. `with_inputs`: with its example inputs; else they are entry 0 of the ring."""
     import torch
 
     hollow = copy.copy(program)
@@ -132,9 +137,8 @@ def save_exported(program: torch.export.ExportedProgram, path: Path, with_inputs
     if not with_inputs:
         hollow._example_inputs = None
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="No complete tensor found"
-        )  # for which those are taken
+        # for which those are taken
+        warnings.filterwarnings("ignore", message="No complete tensor found")
         torch.export.save(hollow, path)
 
 
@@ -178,7 +182,8 @@ def _alike(value: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
 
 
 def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
-    """The same in the case's maths mode: conversions from and to the caller's types are part of it, its parameters have the mode's type."""
+    """The same in the case's maths mode: conversions from and to the caller's types are part of it,
+    its parameters have the mode's type."""
     import torch
 
     from . import maths, models
@@ -202,7 +207,8 @@ def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
 def traced(
     view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
 ) -> tuple[torch.jit.ScriptModule, str]:
-    """The traced module, and the first place where the tracer saw a value turn into Python's ("" if nowhere)."""
+    """The traced module, and the first place where the tracer saw a value turn into Python's ("" if
+    nowhere)."""
     import warnings
 
     import torch
@@ -210,9 +216,8 @@ def traced(
     with warnings.catch_warnings(record=True) as caught, torch.no_grad():
         warnings.simplefilter("always")
         try:
-            script = torch.jit.trace(
-                view, inputs, check_trace=False
-            )  # the proof compares with float64; the tracer's own check only runs it again
+            # the proof compares with float64; the tracer's own check only runs it again
+            script = torch.jit.trace(view, inputs, check_trace=False)
         except Exception as error:
             raise UnsupportedError(
                 f"torch.jit.trace cannot trace the network: {' '.join(str(error).split())[:300]}",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operation `serve` (docs/protocol.md): several requests in flight in this process, each client a thread in a closed loop, and its timed region.
+"""The operation `serve` (docs/protocol.md): several requests in flight in this process, each client
+a thread in a closed loop, and its timed region.
 
 Python's threads share one lock; what that costs a Python level is part of what is measured.
 """
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from .worker import Request, Worker
 
 _MOST_CLIENTS = 256
-_DRAWN = 4099  # ring indices that a client goes through before it begins again; a prime, so that it fits no length of a ring
+# ring indices that a client goes through before it begins again; a prime, so that it fits no length
+# of a ring
+_DRAWN = 4099
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Plan:
 
 @dataclass
 class Record:
-    """What one client did. `done_ns` counts from start_ns; `kept` are ring indices with what outputs() returned."""
+    """What one client did. `done_ns` counts from start_ns; `kept` are ring indices with what
+    outputs() returned."""
 
     start_ns: int = 0
     latency_ns: array = field(default_factory=lambda: array("q"))
@@ -106,7 +110,8 @@ def read_plan(request: Request) -> Plan:
 def run(
     clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Level, plan: Plan
 ) -> tuple[list[Record], int]:
-    """One thread a client; the records, and the CPU time of the process. Raises what a client raised, after all have ended."""
+    """One thread a client; the records, and the CPU time of the process. Raises what a client
+    raised, after all have ended."""
     records = [Record() for _ in clients]
     ready, warming = threading.Barrier(len(clients) + 1), threading.Lock()
 
@@ -130,9 +135,8 @@ def run(
     with quiet_collector():
         for thread in threads:
             thread.start()
-        with contextlib.suppress(
-            threading.BrokenBarrierError
-        ):  # a client's own error is told below
+        # a client's own error is told below
+        with contextlib.suppress(threading.BrokenBarrierError):
             ready.wait()
         cpu = time.process_time_ns()
         for thread in threads:

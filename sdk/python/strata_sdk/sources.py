@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own sources: which files are not installed libraries, and that they are read as they are now.
+"""A user's own sources: which files are not installed libraries, and that they are read as they are
+now.
 
-Python takes a compiled module for current if the source's size and its time in whole seconds are those
-that it was compiled from; an edit within a second that keeps the size would run the old network.
+Python takes a compiled module for current if the source's size and its time in whole seconds are
+those that it was compiled from; an edit within a second that keeps the size would run the old
+network.
 """
 
 from __future__ import annotations

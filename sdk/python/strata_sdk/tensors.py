@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""safetensors files to and from numpy arrays, without torch, and the hash that proves what a framework holds."""
+"""safetensors files to and from numpy arrays, without torch, and the hash that proves what a
+framework holds."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _ALIGNMENT = 64  # a cache line; what PyTorch's own CPU allocator gives
 
 
 def read(path: str, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """The tensors of a file (all, or those named) as contiguous arrays of their own, aligned to 64 bytes."""
+    """The tensors of a file (all, or those named) as contiguous arrays of their own, aligned to 64
+    bytes."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:

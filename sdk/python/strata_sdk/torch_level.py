@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the levels that run a PyTorch module from Python share: building it, strict maths, threads, reading weights back. Not a level by itself."""
+"""What the levels that run a PyTorch module from Python share: building it, strict maths, threads,
+reading weights back. Not a level by itself."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from .torch_training import TorchTraining
 
 
 class TorchLevel(TorchTraining):
-    """Runs `self.runner`, by default `self.network`, the module in the case's maths mode, in inference mode; in a case of mode train TorchTraining's step."""
+    """Runs `self.runner`, by default `self.network`, the module in the case's maths mode, in
+    inference mode; in a case of mode train TorchTraining's step."""
 
     client_threads = 1  # of the caller that a twin is for
 
@@ -44,7 +46,8 @@ class TorchLevel(TorchTraining):
         )
 
     def build_module(self, job: Job) -> torch.nn.Module:
-        """The case's network in eval mode on the case's device; its weights are loaded by load_weights()."""
+        """The case's network in eval mode on the case's device; its weights are loaded by
+        load_weights()."""
         module = models.build_model(job.case["model"], int(job.case.get("seed") or 0)).module.eval()
         if job.trains:
             return module.to(self.device)
@@ -69,7 +72,8 @@ class TorchLevel(TorchTraining):
         self.inputs, self.named = self.split(inputs)
 
     def go_channels_last(self) -> None:
-        """For a variant, after load(): weights stay in that layout; the caller's tensors are contiguous, so that bringing them into it is part of the iteration."""
+        """For a variant, after load(): weights stay in that layout; the caller's tensors are
+        contiguous, so that bringing them into it is part of the iteration."""
         self.module.to(memory_format=torch.channels_last)
         self.set_input = self.set_channels_last  # type: ignore[method-assign]
 
@@ -128,9 +132,8 @@ class TorchLevel(TorchTraining):
 
     def weight(self, name: str) -> np.ndarray:
         value = self.module.state_dict()[name].detach().cpu().contiguous()
-        return (
-            value.view(torch.int16) if value.dtype == torch.bfloat16 else value
-        ).numpy()  # NumPy has no bfloat16; the bytes are what is compared
+        # NumPy has no bfloat16; the bytes are what is compared
+        return (value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy()
 
     def parameters(self) -> int:
         return models.count_parameters(self.module)

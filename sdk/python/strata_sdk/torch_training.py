@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training half of the levels that run a PyTorch module from Python, and the parts of a step that the capture shares: losses and dropout's switch."""
+"""The training half of the levels that run a PyTorch module from Python, and the parts of a step
+that the capture shares: losses and dropout's switch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "nll": nn.functional.nll_loss,
 }
 
-# Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and timm's by name.
+# Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and
+# timm's by name.
 _BY_CLASS = (
     (nn.modules.dropout._DropoutNd, "p"),
     (nn.MultiheadAttention, "dropout"),
@@ -35,7 +37,8 @@ _BY_NAME = {"StochasticDepth": "p", "DropPath": "drop_prob"}
 
 @dataclass(frozen=True)
 class Dropout:
-    """One dropout of a network: its name, the probability that it was given, and what gives it another."""
+    """One dropout of a network: its name, the probability that it was given, and what gives it
+    another."""
 
     name: str
     p: float
@@ -66,7 +69,8 @@ class Dropouts:
             setattr(layer, attribute, probability if on else 0.0)
 
 
-# By the name of a case's optimiser: PyTorch's, and the arguments that are the case's by another name.
+# By the name of a case's optimiser: PyTorch's, and the arguments that are the case's by another
+# name.
 OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "adam": torch.optim.Adam,
@@ -98,7 +102,9 @@ def first_output(result: Any) -> Tensor:
 
 
 class TorchTraining(Level):
-    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) -> mean loss."""
+    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by
+    PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) ->
+    mean loss."""
 
     optimiser_options: Mapping[str, Any] = {}  # of PyTorch's optimiser, beside the case's
 
@@ -137,7 +143,8 @@ class TorchTraining(Level):
         self.buffers = BUFFERS[optimiser["name"]]
 
     def optimiser_kind(self) -> str:
-        """How PyTorch's optimiser walks the parameters: its own choice, unless the level made one. SGD, Adam and AdamW choose alike."""
+        """How PyTorch's optimiser walks the parameters: its own choice, unless the level made one.
+        SGD, Adam and AdamW choose alike."""
         if self.optimiser_options.get("fused"):
             return "fused"
         _, foreach = _default_to_fused_or_foreach(
@@ -186,7 +193,7 @@ class TorchTraining(Level):
         mark("loss")
         return loss
 
-    # -- state -------------------------------------------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------
 
     def _weights(self) -> dict[str, Tensor]:
         return {
@@ -271,7 +278,8 @@ class TorchTraining(Level):
     def load_buffers(
         self, parameter: nn.Parameter, given: Mapping[str, np.ndarray], step: int
     ) -> None:
-        """The optimiser's buffers of one parameter, in its own layout. Where Adam has taken a step, what is not given is zero."""
+        """The optimiser's buffers of one parameter, in its own layout. Where Adam has taken a step,
+        what is not given is zero."""
         held = self.optimiser.state[parameter]
         held.clear()
         counts = len(self.buffers) > 1

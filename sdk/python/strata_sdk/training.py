@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training as the protocol has it: the operations beside those of inference, and a step as the timed loop sees it. The step itself is the level's.
+"""Training as the protocol has it: the operations beside those of inference, and a step as the
+timed loop sees it. The step itself is the level's.
 
-The learning rate of a schedule is computed here, outside the level: a level holds one rate, and is told when it changes.
+The learning rate of a schedule is computed here, outside the level: a level holds one rate, and is
+told when it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ PHASES = ("input", "to_device", "forward", "loss", "backward", "update")
 
 
 class Training:
-    """A loaded level in a case of mode train. The loop meets it in the level's place: one iteration is one optimiser step, an entry of the ring is (inputs, labels)."""
+    """A loaded level in a case of mode train. The loop meets it in the level's place: one iteration
+    is one optimiser step, an entry of the ring is (inputs, labels)."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -53,7 +56,7 @@ class Training:
             self.level.set_learning_rate(rate)
             self.rate = rate
 
-    # -- what the loop calls -----------------------------------------------------------------------------------------------------------------
+    # -- what the loop calls ----------------------------------------------------------------------
 
     def set_input(self, entry: tuple[Any, Any]) -> None:
         self.level.set_batch(*entry)
@@ -87,7 +90,7 @@ def of(worker: Worker) -> Training:
     return worker.training
 
 
-# ---------------------------------------------------------------------------------------------------- operations
+# ------------------------------------------------------------------------------------- operations
 
 
 def set_labels(worker: Worker, request: Request) -> dict:
@@ -185,7 +188,8 @@ def _path(value: Any, field: str) -> str:
 
 
 def profile(worker: Worker, request: Request) -> dict:
-    """Steps whose phases are timed one by one; on a device each phase ends with a wait, so that they are a pass of their own."""
+    """Steps whose phases are timed one by one; on a device each phase ends with a wait, so that
+    they are a pass of their own."""
     training = of(worker)
     if training.mode != "train":
         raise BadRequest(
@@ -222,7 +226,8 @@ def profile(worker: Worker, request: Request) -> dict:
 
 
 class Data:
-    """What `data` named: how batches are made, the splits, and two batches of host memory that are filled in turn, as the level's framework holds them."""
+    """What `data` named: how batches are made, the splits, and two batches of host memory that are
+    filled in turn, as the level's framework holds them."""
 
     def __init__(self, level: Level, mean: Any, deviation: Any, splits: Any) -> None:
         from .training_data import BatchMaker
@@ -261,7 +266,8 @@ def _data_of(training: Training) -> Data:
 
 
 def steps(worker: Worker, request: Request) -> dict:
-    """Optimiser steps on a data set; ends early where the loss is not finite: what follows is as lost."""
+    """Optimiser steps on a data set; ends early where the loss is not finite: what follows is as
+    lost."""
     from .training_data import ahead
 
     training = of(worker)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training on a data set (docs/protocol.md, data, steps, evaluate): the harness gathers batches, the level sees what it sees in a step on its ring. The numbers are those of
+"""Training on a data set (docs/protocol.md, data, steps, evaluate): the harness gathers batches,
+the level sees what it sees in a step on its ring. The numbers are those of
 sdk/cpp/strata/training_data.cpp to the bit."""
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Split:
 
 @dataclass
 class Order:
-    """Which samples make which batch [steps, batch], and what is done to each: mirrored, moved by (rows, columns)."""
+    """Which samples make which batch [steps, batch], and what is done to each: mirrored, moved by
+    (rows, columns)."""
 
     samples: np.ndarray
     flip: np.ndarray | None
@@ -37,8 +39,10 @@ class Order:
 
 
 class BatchMaker:
-    """Turns samples into a level's input: (value / 255 - mean) / deviation by channel, computed in float64 and rounded once to float32. An image of one channel fills all
-    channels of the network. Raises UnsupportedError where the network does not take one float32 image, BadRequest where numbers or sizes do not fit."""
+    """Turns samples into a level's input: (value / 255 - mean) / deviation by channel, computed in
+    float64 and rounded once to float32. An image of one channel fills all channels of the network.
+    Raises UnsupportedError where the network does not take one float32 image, BadRequest where
+    numbers or sizes do not fit."""
 
     def __init__(self, job: Job, mean: Any, deviation: Any) -> None:
         inputs, outputs = job.about["inputs"], job.about["outputs"]
@@ -158,7 +162,8 @@ def _by_channel(values: Any, channels: int, name: str) -> np.ndarray:
 
 
 def _mapped(path: str) -> dict[str, np.ndarray]:
-    """The tensors of a safetensors file, mapped: a data set is larger than what one wants to copy."""
+    """The tensors of a safetensors file, mapped: a data set is larger than what one wants to
+    copy."""
     import json
 
     types = {"U8": np.uint8, "I8": np.int8, "I64": np.int64}
@@ -190,8 +195,9 @@ def _need(
 def ahead(
     fill: Callable[[int, Any], None], entries: tuple[Any, Any], count: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Batches one ahead of the level: while it works on one, the next is gathered by another thread. Gives which of the two entries holds the next batch (until the call after the
-    next one), and in ns how long was waited for it and how long it took to gather."""
+    """Batches one ahead of the level: while it works on one, the next is gathered by another
+    thread. Gives which of the two entries holds the next batch (until the call after the next one),
+    and in ns how long was waited for it and how long it took to gather."""
 
     def timed(step: int) -> int:
         start = loop.clock()
@@ -210,7 +216,8 @@ def ahead(
 
 
 def score(output: np.ndarray, labels: np.ndarray, loss: str) -> tuple[float, int]:
-    """The sum of the losses of the rows, in float64, and how many have their label as the largest entry (the first of equal ones)."""
+    """The sum of the losses of the rows, in float64, and how many have their label as the largest
+    entry (the first of equal ones)."""
     rows = output.astype(np.float64)
     own = rows[np.arange(len(rows)), labels]
     largest = rows.max(axis=1)

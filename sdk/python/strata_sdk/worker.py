@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python level as a worker: main(), the protocol (docs/protocol.md) and the order of requests. The timed loop is in loop.py.
+"""A Python level as a worker: main(), the protocol (docs/protocol.md) and the order of requests.
+The timed loop is in loop.py.
 
-`library_ns` is the time from the first line of main() until the level's file and what it imports are loaded; the interpreter's own start (some 20 ms) is
-before it, since /proc/self/stat dates a process only to 10 ms.
+`library_ns` is the time from the first line of main() until the level's file and what it imports
+are loaded; the interpreter's own start (some 20 ms) is before it, since /proc/self/stat dates a
+process only to 10 ms.
 """
 
 from __future__ import annotations
@@ -25,17 +27,16 @@ API = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serves one level until `bye` or the end of the input. Never returns: a framework's own exit handlers may hang or crash."""
+    """Serves one level until `bye` or the end of the input. Never returns: a framework's own exit
+    handlers may hang or crash."""
     begin = loop.clock()
-    stream = os.fdopen(
-        os.dup(1), "w", encoding="utf-8", buffering=1, newline="\n"
-    )  # before any library can print
+    # before any library can print
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1, newline="\n")
     os.dup2(2, 1)
     ending.watch_input()
     if sys.path and sys.path[0] == os.getcwd():
-        del sys.path[
-            0
-        ]  # `python -m` puts it there; a file random.py of the user's must not shadow a library
+        # `python -m` puts it there; a file random.py of the user's must not shadow a library
+        del sys.path[0]
     arguments = sys.argv[1:] if arguments is None else arguments
     folder = Path(arguments[0] if arguments else os.environ.get("STRATA_LEVEL_DIR", ".")).resolve()
     worker = Worker(folder)
@@ -117,7 +118,7 @@ class Worker:
             raise self.broken
         return operation(self, request)
 
-    # -- operations --------------------------------------------------------------------------------------------------------------------------
+    # -- operations -------------------------------------------------------------------------------
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
@@ -162,9 +163,8 @@ class Worker:
         self.training = training.Training(level) if job.trains else None
         loaded = loop.clock()
         self.level, self.first_ns = level, None
-        bakes = bool(
-            self.declared("bakes_weights")
-        )  # then the network is built when its weights are known
+        # then the network is built when its weights are known
+        bakes = bool(self.declared("bakes_weights"))
         settings = {
             "threads": job.threads,
             "maths": job.maths,
@@ -270,8 +270,9 @@ class Worker:
         return {"outputs": ["loss"] if self._steps() else self.loaded().job.output_names}
 
     def _guarded_iteration(self, index: int) -> Any:
-        """One iteration that notices a network that writes into its inputs (an in-place ReLU in front): then the level copies them from now on.
-        A training step is not repeated: its own inputs were sound."""
+        """One iteration that notices a network that writes into its inputs (an in-place ReLU in
+        front): then the level copies them from now on. A training step is not repeated: its own
+        inputs were sound."""
         import numpy
 
         level, ring = self.running()
@@ -332,9 +333,8 @@ class Worker:
         fresh, checked = self._fresh(request.get("fresh"), indices, check)
 
         def keep(result: Any) -> dict[str, Any]:
-            return {
-                name: array.copy() for name, array in self._named(checked, result).items()
-            }  # a result may be a view of the input, which changes
+            # a result may be a view of the input, which changes
+            return {name: array.copy() for name, array in self._named(checked, result).items()}
 
         if fresh is None:
             block = loop.measure(level, ring, indices, head, check, lambda _iteration: None, keep)
@@ -356,7 +356,8 @@ class Worker:
         } | told
 
     def _fresh(self, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
-        """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None: nothing), and whose input the checked iteration then has."""
+        """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None:
+        nothing), and whose input the checked iteration then has."""
         checked = indices[check] if check >= 0 else -1
         if asked is None:
             return None, checked
@@ -401,7 +402,7 @@ class Worker:
         gc.collect()
         return {}
 
-    # -- helpers -----------------------------------------------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------
 
     def declared(self, field: str) -> Any:
         """A field of level.json, or of the variant where that has its own."""
@@ -415,7 +416,8 @@ class Worker:
         return self.level
 
     def running(self) -> tuple[Any, Sequence[Any]]:
-        """What the loop runs and its ring: the level, or its training step with labels beside the inputs. Raises BadRequest when those are missing."""
+        """What the loop runs and its ring: the level, or its training step with labels beside the
+        inputs. Raises BadRequest when those are missing."""
         if not self._steps():
             return self.loaded(), self.ring
         if self.training is None or not self.training.ring:
@@ -489,7 +491,8 @@ def parse(line: bytes) -> Request:
 
 
 def find_level(path: Path) -> type[Level]:
-    """The one class derived from Level that the file defines itself. Raises what importing it raises."""
+    """The one class derived from Level that the file defines itself. Raises what importing it
+    raises."""
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location("strata_level", path)
     assert spec and spec.loader

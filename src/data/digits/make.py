@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes images-idx3-ubyte.gz and labels-idx1-ubyte.gz beside this file from scikit-learn's copy of the digits (README.md); the same bytes at every call."""
+"""Writes images-idx3-ubyte.gz and labels-idx1-ubyte.gz beside this file from scikit-learn's copy of
+the digits (README.md); the same bytes at every call."""
 
 from __future__ import annotations
 
