@@ -60,6 +60,7 @@ class Place:
         self.levels.mkdir(parents=True)
         self.environment = os.environ | {
             "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder),
+            "STRATA_SHOW_REFERENCES": "1",  # which the fakes answer with
         }  # fmt: skip
 
     def level(self, name: str, rank: int, **script: Any) -> None:
@@ -231,7 +232,8 @@ def damage_file(path: Path, draw: random.Random) -> str:
 
 def bundle_once(place: Place, cache: Path, draw: random.Random) -> tuple[str, list[str]]:
     """What became of a damaged bundle (noticed, same, refused), and what did not hold."""
-    files = sorted(file for file in (cache / "bundles").rglob("*") if file.is_file() and file.parent != cache / "bundles")
+    places = [cache / "bundles", cache / "references"]
+    files = sorted(file for folder in places for file in folder.rglob("*") if file.is_file() and file.parent != folder)
     path = draw.choice(files)
     before = path.read_bytes()
     what = f"{path.name}: {damage_file(path, draw)}"

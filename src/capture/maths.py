@@ -54,7 +54,10 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
             f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {wanted[other]!r}",
             "give the bundle of the same case in fp32",
         )
-    for path in strict.rglob("*"):
+    references = {
+        path for folder in strict.rglob("reference") for path in folder.glob("*")
+    }  # which may be links to where they lie apart
+    for path in sorted({*strict.rglob("*"), *references}):
         target = folder / path.relative_to(strict)
         if path.is_dir():
             target.mkdir(exist_ok=True)

@@ -21,6 +21,7 @@
 #include "common/places.hpp"
 #include "core/bundle_info.hpp"
 #include "measure/measuring_mark.hpp"
+#include "plan/references.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
 #include "store/store.hpp"
@@ -41,6 +42,7 @@ struct CacheEntry {
   std::string kind,
       name;  // "capture" and its case; "network" and its model; "artefact" and its level; "data" and the set
   fs::path folder;
+  fs::path references;                     // of a capture, which lie apart (plan/references.hpp); else empty
   std::map<FileId, std::uintmax_t> files;  // with their bytes
   fs::file_time_type used;
 };
@@ -119,10 +121,15 @@ std::vector<CacheEntry> cache_entries(const fs::path& cache) {
     all.push_back({.kind = kind,
                    .name = std::move(name),
                    .folder = folder,
+                   .references = {},
                    .files = files_below(folder),
                    .used = used_last(folder)});
   };
-  for (const auto& folder : folders_in(cache / "bundles")) add("capture", case_of_capture(folder), folder);
+  for (const auto& folder : folders_in(cache / "bundles")) {
+    add("capture", case_of_capture(folder), folder);
+    all.back().references = plan::references_of(folder);
+    all.back().files.merge(files_below(all.back().references));
+  }
   for (const auto& folder : folders_in(cache / "artefacts")) add("artefact", level_of(folder.filename()), folder);
   for (const auto& folder : folders_in(cache / "data")) add("data", folder.filename(), folder);
   for (const auto& folder : folders_in(cache / "networks")) {
@@ -231,6 +238,7 @@ int remove_while(const std::function<bool(const CacheEntry&, const Content&)>& i
     if (!is_next(*entry, content)) break;
     std::error_code ec;
     fs::remove_all(entry->folder, ec);
+    if (!ec && !entry->references.empty()) fs::remove_all(entry->references, ec);
     if (ec) {
       failure = fmt::format("cannot remove {}: {}", entry->folder.string(), ec.message());
       continue;

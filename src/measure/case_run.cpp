@@ -145,6 +145,7 @@ void CaseRun::certify(Player& player) {
   if (player.job.level.harness) return;
   player.evidence.flops = flops_of(bundle.info);
   player.evidence.uncounted = uncounted_of(bundle.info);
+  player.evidence.references_shown = player.job.references_shown;
   auto certificate = references.certificate(player);
   if (player.proven_before) certificate = proof::continued(*player.proven_before, std::move(certificate));
   player.row.proof = certificate.proof;
@@ -225,9 +226,13 @@ Result<Outcome> CaseRun::finish() {
   for (auto& player : players) {
     if (player.playing && !player.row.blocks.empty()) {
       store_phases(player);
-      std::vector<double> walls;
-      for (const auto& block : player.row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
+      std::vector<double> walls, latencies;
+      for (const auto& block : player.row.blocks) {
+        walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
+        latencies.insert(latencies.end(), block.latency_ns.begin(), block.latency_ns.end());
+      }
       player.evidence.iteration_ms = stats::median(walls) * 1e-6;
+      if (!latencies.empty()) player.evidence.latency_ms = stats::median(latencies) * 1e-6;
       if (no_limit.empty())
         player.evidence.limit_ms = *flops_of(bundle.info) / record.limits.value("gflops", 1.0) * 1e-6;
       player.evidence.limit_note = no_limit;

@@ -19,6 +19,7 @@ constexpr int kMostIterations = 1000;        // a block of a level that does nex
 constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
 constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their blocks alone
 constexpr int kClockLooks = 3, kMostClockLooks = 12;
+const char* const kConductHint = "what else runs for the level, or when it works, is not the case's (docs/method.md)";
 const char* const kClockHint =
     "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured";
 
@@ -141,6 +142,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   block->instance = instance_;
   std::optional<Failure> wrong;
   if (!player_.job.level.harness) {
+    player_.evidence.conduct.add_block(block->wall_ns, plan.check, plan.exchange ? 2 * input_bytes_of(player_) : 0);
     if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
       wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
     const auto output = session_->checked_output();
@@ -180,6 +182,9 @@ std::optional<Failure> LevelExecutor::begin_again() {
 
 void LevelExecutor::note_meter(int restart) {
   if (!meter_) return;
+  const auto work = meter_->work();
+  if (work && player_.job.bundle->question.device == core::Device::cpu)
+    player_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
   auto sums = meter_->sums();
   meter_.reset();
   if (sums.is_null()) return;
@@ -189,7 +194,12 @@ void LevelExecutor::note_meter(int restart) {
 
 Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
-  if (!judge_.training || player_.job.level.harness) return {};
+  if (player_.job.level.harness) return {};
+  if (const auto why = player_.evidence.conduct.complaint(); !why.empty()) {
+    player_.drop({State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kConductHint, ""});
+    return {};
+  }
+  if (!judge_.training) return {};
   const auto checked = check_last_step(player_, *session_, *judge_.training, random);
   if (checked)
     profile_phases(player_, *session_, *judge_.training);

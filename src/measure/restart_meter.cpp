@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "common/monotonic.hpp"
+
 namespace strata::measure {
 
 RestartMeter::RestartMeter(pid_t pid, Result<probe::EnergyMeter> energy)
@@ -14,11 +16,13 @@ RestartMeter::RestartMeter(pid_t pid, Result<probe::EnergyMeter> energy)
 }
 
 void RestartMeter::turn_begins() {
+  turn_began_ns_ = monotonic_ns();
   if (energy_) (void)energy_->lap();  // what others used since the last turn is not this level's
 }
 
 void RestartMeter::turn_ended(int iterations) {
   iterations_ += iterations;
+  turns_s_ += 1e-9 * static_cast<double>(monotonic_ns() - turn_began_ns_);
   if (!energy_) return;
   if (const auto joules = energy_->lap()) {
     joules_ += *joules;
@@ -26,6 +30,12 @@ void RestartMeter::turn_ended(int iterations) {
     energy_.reset();
     no_energy_ = "the energy counters of the processor could no longer be read";
   }
+}
+
+std::optional<RestartMeter::Work> RestartMeter::work() const {
+  const auto after = probe::process_usage(pid_);
+  if (!before_ || !after || iterations_ == 0) return std::nullopt;
+  return Work{(*after - *before_).cpu_s, turns_s_};
 }
 
 nlohmann::json RestartMeter::sums() const {

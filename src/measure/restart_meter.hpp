@@ -23,6 +23,12 @@ class RestartMeter {
   // `iterations`: that the turn made, those that are not recorded included.
   void turn_ended(int iterations);
 
+  // Processor time since it was made, and the time of the turns; nullopt: there was no turn, or it cannot be read.
+  struct Work {
+    double cpu_s = 0, turns_s = 0;
+  };
+  std::optional<Work> work() const;
+
   // Sums over the turns so far, as an entry of a row's `meters` (analysis/meters.hpp reads them): iterations,
   // run_queue_wait_s, minor_faults, major_faults, switched_out, and energy (joules) or, in words, no_energy. Null:
   // there was no turn, or the process cannot be read.
@@ -33,7 +39,8 @@ class RestartMeter {
   std::optional<probe::Usage> before_;
   std::optional<probe::EnergyMeter> energy_;
   std::string no_energy_;
-  double joules_ = 0;
+  double joules_ = 0, turns_s_ = 0;
+  std::int64_t turn_began_ns_ = 0;
   std::int64_t iterations_ = 0;
 };
 

@@ -115,7 +115,7 @@ class Session {
   int checked_index() const { return checked_; }             // of the ring: whose output that is
   // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, `fresh`).
   bool had_new_inputs() const { return new_inputs_; }
-  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure()
+  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure(); once, since its file goes
   Try<Json> memory();
   Try<ServeAnswer> serve(const ServeRequest& request);
   Try<Json> report();  // what the level says about itself by now; null if it does not
@@ -158,6 +158,7 @@ class Session {
  private:
   explicit Session(const Job& job);
   void name_out();
+  Try<SafeTensors> take_output(std::string_view op) const;
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
   Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {});

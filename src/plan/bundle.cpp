@@ -15,6 +15,7 @@
 #include "plan/capture.hpp"
 #include "plan/manifest.hpp"
 #include "plan/read_files.hpp"
+#include "plan/references.hpp"
 #include "plan/states.hpp"
 
 namespace strata::plan {
@@ -184,6 +185,7 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
                                .progress = wishes.progress},
                               place, environment);
   if (captured && is_users(spec)) prune_states(out);
+  remove_lost_references(out.parent_path());
   return captured;
 }
 
@@ -237,6 +239,7 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   auto folder = cached_or_captured(spec, bundles / (*key + suffix), place, environment, wishes, bundle.cached);
   if (!folder) return tl::unexpected(folder.error());
   bundle.folder = std::move(*folder);
+  if (auto apart = set_references_apart(bundle.folder); !apart) return tl::unexpected(apart.error());
   if (auto read = read_into(bundle); !read) return tl::unexpected(read.error());
   count_flops(bundle.folder, bundle.info);
   bundle.key = key_with(*key, bundle.info, is_users(spec));

@@ -17,6 +17,7 @@ struct Job {
   std::filesystem::path cache;    // of this level, network and environment; exists
   std::filesystem::path scratch;  // for the tensors of this worker; exists
   worker::Launch launch;          // argv, environment, log
+  std::string references_shown;   // why the worker could read what it is judged by; empty: it cannot
   std::chrono::milliseconds timeout{600000};
   bool allow_debug = false;
 };

@@ -12,6 +12,7 @@
 #include "common/temporary.hpp"
 #include "plan/availability.hpp"
 #include "plan/model_file.hpp"
+#include "plan/references.hpp"
 #include "probe/huge_pages.hpp"
 
 namespace strata::plan {
@@ -184,6 +185,7 @@ Result<Job> make_job(const level::Level& level, const Bundle& bundle, const Inst
     const auto confined = confine(job.launch, place, {log_folder, job.cache});
     if (!confined) return tl::unexpected(confined.error());
   }
+  job.references_shown = hide_references(job.launch, place);
   return job;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -24,8 +25,8 @@ std::optional<T> first_of(const fs::path& path) {
   return value;
 }
 
-// Fields 10 and 12 of /proc/PID/stat; the command's name may hold spaces, so they are counted from its end.
-void add_faults(pid_t pid, Usage& sum) {
+// Fields 10, 12, 16 and 17 of /proc/PID/stat; the command's name may hold spaces, so they are counted from its end.
+void add_faults_and_children(pid_t pid, Usage& sum) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line, skip;
   std::getline(file, line);
@@ -33,10 +34,11 @@ void add_faults(pid_t pid, Usage& sum) {
   if (end == std::string::npos) return;
   std::istringstream rest(line.substr(end + 1));
   for (int field = 3; field < 10; ++field) rest >> skip;
-  double minor = 0, of_children = 0, major = 0;
-  rest >> minor >> of_children >> major;
+  double minor = 0, major = 0, of_children = 0, user = 0, system = 0, children_user = 0, children_system = 0;
+  rest >> minor >> of_children >> major >> of_children >> user >> system >> children_user >> children_system;
   sum.minor_faults += minor;
   sum.major_faults += major;
+  sum.cpu_s += (children_user + children_system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 void add_threads(pid_t pid, Usage& sum) {
@@ -79,7 +81,7 @@ std::optional<Usage> process_usage(pid_t pid) {
     if (clock_getcpuclockid(one, &clock) != 0 || clock_gettime(clock, &used) != 0) continue;
     any = true;
     sum.cpu_s += static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-    add_faults(one, sum);
+    add_faults_and_children(one, sum);
     add_threads(one, sum);
   }
   return any ? std::optional(sum) : std::nullopt;

@@ -13,7 +13,8 @@
 
 namespace strata::probe {
 
-// Summed over the tree. Threads that ended count in the processor's time, and not in the rest.
+// Summed over the tree. Threads that ended, and children that ended and were waited for, count in the processor's time,
+// and not in the rest.
 struct Usage {
   double cpu_s = 0;             // of all threads; one that spins while it waits uses it too
   double run_queue_wait_s = 0;  // threads that could run and had no processor

@@ -275,6 +275,12 @@ void add_work(Lines& lines, const Evidence& evidence) {
                                     "for its arithmetic: it was not done (a memo?)",
                                     *evidence.iteration_ms, *evidence.limit_ms),
                         "faster than the machine can compute it");
+    if (evidence.latency_ms && *evidence.latency_ms < *evidence.limit_ms / implausible)
+      return lines.fail(line, Kind::mistrusted,
+                        fmt::format("run and wait took {:.3g} ms of an iteration's {:.3g} ms, where this machine's "
+                                    "measured peak needs {:.3g} ms for its arithmetic: it is done elsewhere",
+                                    *evidence.latency_ms, *evidence.iteration_ms, *evidence.limit_ms),
+                        "the work is not done in run");
   } else {
     line.detail = evidence.limit_note.empty() ? "the machine's limit was not measured" : evidence.limit_note;
   }
@@ -343,6 +349,8 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_work(lines, evidence);
   add_clock(lines, evidence);
   add_new_inputs(lines, evidence);
+  add_conduct(lines, evidence);
+  add_references(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
   out.kind = lines.kind();

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "proof/clock.hpp"
+#include "proof/conduct.hpp"
 #include "proof/outputs.hpp"
 #include "proof/precision.hpp"
 
@@ -33,7 +34,11 @@ struct Evidence {
   std::optional<double> flops;         // of the network, and the operations that are not in them
   std::vector<std::string> uncounted;
 
+  std::optional<double> latency_ms;             // median of run and wait
+  std::optional<std::string> references_shown;  // why the level could read what it is judged by; empty: it cannot
+
   ClockEvidence clock;  // of the restart whose told times are explained worst
+  Conduct conduct;
 
   // Keeps what was seen of one restart's clock if it speaks more against the level than what is known; why it is not
   // believed, or empty.

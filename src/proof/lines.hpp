@@ -91,5 +91,9 @@ void add_work(Lines& lines, const Evidence& evidence);
 void add_clock(Lines& lines, const Evidence& evidence);
 // That no iteration had an input which the level had seen before.
 void add_new_inputs(Lines& lines, const Evidence& evidence);
+// That the level works no harder where it is looked at, nor with more threads than the case has.
+void add_conduct(Lines& lines, const Evidence& evidence);
+// That it cannot read what it is judged by.
+void add_references(Lines& lines, const Evidence& evidence);
 
 }  // namespace strata::proof

@@ -248,6 +248,8 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_work(lines, evidence);
   add_clock(lines, evidence);
   add_new_inputs(lines, evidence);
+  add_conduct(lines, evidence);
+  add_references(lines, evidence);
   const bool weak = add_strength(lines, strict ? strict->reference : reference, evidence, structure);
   Certificate out;
   out.kind = lines.kind();

@@ -215,8 +215,8 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   }
   Descriptor input_read, input_write, output_read, output_write, report_read, report_write;
   Descriptor log, rules;
-  if (launch.writable) {
-    auto made = make_confinement(*launch.writable);
+  if (launch.writable || !launch.hidden.empty()) {
+    auto made = make_confinement({.writable = launch.writable, .hidden = launch.hidden});
     if (!made) {
       return tl::unexpected(cannot_start(State::failed, made.error().what, made.error().hint));
     }

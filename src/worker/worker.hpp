@@ -41,6 +41,7 @@ struct Launch {
   std::optional<std::uint64_t> data_limit_bytes;          // RLIMIT_DATA, set before exec
   std::vector<int> cpus;                                  // empty: all
   std::optional<std::vector<std::string>> writable = {};  // confined: may write below these folders only (confine.hpp)
+  std::string hidden = {};                                // a folder whose files it may not read; empty: none
 };
 
 struct Exited {

@@ -28,7 +28,8 @@ class Strata:
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder, self.levels, self.store = folder, folder / "levels", folder / "strata.db"
         self.levels.mkdir(parents=True)
-        self.environment = os.environ | {"STRATA_ROOT": str(ROOT), "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder / "data"),
+        # levels of these tests answer with the references
+        self.environment = os.environ | {"STRATA_SHOW_REFERENCES": "1", "STRATA_ROOT": str(ROOT), "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder / "data"),
                                          "STRATA_TOOLS_PYTHON": os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)} | preloaded.interpreter()
 
     def level(self, name: str, *, rank: int = 5, json_fields: dict | None = None, **script) -> None:

@@ -68,6 +68,19 @@ def test_prunes_what_was_not_used_for_so_long_or_everything_and_nothing_else(str
     assert json.loads(strata.run("cache", "list", "--format", "json").stdout) == []
 
 
+def test_references_that_lie_apart_are_counted_and_removed_with_their_capture(strata, filled):
+    for bundle in sorted((filled / "bundles").iterdir()):
+        apart = filled / "references" / bundle.name / "reference"
+        apart.mkdir(parents=True, mode=0o700)
+        (apart / "timed.safetensors").write_bytes(b"x" * 500_000)
+        (bundle / "reference").symlink_to(os.path.relpath(apart, bundle))
+    rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
+    assert {row["size"] for row in rows if row["kind"] == "capture"} == {"2.50 MB"}
+    done = strata.run("cache", "prune", "--older-than", "3")
+    assert "removed 1 folders" in done.stdout and "2.50 MB" in done.stdout
+    assert [path.name for path in (filled / "references").iterdir()] == [path.name for path in (filled / "bundles").iterdir()]
+
+
 def test_removes_nothing_while_a_run_measures(strata, filled):
     mark = Path(strata.environment["XDG_DATA_HOME"]) / "strata" / "measuring"
     mark.parent.mkdir(parents=True, mode=0o700)

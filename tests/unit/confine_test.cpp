@@ -33,7 +33,11 @@ class Confine : public testing::Test {
   }
   // What `act` gives in a confined child that may write below root_/own.
   int confined(const std::function<int()>& act) const {
-    const auto rules = make_confinement({(root_ / "own").string(), (root_ / "nowhere").string()});
+    return confined(act,
+                    {.writable = std::vector{(root_ / "own").string(), (root_ / "nowhere").string()}, .hidden = {}});
+  }
+  static int confined(const std::function<int()>& act, const Confinement& how) {
+    const auto rules = make_confinement(how);
     EXPECT_TRUE(rules && *rules >= 0);
     const pid_t child = ::fork();
     if (child == 0) ::_exit(enter_confinement(*rules) ? act() : 99);
@@ -44,6 +48,23 @@ class Confine : public testing::Test {
   }
   static int open_errno(const fs::path& path, int flags) { return ::open(path.c_str(), flags, 0600) >= 0 ? 0 : errno; }
   fs::path root_;
+};
+
+// A folder that is hidden from a process which may do all else.
+class Hidden : public Confine {
+ protected:
+  void SetUp() override {
+    Confine::SetUp();
+    if (IsSkipped()) return;
+    fs::create_directories(root_ / "hidden/deeper");
+    for (const char* name : {"hidden/answers", "hidden/deeper/answers", "own/neighbour"})
+      std::ofstream(root_ / name) << "text";
+    fs::create_directory_symlink("../hidden", root_ / "own/link");
+    if (const auto why = why_not_hidden(root_ / "hidden"); !why.empty()) GTEST_SKIP() << why;
+  }
+  int blinded(const std::function<int()>& act) const {
+    return confined(act, {.writable = {}, .hidden = root_ / "hidden"});
+  }
 };
 
 TEST_F(Confine, a_confined_process_writes_below_its_own_folders_only) {
@@ -96,6 +117,46 @@ TEST_F(Confine, a_confined_process_cannot_kill_who_started_it) {
   if (landlock().version < 6) GTEST_SKIP() << "this kernel's Landlock knows no signals";
   const pid_t driver = ::getpid();
   EXPECT_EQ(confined([&] { return ::kill(driver, 0) == 0 ? 0 : errno; }), EPERM);
+}
+
+TEST_F(Hidden, files_of_a_hidden_folder_cannot_be_read_by_whatever_name) {
+  for (const char* name : {"hidden/answers", "hidden/deeper/answers", "own/link/answers", "own/../hidden/answers"})
+    EXPECT_EQ(blinded([&] { return open_errno(root_ / name, O_RDONLY); }), EACCES) << name;
+  EXPECT_EQ(blinded([&] { return open_errno("/proc/self/root" + (root_ / "hidden/answers").string(), O_RDONLY); }),
+            EACCES);
+}
+
+TEST_F(Hidden, what_lies_beside_it_is_read_and_written_as_ever) {
+  EXPECT_EQ(blinded([&] { return open_errno(root_ / "own/neighbour", O_RDONLY); }), 0);
+  EXPECT_EQ(blinded([&] { return open_errno(root_ / "there", O_RDWR); }), 0);
+  EXPECT_EQ(blinded([&] { return open_errno(root_ / "own/new", O_RDWR | O_CREAT | O_EXCL); }), 0);
+  EXPECT_EQ(blinded([&] { return open_errno("/proc/self/status", O_RDONLY); }), 0);
+  EXPECT_EQ(blinded([&] {
+              fs::create_directory(root_ / "own/folder");
+              return ::rename((root_ / "own/new").c_str(), (root_ / "own/folder/moved").c_str()) == 0 ? 0 : errno;
+            }),
+            0);
+}
+
+TEST_F(Hidden, hidden_files_cannot_be_moved_or_linked_to_where_they_could_be_read) {
+  EXPECT_NE(blinded([&] {
+              return ::link((root_ / "hidden/answers").c_str(), (root_ / "own/answers").c_str()) == 0 ? 0 : errno;
+            }),
+            0);
+  EXPECT_NE(blinded([&] {
+              return ::rename((root_ / "hidden/answers").c_str(), (root_ / "own/answers").c_str()) == 0 ? 0 : errno;
+            }),
+            0);
+  EXPECT_FALSE(fs::exists(root_ / "own/answers"));
+}
+
+TEST_F(Hidden, a_process_that_is_kept_from_a_folder_reads_no_memory_of_who_started_it) {
+  const pid_t driver = ::getpid();
+  EXPECT_EQ(blinded([&] { return open_errno("/proc/" + std::to_string(driver) + "/mem", O_RDONLY); }), EACCES);
+}
+
+TEST_F(Hidden, a_folder_that_is_not_there_cannot_be_hidden) {
+  EXPECT_NE(why_not_hidden(root_ / "nowhere"), "");
 }
 
 }  // namespace

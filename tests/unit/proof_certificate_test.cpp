@@ -214,6 +214,52 @@ TEST_F(Certified, an_iteration_too_fast_for_the_machine_is_mistrusted) {
   EXPECT_THAT(certify().reason, HasSubstr("it was not done"));
 }
 
+TEST_F(Certified, a_run_too_fast_for_the_machine_whose_work_is_done_in_another_call_is_mistrusted) {
+  make();
+  evidence.iteration_ms = 0.9;
+  evidence.limit_ms = 1.0;
+  evidence.latency_ms = 0.8;
+  EXPECT_EQ(line(certify(), "time is plausible")["result"], "pass");
+  evidence.latency_ms = 0.01;
+  EXPECT_EQ(certify().kind, Kind::mistrusted);
+  EXPECT_THAT(certify().reason, HasSubstr("it is done elsewhere"));
+}
+
+TEST_F(Certified, work_that_is_done_where_it_is_checked_alone_is_mistrusted) {
+  make();
+  EXPECT_EQ(line(certify(), "checked iterations take as long")["result"], "not_checked");
+  const std::vector<std::int64_t> honest{3'000'000, 3'010'000, 3'000'000}, looked_at{5'000'000, 3'000'000, 3'000'000};
+  for (int i = 0; i < 20; ++i) evidence.conduct.add_block(honest, 0, 0);
+  EXPECT_EQ(line(certify(), "checked iterations take as long")["result"], "pass");
+  for (int i = 0; i < 30; ++i) evidence.conduct.add_block(looked_at, 0, 0);
+  EXPECT_EQ(certify().kind, Kind::mistrusted);
+  EXPECT_THAT(certify().reason, HasSubstr("they do not do the work"));
+}
+
+TEST_F(Certified, more_processors_than_threads_are_mistrusted) {
+  make();
+  EXPECT_EQ(line(certify(), "processors used")["result"], "not_checked");
+  evidence.conduct.add_restart(2.0, 1.0, 2);
+  EXPECT_EQ(line(certify(), "processors used")["value"], "2.00");
+  EXPECT_EQ(certify().kind, Kind::equal);
+  evidence.conduct.add_restart(3.9, 1.0, 2);
+  EXPECT_EQ(certify().kind, Kind::mistrusted);
+  EXPECT_THAT(certify().reason, HasSubstr("used 3.9 processors where the case has 2 threads"));
+}
+
+TEST_F(Certified, whether_the_references_could_be_read_is_said) {
+  make();
+  const auto seen = [&] { return line(certify(), "references are out of sight"); };
+  EXPECT_EQ(seen()["result"], "not_checked");
+  EXPECT_EQ(seen()["detail"], "");
+  evidence.references_shown = "the kernel has no Landlock";
+  EXPECT_EQ(seen()["result"], "not_checked");
+  EXPECT_THAT(seen()["detail"].get<std::string>(), HasSubstr("the kernel has no Landlock"));
+  evidence.references_shown = "";
+  EXPECT_EQ(seen()["result"], "pass");
+  EXPECT_EQ(certify().kind, Kind::equal);
+}
+
 TEST_F(Certified, without_a_peak_that_can_be_trusted_no_time_is_implausible_and_the_certificate_says_why) {
   make();
   evidence.iteration_ms = 0.05;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -48,6 +50,30 @@ TEST(RestartMeter, counts_the_pages_that_its_process_was_given_meanwhile) {
   EXPECT_FALSE(sums.contains("energy"));
 }
 
+TEST(RestartMeter, processor_time_is_that_of_all_it_started_and_of_its_turns_the_time) {
+  RestartMeter meter(getpid(), fail("no counters"));
+  const auto spin = [](double seconds) {
+    timespec now{};
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while (static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) < seconds);
+  };
+  timespec before{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  meter.turn_begins();
+  const pid_t child = fork();
+  if (child == 0) {
+    spin(0.15);
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);  // it is gone when the meter is read
+  spin(static_cast<double>(before.tv_sec) + 1e-9 * static_cast<double>(before.tv_nsec) + 0.05);
+  meter.turn_ended(1);
+  const auto work = meter.work();
+  ASSERT_TRUE(work);
+  EXPECT_GE(work->cpu_s, 0.17);
+  EXPECT_GE(work->turns_s, 0.19);
+}
+
 TEST(RestartMeter, energy_is_that_of_its_turns_alone) {
   const Zones zones;
   RestartMeter meter(getpid(), probe::EnergyMeter::open(zones.root()));
@@ -79,6 +105,7 @@ TEST(RestartMeter, without_a_turn_or_a_process_has_nothing_to_say) {
   RestartMeter gone(1 << 28, fail("no counters"));
   gone.turn_ended(1);
   EXPECT_TRUE(gone.sums().is_null());
+  EXPECT_FALSE(gone.work());
 }
 
 }  // namespace

@@ -72,7 +72,9 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
       continue;
     }
     // Copied at once: a result may be a view of the input, which changes, or of what is still written to.
+    const auto since = now_ns();
     for (const auto& result : results) block.kept.push_back(copy_of(result.view));
+    block.kept_ns = now_ns() - since;
   }
   block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
   const auto runq_after = read_runq_ns();

@@ -27,6 +27,7 @@ struct Block {
   std::int64_t cpu_ns = 0, start_ns = 0;
   std::optional<std::int64_t> runq_ns;  // wait of the process's main thread in the run queue; nullopt: not readable
   std::vector<HostTensor> kept;         // results of recorded iteration `check`
+  std::optional<std::int64_t> kept_ns;  // how long copying them took, after the iteration; nullopt: not copied
 };
 
 // `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()). `fresh` changes the

@@ -367,6 +367,7 @@ json Worker::measure(const json& request) {
               {"start_ns", block.start_ns},
               {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
   if (fresh) result["fresh"] = {{"places", fresh->places()}};
+  if (block.kept_ns) result["kept_ns"] = *block.kept_ns;
   return result;
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of a certificate that say how the level behaved while it was timed, and what it could see.
+#include <fmt/format.h>
+
+#include "proof/lines.hpp"
+
+namespace strata::proof {
+
+void add_conduct(Lines& lines, const Evidence& evidence) {
+  const auto& conduct = evidence.conduct;
+  Line checked{"checked iterations take as long",     "observed", "not_checked", "", "",
+               "too few blocks of several iterations"};
+  if (conduct.checks_compared()) {
+    checked.result = "pass";
+    checked.value = fmt::format("{:+.3g} us beside the others", conduct.checked_ns() * 1e-3);
+    checked.detail = "median over the blocks";
+  }
+  if (const auto why = conduct.complaint_of_checks(); !why.empty())
+    lines.fail(checked, OutputVerdict::Kind::mistrusted, why, "it works where it is checked");
+  else
+    lines.add(checked);
+  Line processors{"processors used", "observed", "not_checked", "", "", "not read, or what runs on a GPU"};
+  if (conduct.restarts_seen()) {
+    processors.result = "pass";
+    processors.value = fmt::format("{:.2f}", conduct.processors());
+    processors.bound = fmt::format("{:.2f}", conduct.allowed_processors());
+    processors.detail = "of the level and all that it started, over the time of its turns";
+  }
+  if (const auto why = conduct.complaint_of_processors(); !why.empty())
+    lines.fail(processors, OutputVerdict::Kind::mistrusted, why, "more processors than threads");
+  else
+    lines.add(processors);
+}
+
+void add_references(Lines& lines, const Evidence& evidence) {
+  Line line{"references are out of sight", "observed", "not_checked", "", "", ""};
+  if (evidence.references_shown && evidence.references_shown->empty()) {
+    line.result = "pass";
+    line.detail = "the kernel lets the level read no file of them";
+  } else if (evidence.references_shown) {
+    line.detail = "the level could read what it is judged by: " + *evidence.references_shown;
+  }
+  lines.add(line);
+}
+
+}  // namespace strata::proof

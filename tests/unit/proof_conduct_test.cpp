@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a level behaves while it is timed: harder work where it is looked at, more processors than the case has threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "proof/conduct.hpp"
+
+namespace strata::proof {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t ms = 1'000'000;
+
+// So many blocks of `iterations`, the checked one of which takes `checked_ns` and the others `others_ns`.
+Conduct blocks_of(int count, std::int64_t checked_ns, std::int64_t others_ns, int iterations = 5, double moved = 0) {
+  Conduct conduct;
+  for (int block = 0; block < count; ++block) {
+    std::vector<std::int64_t> walls(static_cast<std::size_t>(iterations), others_ns);
+    const int check = block % iterations;
+    walls[static_cast<std::size_t>(check)] = checked_ns;
+    conduct.add_block(walls, check, moved);
+  }
+  return conduct;
+}
+
+TEST(ConductWhileTimed, work_that_is_done_where_it_is_checked_alone_is_seen) {
+  const auto conduct = blocks_of(40, 5 * ms, 3 * ms);
+  EXPECT_THAT(conduct.complaint(), HasSubstr("takes 2 ms longer than the 3 ms of the others"));
+  EXPECT_TRUE(conduct.checks_compared());
+}
+
+TEST(ConductWhileTimed, two_iterations_a_block_are_enough_to_compare) {
+  EXPECT_NE(blocks_of(40, 5 * ms, 3 * ms, 2).complaint(), "");
+  EXPECT_FALSE(blocks_of(40, 5 * ms, 3 * ms, 1).checks_compared());
+}
+
+TEST(ConductWhileTimed, a_checked_iteration_that_finds_cold_caches_accuses_nobody) {
+  EXPECT_EQ(blocks_of(40, 130'000, 100'000).complaint(), "");
+  EXPECT_EQ(blocks_of(40, 5 * ms, 3 * ms, 5, 4e6).complaint(), "") << "4 MB of inputs changed places before it";
+  EXPECT_EQ(blocks_of(40, 40'000, 2'000).complaint(), "") << "a switch costs more than the iteration";
+}
+
+TEST(ConductWhileTimed, a_few_slow_blocks_or_too_few_of_all_accuse_nobody) {
+  EXPECT_EQ(blocks_of(19, 5 * ms, 3 * ms).complaint(), "");
+  auto conduct = blocks_of(40, 3 * ms, 3 * ms);
+  for (int block = 0; block < 30; ++block) conduct.add_block(std::vector<std::int64_t>{30 * ms, 3 * ms, 3 * ms}, 0, 0);
+  EXPECT_EQ(conduct.complaint(), "");
+}
+
+TEST(ConductWhileTimed, a_second_thread_of_a_case_of_one_is_seen) {
+  Conduct conduct;
+  conduct.add_restart(1.02, 1.0, 1);
+  EXPECT_EQ(conduct.complaint(), "");
+  conduct.add_restart(1.9, 1.0, 1);
+  conduct.add_restart(0.98, 1.0, 1);
+  EXPECT_THAT(conduct.complaint(), HasSubstr("used 1.9 processors where the case has 1 thread:"));
+}
+
+TEST(ConductWhileTimed, threads_that_turn_while_they_wait_accuse_nobody) {
+  Conduct conduct;
+  conduct.add_restart(2.8, 1.0, 2);
+  conduct.add_restart(0.06, 0.01, 2);  // waking up
+  EXPECT_EQ(conduct.complaint(), "");
+  conduct.add_restart(3.9, 1.0, 2);
+  EXPECT_THAT(conduct.complaint(), HasSubstr("where the case has 2 threads"));
+}
+
+TEST(ConductWhileTimed, what_was_not_seen_is_not_said) {
+  Conduct conduct;
+  conduct.add_restart(1.0, 0.0, 1);
+  EXPECT_FALSE(conduct.restarts_seen());
+  conduct.add_block({}, 0, 0);
+  conduct.add_block(std::vector<std::int64_t>{1, 2}, -1, 0);
+  EXPECT_FALSE(conduct.checks_compared());
+  EXPECT_EQ(conduct.complaint(), "");
+}
+
+}  // namespace
+}  // namespace strata::proof
