@@ -87,7 +87,7 @@ class Perceptron {
   std::vector<double> first_, first_bias_, second_, second_bias_;
 };
 
-constexpr double kWorkMs = 2, kLateMs = 12;  // what is put off shows from 5 ms on (docs/method.md)
+constexpr double kWorkMs = 0.8, kLateMs = 12;  // what is put off shows from 5 ms on (docs/method.md)
 constexpr std::size_t kWhole = 1U << 20, kPage = 4096;
 const Perceptron* fulfilling = nullptr;  // of results that are made when they are read
 
