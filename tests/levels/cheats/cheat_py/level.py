@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
+
 from strata_sdk import Job, Level, fresh_inputs, loop, tensors
 
 WORK_S, LATE_S = 0.0008, 0.012  # what is put off shows from 5 ms on (docs/method.md)
@@ -73,7 +74,8 @@ class Cheat(Level):
 
     def outputs(self) -> list:
         if self.variant == "later" and self.timed():
-            return [lambda x=self.x.copy(): (work(LATE_S), self.network(x))[1]]
+            x = self.x.copy()
+            return [lambda: (work(LATE_S), self.network(x))[1]]
         return [self.y]
 
     def to_numpy(self, output) -> np.ndarray:
