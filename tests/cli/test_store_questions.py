@@ -67,7 +67,7 @@ def answers(store) -> dict[str, list[tuple]]:
             ("m", 1, 2.0, 1.5, 2.5, first), ("m", 1, 2.5, 2.0, 3.0, second), ("m", 8, 3.0, 2.5, 3.5, first), ("m", 8, 3.5, 3.0, 4.0, second)],
         "Which level starts slowest?": [("eager", "default", 16000.0, "m/infer/b8"), ("compile", "default", 9000.0, "m/infer/b1"),
                                         ("static", "default", 30.0, "m/infer/b1")],
-        "What was unequal, and where did it part first?": [(second, "other/infer/b1", "libtorch", "default", "layer3.bn", "outputs differ")],
+        "What was unequal, and where did it first differ?": [(second, "other/infer/b1", "libtorch", "default", "layer3.bn", "outputs differ")],
         "How did a level change between two versions of PyTorch?": [("m/infer/b1", 10.0, 8.0, 1.25), ("m/infer/b8", 80.0, 64.0, 1.25)],
         "What needs the most memory at each batch?": [(1, "static", "default", 900.0, "m/infer/b1"), (8, "eager", "default", 4000.0, "m/infer/b8")],
         "Which levels have never been available, and why?": [("tensorrt", "default", "unavailable", f"no GPU in {other}")],
