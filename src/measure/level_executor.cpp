@@ -142,7 +142,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   block->instance = instance_;
   std::optional<Failure> wrong;
   if (!player_.job.level.harness) {
-    player_.evidence.conduct.add_block(block->wall_ns, plan.check, plan.exchange ? 2 * input_bytes_of(player_) : 0);
+    note_conduct(*block, plan);
     if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
       wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
     const auto output = session_->checked_output();
@@ -170,6 +170,19 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   return run::Came::block;
 }
 
+void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& plan) {
+  auto& conduct = player_.evidence.conduct;
+  const double moved = plan.exchange ? 2 * input_bytes_of(player_) : 0;
+  conduct.add_block(block.wall_ns, plan.check, moved);
+  if (block.cpu_ns && on_processors())
+    conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().told_ns, plan.iterations, moved,
+                           threads_);
+}
+
+bool LevelExecutor::on_processors() const {
+  return player_.job.bundle->question.device == core::Device::cpu;
+}
+
 // A long training that diverges says nothing of the work, which is proven step by step: it begins again, and the block
 // counts for nothing.
 std::optional<Failure> LevelExecutor::begin_again() {
@@ -183,8 +196,7 @@ std::optional<Failure> LevelExecutor::begin_again() {
 void LevelExecutor::note_meter(int restart) {
   if (!meter_) return;
   const auto work = meter_->work();
-  if (work && player_.job.bundle->question.device == core::Device::cpu)
-    player_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
+  if (work && on_processors()) player_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
   auto sums = meter_->sums();
   meter_.reset();
   if (sums.is_null()) return;

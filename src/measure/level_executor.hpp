@@ -42,6 +42,8 @@ class LevelExecutor : public run::Executor {
   BlockPlan plan_block(stats::Random& random) const;
   std::optional<Failure> begin_again();
   void note_meter(int restart);
+  void note_conduct(const store::Block& block, const BlockPlan& plan);
+  bool on_processors() const;  // and not on a GPU
 
   Player& player_;
   int instance_;

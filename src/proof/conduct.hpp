@@ -19,10 +19,14 @@ class Conduct {
   // it is stopped, so that what it uses then counts as well.
   void add_restart(double cpu_s, double turns_s, int threads);
 
+  // A block's iterations as the level tells of them: processor time of its process from the first to the last, and
+  // their times. What is done to inputs between them is in the former alone.
+  void add_iterations(double cpu_ns, double wall_ns, int iterations, double moved_bytes, int threads);
+
   bool checks_compared() const;  // enough blocks of two iterations or more
   double checked_ns() const;     // median over those blocks: what the checked iteration takes beyond the others
-  bool restarts_seen() const { return threads_ > 0; }
-  double processors() const { return processors_; }  // of the restart that used most
+  bool restarts_seen() const { return processors_ > 0; }
+  double processors() const { return processors_; }  // of the restart that used most, as the driver saw it
   double allowed_processors() const;
 
   // Empty: nothing speaks against it.
@@ -34,6 +38,7 @@ class Conduct {
   std::vector<double> beyond_ns_, allowed_ns_, others_ns_;  // of each block
   double processors_ = 0;
   bool too_many_ = false;
+  double told_cpu_ns_ = 0, told_wall_ns_ = 0, told_besides_ns_ = 0;  // of all blocks
   int threads_ = 0;
 };
 

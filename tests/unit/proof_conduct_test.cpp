@@ -66,6 +66,26 @@ TEST(ConductWhileTimed, threads_that_turn_while_they_wait_accuse_nobody) {
   EXPECT_THAT(conduct.complaint(), HasSubstr("where the case has 2 threads"));
 }
 
+TEST(ConductWhileTimed, a_second_thread_shows_within_the_iterations_where_the_turns_are_mostly_waiting) {
+  Conduct honest, helped;
+  for (int block = 0; block < 20; ++block) {
+    honest.add_iterations(10.3 * ms, 10 * ms, 20, 0, 1);
+    helped.add_iterations(15.7 * ms, 10 * ms, 20, 0, 1);
+  }
+  for (auto* conduct : {&honest, &helped}) conduct->add_restart(0.44, 1.0, 1);
+  EXPECT_EQ(honest.complaint(), "");
+  EXPECT_THAT(helped.complaint(), HasSubstr("used 1.5 processors where the case has 1 thread:"));
+}
+
+TEST(ConductWhileTimed, what_happens_between_short_iterations_accuses_nobody) {
+  Conduct conduct;
+  for (int block = 0; block < 50; ++block) {
+    conduct.add_iterations(9 * ms, 2 * ms, 1000, 0, 1);     // 7 us between two of 2 us
+    conduct.add_iterations(12 * ms, 10 * ms, 2, 1.2e6, 1);  // inputs that changed places
+  }
+  EXPECT_EQ(conduct.complaint(), "");
+}
+
 TEST(ConductWhileTimed, what_was_not_seen_is_not_said) {
   Conduct conduct;
   conduct.add_restart(1.0, 0.0, 1);
