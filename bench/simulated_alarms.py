@@ -106,7 +106,7 @@ def main() -> None:
         [name] + [f"{missed(draw, fewest, 0.03, runs):.1f}" for fewest in (3, 4, 6)]
         for name, draw in draws.items()
     ]
-    table("Missed by the 99% interval (%) where --precision 3% stops a run",
+    table("Missed by the 99% interval (%) where --ci-width 3% stops a run",
           ["sd of a pair", "from 3", "from 4", "from 6"], lines)
 
 

@@ -2,8 +2,8 @@
 """A score for --eval: the share of scikit-learn's handwritten digits that mnist_convnet reads
 right, in percent.
 
-python examples/train_digits.py digits.safetensors strata compare mnist_convnet --weights
-digits.safetensors --batch 8 --maths fp32,bf16 --eval examples/digits_score.py:score
+python examples/train_digits.py digits.safetensors
+strata compare mnist_convnet --weights digits.safetensors --batch 8 --precision fp32,bf16 --eval examples/digits_score.py:score
 """
 
 from __future__ import annotations

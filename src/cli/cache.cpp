@@ -264,7 +264,7 @@ int limit_cache(const CacheArguments& a) {
 }  // namespace
 
 void add_cache(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("cache", "what captured networks and artefacts of levels take, and removing them");
+  auto* verb = app.add_subcommand("cache", "the sizes of captured networks and artefacts of levels, and removing them");
   verb->require_subcommand(1);
   auto a = std::make_shared<CacheArguments>();
   auto* list = verb->add_subcommand("list", "every capture, network and artefact with its size, the last used first");

@@ -36,7 +36,7 @@ void add_input_options(CLI::App& verb, plan::Options& options, const std::string
       ->type_name("PATH");
   verb.add_option(
           "--input-from", options.input_from,
-          fmt::format("{} from a folder of JPEG or PNG images (default: photographs that strata brings, for images)",
+          fmt::format("{} from a folder of JPEG or PNG images (default: photographs that strata ships, for images)",
                       inputs))
       ->type_name("PATH");
   add_limits(verb);
@@ -49,7 +49,7 @@ void add_input_options(CLI::App& verb, plan::Options& options, const std::string
 }
 
 void add_capture_options(CLI::App& verb, plan::Options& options, bool timeout) {
-  verb.add_flag("--fresh", options.fresh, "capture the network anew, whatever is cached");
+  verb.add_flag("--fresh", options.fresh, "capture the network again, whatever is cached");
   if (!timeout) return;
   duration(verb.add_option_function<std::string>(
       "--timeout", [&options](const std::string& text) { options.timeout_s = seconds_of(text); },

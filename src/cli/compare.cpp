@@ -56,8 +56,8 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
               near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
 }
 
-// A precision that the process effect makes unreachable is refused before an hour is spent on it.
-Result<void> check_precision(const Prepared& ready, measure::MachineFacts& facts) {
+// An interval width that the process effect makes unreachable is refused before an hour is spent on it.
+Result<void> check_ci_width(const Prepared& ready, measure::MachineFacts& facts) {
   if (ready.setting.effort.precision <= 0) return {};
   const auto sigma = facts.process_sigma(ready.specs.front().value("threads", 1));
   if (!sigma) return tl::unexpected(sigma.error());
@@ -66,12 +66,12 @@ Result<void> check_precision(const Prepared& ready, measure::MachineFacts& facts
   if (ready.setting.effort.precision >= reachable) return {};
   const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, sigma->value);
   return fail(
-      fmt::format("--precision {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
+      fmt::format("--ci-width {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
                   ready.setting.effort.precision * 100, restarts, reachable * 100, sigma->value * 100, sigma->source),
-      needed ? fmt::format("--restarts {} or more, or a coarser precision; `./strata doctor --calibrate` measures this "
+      needed ? fmt::format("--restarts {} or more, or a wider interval; `./strata doctor --calibrate` measures this "
                            "machine's process effect",
                            *needed)
-             : std::string("a coarser precision"),
+             : std::string("a wider interval"),
       Exit::usage);
 }
 
@@ -208,12 +208,12 @@ Result<void> check_resumed(const Prepared& ready, const CompareArguments& a) {
         return fail(
             fmt::format("run {} began with {} {}{}, and this is {}", a.resumed->run_id, part,
                         report::text(before, part), name.empty() ? "" : " in " + name, report::text(now[i], part)),
-            "go on with the same --python or --env, or begin a new run", Exit::environment);
+            "continue with the same --python or --env, or start a new run", Exit::environment);
   }
   if (measure::machine_key(a.resumed->machine) != measure::machine_key(ready.setting.machine))
     return fail(fmt::format("run {} began on another machine ({})", a.resumed->run_id,
                             measure::machine_key(a.resumed->machine)),
-                "go on there, or begin a new run", Exit::environment);
+                "continue there, or start a new run", Exit::environment);
   return {};
 }
 
@@ -291,7 +291,7 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   if (!store) return tl::unexpected(store.error());
   auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, *store);
-  if (auto ok = check_precision(*ready, facts); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_ci_width(*ready, facts); !ok) return tl::unexpected(ok.error());
   auto run = a.resumed ? *a.resumed : describe_run(*ready, a);
   if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
   run.settings.update(kind.settings);
@@ -309,9 +309,9 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   // What was measured before an error is shown all the same.
   const int shown = has_case ? kind.show(a, *store, ready->setting) : 0;
   if (interrupted())
-    tell(has_case ? fmt::format("interrupted: what was measured is kept; ./strata resume {} goes on\n",
+    tell(has_case ? fmt::format("interrupted: what was measured is stored; ./strata resume {} continues\n",
                                 ready->setting.run_id)
-                  : std::string("interrupted: nothing was measured, and nothing is kept\n"));
+                  : std::string("interrupted: nothing was measured, and nothing is stored\n"));
   if (interrupted()) return interrupt_exit_code();
   if (failed) return tl::unexpected(*failed);
   if (shown != 0) return shown;
@@ -329,7 +329,7 @@ int compare(CompareArguments& a) {
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand(
-      "compare", "run one network at its levels, prove equal work, measure in turns, explain the difference");
+      "compare", "run one network at its levels, prove equal work, measure interleaved, explain the difference");
   auto a = std::make_shared<CompareArguments>();
   a->words.assign(argv + 1, argv + argc);
   add_compare_options(*verb, *a);

@@ -92,9 +92,8 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
                          "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "
                          "own, else cross_entropy)"),
          {"cross_entropy", "nll"});
-  verb.add_option("--maths", o.maths,
-                  "precision: fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case "
-                  "each")
+  verb.add_option("--precision", o.maths,
+                  "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each")
       ->type_name("{fp32,tf32,bf16,amp-bf16}[,...]")
       ->capture_default_str();
   verb.add_option("--eval", o.eval,
@@ -111,7 +110,7 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
                   "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the "
                   "cost against the fixed one")
       ->type_name("batch=LOW..HIGH");
-  verb.add_flag("--deep", o.deep, "compare layer by layer and say where levels part");
+  verb.add_flag("--deep", o.deep, "compare layer by layer and show where levels first differ");
 }
 
 // How long, how often, how precisely.
@@ -122,7 +121,7 @@ void add_effort_options(CLI::App& verb, CompareArguments& a) {
         plan::most_restarts);
   duration(verb.add_option("--budget", a.budget,
                            "measured time of a case, all levels together, as 60s (default: the preset's)"));
-  verb.add_option("--precision", a.precision,
+  verb.add_option("--ci-width", a.precision,
                   "stop when every speedup's interval is this narrow, as 1% (default: use the budget)")
       ->type_name("PERCENT");
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)"));
@@ -183,8 +182,7 @@ Result<void> read_texts(CompareArguments& a) {
   o.environments = std::move(*environments);
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
-  if (!a.precision.empty() && !(o.precision = share(a.precision)))
-    return bad("--precision", a.precision, "a share as 1%");
+  if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--ci-width", a.precision, "a share as 1%");
   return {};
 }
 
@@ -198,7 +196,7 @@ void add_compare_options(CLI::App& verb, CompareArguments& a) {
       "Exit codes: 0 measured; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was "
       "measured; 3 the environment lacks what was required: a level that --levels names cannot run here (one of the "
       "default set that cannot is only listed: 0); 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, what was measured "
-      "is kept (./strata resume RUN goes on); 141 the reader of the output went away.");
+      "is stored (./strata resume RUN continues); 141 the reader of the output went away.");
 }
 
 }  // namespace strata::cli

@@ -299,7 +299,7 @@ void add_reading(CLI::App& verb, const Arguments& a) {
                          "scaled: JPEGs at the smallest fraction of their size that does; faster, other pixels")
              ->capture_default_str(),
          {"full", "scaled"});
-  verb.add_flag("--partial", a->partial, "take files with fewer records than the publisher's");
+  verb.add_flag("--partial", a->partial, "accept files with fewer records than the publisher's");
   verb.add_flag("--skip-bad", a->skip_bad, "leave out records that cannot be read, and count them");
   threads(verb.add_option("--threads", a->threads, "that read (default: one for each processor)"));
 }

@@ -157,7 +157,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   calibrate->excludes(format);
   add_store(*verb, arguments->store)->needs(calibrate);
   verb->footer(
-      "Exit codes: 0 told, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
+      "Exit codes: 0 reported, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
       "machine is busy or the environment lacks what is needed.");
   verb->callback([arguments, &exit_code] {
     // the launcher has resolved it already

@@ -123,7 +123,7 @@ Result<Ready> get_ready(const ExportArguments& a) {
   if (!level) return tl::unexpected(level.error());
   ready.level = std::move(*level);
   if (options.maths != "fp32")
-    return fail(fmt::format("--maths {}: artefacts are exported in fp32 only", options.maths), "leave it out",
+    return fail(fmt::format("--precision {}: artefacts are exported in fp32 only", options.maths), "leave it out",
                 Exit::usage);
   ready.spec = std::move(*spec);
   return ready;
@@ -207,7 +207,7 @@ void add_export(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<ExportArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
-  verb->add_option("--level", a->level, "the level whose artefact is wanted: aoti, torchscript, onnxruntime, openvino")
+  verb->add_option("--level", a->level, "the level to export: aoti, torchscript, onnxruntime, openvino")
       ->required()
       ->type_name("LEVEL");
   verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")
@@ -218,7 +218,7 @@ void add_export(CLI::App& app, int& exit_code) {
   add_input_options(*verb, o, "the test's inputs");
   threads(verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)"));
   choice(verb->add_option("--device", o.device, "where the program runs")->capture_default_str(), {"cpu", "cuda"});
-  verb->add_option("--maths", o.maths, "precision; fp32, strict float32, is all there is")
+  verb->add_option("--precision", o.maths, "fp32 (strict float32) is all there is")
       ->type_name("{fp32}")
       ->capture_default_str();
   whole(verb->add_option("--weight-sets", o.weight_sets, "as in compare")->capture_default_str(), 2,
@@ -227,7 +227,7 @@ void add_export(CLI::App& app, int& exit_code) {
                    "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
   verb->add_option("--store", a->store,
-                   "the store to take the certificate from (default: strata/strata.db in the XDG data folder)")
+                   "the store to read the certificate from (default: strata/strata.db in the XDG data folder)")
       ->type_name("PATH");
   verb->footer(
       "Exit codes: 0 written; 1 the artefact could not be made or written; 2 wrong usage; 3 the level cannot run the "

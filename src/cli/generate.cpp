@@ -46,7 +46,7 @@ struct Source {
 Result<void> check_maths(const GenerateArguments& a) {
   const auto known = plan::generated_maths(a.target, a.train && a.target != "libtorch");  // which is refused below
   if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
-  return fail(fmt::format("--maths {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
+  return fail(fmt::format("--precision {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
                           fmt::join(known, ", ")),
               "", Exit::usage);
 }
@@ -111,8 +111,9 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
     if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
-      error.hint = fmt::format("--maths {} needs a GPU here, to know what eager errs in it; --maths fp32 does not",
-                               a.options.maths);
+      error.hint =
+          fmt::format("--precision {} needs a GPU here, to know the errors of eager at it; --precision fp32 does not",
+                      a.options.maths);
     return tl::unexpected(std::move(error));
   }
   Source source{*std::move(bundle), {}};
@@ -220,14 +221,14 @@ void add_generate(CLI::App& app, int& exit_code) {
              ->capture_default_str(),
          generate::targets());
   verb->add_option(
-          "--maths", o.maths,
-          "precision: fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training "
+          "--precision", o.maths,
+          "fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training "
           "step in float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
           "are in the mode")
       ->type_name("{fp32,tf32,bf16,amp-bf16}")
       ->capture_default_str();
   verb->add_flag("--tune", a->tune,
-                 "time the kernels that can run each layer, on this machine, and take the fastest (once; remembered)");
+                 "time the kernels that can run each layer, on this machine, and use the fastest (once; cached)");
   auto* train = verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD, Adam or AdamW");
   verb->add_option("--memory-budget", a->budget,
                    "the most that activations and gradients may take, as 200MB or 70%; what does not fit is computed "

@@ -40,7 +40,7 @@ Result<void> check_dump(const GraphArguments& a) {
   if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
   const std::string reduced = a.backward ? "amp-bf16" : "bf16";
   if (a.maths != "fp32" && (a.maths != reduced || a.dump_after.empty()))
-    return fail(fmt::format("--maths {}: {}", a.maths,
+    return fail(fmt::format("--precision {}: {}", a.maths,
                             a.maths == reduced ? "the captured graph is the same in all; the program is not"
                                                : fmt::format("allowed are fp32 and {}", reduced)),
                 a.dump_after.empty() ? "add --dump-after PASS" : "", Exit::usage);
@@ -181,8 +181,8 @@ void add_graph(CLI::App& app, int& exit_code) {
              ->capture_default_str(),
          {"onednn", "cuda"})
       ->needs(dump);
-  verb->add_option("--maths", a->maths,
-                   "with --dump-after: the program's precision, fp32 or bf16; of a training step fp32 or amp-bf16")
+  verb->add_option("--precision", a->maths,
+                   "of the program, with --dump-after: fp32 or bf16; of a training step fp32 or amp-bf16")
       ->type_name("{fp32,bf16,amp-bf16}")
       ->capture_default_str();
   verb->add_option(

@@ -76,7 +76,7 @@ Result<void> check_bundle(const fs::path& folder) {
               : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more",
                                  folder.string()),
                      "leave --bundle out for a network of the suite's own, or name a folder below `bundles` of the "
-                     "cache, where ./strata compare keeps what it captured (docs/bundle.md says what one holds)",
+                     "cache, where ./strata compare stores what it captured (docs/bundle.md describes it)",
                      Exit::usage);
 }
 
@@ -205,7 +205,7 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
 
   const auto names = std::make_shared<std::vector<std::string>>();
   CLI::App* install =
-      verb->add_subcommand("install", "install the environments that levels bring (compare --levels does it, too)");
+      verb->add_subcommand("install", "install the environments of levels (compare --levels does it, too)");
   install->add_option("level", *names, "ids of levels")->required();
   install->footer("Exit codes: 0 all are there; 2 wrong usage; 3 one could not be installed.");
   install->callback([names, &exit_code] { exit_code = run_install(*names); });

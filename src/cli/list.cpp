@@ -142,7 +142,7 @@ int models_of_level(const ListArguments& a, const Installation& place) {
       error.what.replace(0, other.size(), "--level:");
     return complain(error);
   }
-  if (chosen->size() != 1) return complain({fmt::format("--level {}: one level is wanted", a.level), "", Exit::usage});
+  if (chosen->size() != 1) return complain({fmt::format("--level {}: name one level", a.level), "", Exit::usage});
   const auto& level = chosen->front();
   const auto recorded = plan::recorded_operations(place.root);
   if (!recorded) return complain(recorded.error());

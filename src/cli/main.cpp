@@ -5,8 +5,11 @@
 #include <exception>
 #include <new>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/doctor.hpp"
+#include "cli/former_names.hpp"
 #include "cli/level.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
@@ -26,7 +29,12 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** given) {
+  auto words = strata::cli::with_current_names({given + 1, given + argc});
+  std::vector<char*> current{given[0]};
+  for (auto& word : words) current.push_back(word.data());
+  current.push_back(nullptr);
+  char** argv = current.data();
   strata::cli::open_standard_streams();
   strata::install_interrupt_handler();
   strata::store::when_waiting(strata::cli::tell);
@@ -37,7 +45,7 @@ int main(int argc, char** argv) {
   strata::cli::prepare_help(app);
   app.set_version_flag("--version", "strata " STRATA_VERSION);
   app.require_subcommand(1);
-  app.footer("`./strata VERB --help` says what a verb takes, with defaults, and what its exit codes mean.");
+  app.footer("`./strata VERB --help` shows the options of a verb, with defaults, and what its exit codes mean.");
   int exit_code = 0;
   strata::cli::add_compare(app, exit_code, argc, argv);
   strata::cli::add_train(app, exit_code, argc, argv);

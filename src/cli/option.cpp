@@ -77,9 +77,8 @@ CLI::Option* whole(CLI::Option* option, std::int64_t low, std::int64_t high, std
   return checked(option, "N", [=, why = std::move(why)](const std::string& value) {
     const auto got = number<std::int64_t>(value);
     if (got && *got >= low && *got <= high) return;
-    throw WrongUsage(fmt::format("{} {}: {}allowed: {}{}", option->get_name(), value,
-                                 got ? "" : "this is no whole number; ", allowed_range(low, high),
-                                 why.empty() ? "" : fmt::format(" ({})", why)));
+    throw WrongUsage(fmt::format("{} {}: {}allowed: {}{}", option->get_name(), value, got ? "" : "not a whole number; ",
+                                 allowed_range(low, high), why.empty() ? "" : fmt::format(" ({})", why)));
   });
 }
 
@@ -140,7 +139,7 @@ CLI::Option* add_store(CLI::App& verb, std::string& path) {
 CLI::Option* add_data_dir(CLI::App& verb, std::string& folder) {
   return verb
       .add_option("--data-dir", folder,
-                  "where data sets lie (default: STRATA_DATA, else strata/data in the XDG data folder)")
+                  "the folder of data sets (default: STRATA_DATA, else strata/data in the XDG data folder)")
       ->type_name("DIR");
 }
 

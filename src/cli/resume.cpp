@@ -36,7 +36,7 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
                 "let it end; `./strata list runs` shows it", Exit::usage);
   const auto& words = report::at(run->settings, "arguments");
   if (!words.is_array() || words.empty())
-    return fail(fmt::format("run {} was stored by a strata that did not keep what was asked", run->run_id),
+    return fail(fmt::format("run {} was stored by a strata that did not store its command", run->run_id),
                 "compare again: " + run->command, Exit::usage);
   return run;
 }
@@ -77,7 +77,7 @@ int resume(const ResumeArguments& a) {
       return resume_suite(std::move(*run), {.store = path.string(), .format = a.format, .python = a.python});
     const auto words = words_of(*run);  // as they were typed, read as their verb reads them
     const auto verb = VerbWords::of(words.front());
-    if (!verb) return complain({fmt::format("run {} is none that can go on", run->run_id), "", Exit::usage});
+    if (!verb) return complain({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
     verb->read(words);
     auto& arguments = verb->common();
     if (auto same = check_environments(run->run_id, arguments, *environments); !same) return complain(same.error());
@@ -93,7 +93,7 @@ int resume(const ResumeArguments& a) {
     const auto code = verb->run();
     return code ? *code : complain(code.error());
   } catch (const CLI::ParseError& error) {
-    return complain({fmt::format("what run {} was asked is refused by this strata: {}", run->run_id, error.what()),
+    return complain({fmt::format("this strata refuses the command of run {}: {}", run->run_id, error.what()),
                      "compare again: " + run->command, Exit::usage});
   }
 }
@@ -102,7 +102,7 @@ int resume(const ResumeArguments& a) {
 
 void add_resume(CLI::App& app, int& exit_code) {
   auto* verb =
-      app.add_subcommand("resume", "go on with a comparison, a training or a suite that was interrupted or killed");
+      app.add_subcommand("resume", "continue a comparison, a training or a suite that was interrupted or killed");
   auto a = std::make_shared<ResumeArguments>();
   verb->add_option("run", a->run, "its id, a beginning of it, its name, or last")->required();
   add_store(*verb, a->store);

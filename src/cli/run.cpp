@@ -150,7 +150,7 @@ int show_suite(const RunArguments& a, const fs::path& path, const std::string& i
 Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::Suite& suite) {
   if (a.resumed && report::text(a.resumed->settings, "hash") != suite.hash)
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
-                "begin a new run of it", Exit::usage);
+                "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
   auto found = SuiteRun::unfinished(store, suite.hash, a.scale);
   if (!found) return tl::unexpected(found.error());
@@ -177,7 +177,7 @@ int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<Su
   if (auto ended = suite_run.end(); gone && !ended) gone = ended;
   if (!gone) return complain(gone.error());
   const int shown_code = show_suite(a, store, suite_run.id());
-  if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} goes on\n", suite_run.id()));
+  if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} continues\n", suite_run.id()));
   return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
 }
 
@@ -220,9 +220,9 @@ void add_run_options(CLI::App& verb, RunArguments& a) {
   verb.add_flag("--dry-run", a.dry_run, "print the plan: entries, levels, how long each takes, what it needs on disk");
   add_scale(verb, a.scale);
   add_data_dir(verb, a.data_dir);
-  verb.add_flag("--yes", a.yes, "begin even if it takes more than a day");
+  verb.add_flag("--yes", a.yes, "start even if it takes more than a day");
   verb.add_flag("--resume", a.resume,
-                "go on with the newest run of this suite, as it is now: entries that are done are not repeated");
+                "continue the newest run of this suite, as it is now: entries that are done are not repeated");
   verb.add_option("--python", a.python,
                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
@@ -232,12 +232,12 @@ void add_run_options(CLI::App& verb, RunArguments& a) {
   verb.footer(
       "Exit codes: 0 every entry that this machine can run is done; 1 an entry failed, the others were run all the "
       "same; 2 wrong usage, or more than a day without --yes: nothing was run; 3 an entry lacks what it requires, or "
-      "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN goes on); 141 the "
+      "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN continues); 141 the "
       "reader of the output went away.");
 }
 
 void add_run(CLI::App& app, int& exit_code, int argc, char** argv) {
-  auto* verb = app.add_subcommand("run", "run a suite: a text file that says what to train and to compare");
+  auto* verb = app.add_subcommand("run", "run a suite: a text file that describes what to train and compare");
   auto a = std::make_shared<RunArguments>();
   a->words.assign(argv + 1, argv + argc);
   add_run_options(*verb, *a);

@@ -60,7 +60,7 @@ Result<data::Shape> image_shape(const plan::Bundle& bundle) {
   if (inputs.size() == 1 && inputs[0].shape.size() == 4 && inputs[0].dtype == "float32")
     return data::Shape{inputs[0].shape[1], inputs[0].shape[2], inputs[0].shape[3]};
   return fail(
-      fmt::format("{} takes no image: strata train wants one float32 input [N, C, H, W]", bundle.question.model),
+      fmt::format("{} takes no image: strata train needs one float32 input [N, C, H, W]", bundle.question.model),
       "compare --mode train times single steps of any network", Exit::usage);
 }
 

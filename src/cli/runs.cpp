@@ -102,7 +102,7 @@ Result<void> copy_all(const store::Store& from, store::Store& into, std::size_t&
   if (!runs) return tl::unexpected(runs.error());
   std::reverse(runs->begin(), runs->end());
   for (const auto& run : *runs) {
-    if (interrupted()) return fail("interrupted: what was copied is kept", "run the command again for the rest");
+    if (interrupted()) return fail("interrupted: what was copied stays", "run the command again for the rest");
     const auto done = into.copy_run(from, run.run_id);
     if (!done) return tl::unexpected(done.error());
     ++(*done ? copied : known);
@@ -141,8 +141,7 @@ int refresh(const RunsArguments& a) {
   if (!ids) return complain(ids.error());
   std::size_t done = 0;
   for (const auto& id : *ids) {
-    if (interrupted())
-      return complain({"interrupted: what was computed is kept", "run the command again", Exit::failed});
+    if (interrupted()) return complain({"interrupted: what was computed stays", "run the command again", Exit::failed});
     const auto run = store->load_case(id, "");
     if (!run) return complain(run.error());
     if (store::state_of(*run) == store::RunState::running) {
@@ -196,7 +195,7 @@ void add_runs(CLI::App& app, int& exit_code) {
     one->add_option("--store", a->store, about)->type_name("PATH");
   };
   constexpr const char* where = "the store's file (default: strata/strata.db in the XDG data folder)";
-  auto* gone = add("delete", "delete runs with their logs and reports; asks nothing",
+  auto* gone = add("delete", "delete runs with their logs and reports, without asking",
                    "Exit codes: 0 deleted; 1 the store cannot be read or written; 2 wrong usage, there is no such run, "
                    "or it is running.",
                    delete_runs);
@@ -220,7 +219,7 @@ void add_runs(CLI::App& app, int& exit_code) {
   auto* all = add("merge", "add the runs of several stores to one", joined, [](const RunsArguments& args) {
     return join_stores({args.files.begin(), args.files.end() - 1}, args.files.back());
   });
-  all->add_option("file", a->files, "the stores, and last the one that they come to; it is made where it is missing")
+  all->add_option("file", a->files, "the stores, and last the target; it is created if missing")
       ->required()
       ->expected(2, 1'000'000);
   auto* again = add("refresh", "compute the metrics of stored runs from their samples: of older or killed ones",

@@ -86,7 +86,7 @@ Result<void> go_on(CompareArguments& a, OwnShard& own) {
   if (!store) return tl::unexpected(store.error());
   auto run = store->load_id((*found)->run_id);
   if (!run) return tl::unexpected(run.error());
-  tell(fmt::format("shard {}: going on with run {}\n", own.shard.text(), run->run_id));
+  tell(fmt::format("shard {}: continuing run {}\n", own.shard.text(), run->run_id));
   a.resumed = std::move(*run);
   return {};
 }
@@ -99,7 +99,7 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
                                             "the others go to other processes with the same options (docs/cluster.md)",
                                             parts))
                     ->type_name("I/N");
-  verb.add_flag("--resume", a.go_on, "go on with the shard's newest run in the store, unless it is done")->needs(shard);
+  verb.add_flag("--resume", a.go_on, "continue the shard's newest run in the store, unless it is done")->needs(shard);
   auto* on = choice(verb.add_option("--on", a.on,
                                     "send it to a cluster: an array of jobs, a shard and a node each; again: what is "
                                     "missing of it"),

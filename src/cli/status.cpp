@@ -123,7 +123,7 @@ int cancel(const SharedFolder& folder, const Progress& progress) {
     return complain({"what is under way is not known: " + progress.notes.front(), "", Exit::environment});
   if (!jobs.empty())
     if (auto gone = cluster::cancel(jobs); !gone) return complain(gone.error());
-  answer(fmt::format("{} shard{} cancelled; what they measured is kept, and the same command goes on: {}\n",
+  answer(fmt::format("{} shard{} cancelled; what they measured is stored, and the same command continues: {}\n",
                      jobs.size(), jobs.size() == 1 ? "" : "s", folder.command));
   return 0;
 }
@@ -159,7 +159,7 @@ void add_status(CLI::App& app, int& exit_code) {
   verb->add_option("folder", a->folder, "the folder that --on slurm printed (default: the newest in the data folder)");
   auto* merges = verb->add_flag("--merge", a->merge, "when all shards are done: join their stores, for one report");
   add_store(*verb, a->store)->needs(merges);
-  verb->add_flag("--cancel", a->cancel, "end what is under way; the command that sent it goes on with it")
+  verb->add_flag("--cancel", a->cancel, "cancel what is under way; the command that submitted it continues it")
       ->excludes(merges);
   format_choice(verb->add_option("--format", a->format, "of the table"));
   verb->footer(

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/former_names.hpp"
 #include "cli/option.hpp"
 #include "cli/verb_words.hpp"
 #include "common/nearest.hpp"
@@ -47,8 +48,8 @@ std::vector<std::string> keys_of(const CLI::App& verb) {
 
 Error unknown_key(const suite::Suite& suite, const Setting& setting, const CLI::App& verb) {
   if (not_for_entries().contains(setting.key))
-    return suite::at_line(suite.path, setting.line, fmt::format("{} is not for an entry to say", setting.key),
-                          "leave it out; `strata run --help` says what is given there");
+    return suite::at_line(suite.path, setting.line, fmt::format("{} is not an option of entries", setting.key),
+                          "leave it out; `strata run --help` shows the options of the whole run");
   const auto keys = keys_of(verb);
   const auto near = nearest(setting.key, keys);
   return suite::at_line(suite.path, setting.line,
@@ -137,7 +138,9 @@ void add(Words& words, const char* option, const std::string& value) {
 
 }  // namespace
 
-Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForAllEntries& more) {
+Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const ForAllEntries& more) {
+  auto suite = written;
+  use_current_names(suite);
   if (auto ok = check_defaults(suite); !ok) return tl::unexpected(ok.error());
   std::vector<SuiteEntry> all;
   for (const auto& entry : suite.entries) {

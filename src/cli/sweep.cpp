@@ -52,7 +52,7 @@ Result<void> begin_search(CompareArguments& a, Prepared& ready) {
   const auto [low, high] = std::minmax_element(named.begin(), named.end());
   a.batch_bounds = {*low, *high};
   if (*low == *high)
-    return fail(fmt::format("--find-batch looks between two batches, and --batch is {}", *low),
+    return fail(fmt::format("--find-batch searches between two batches; --batch is {}", *low),
                 "name both ends, as --batch 1..256*2, or leave --batch out", Exit::usage);
   std::vector<Json> once;
   for (auto& spec : ready.specs) {
@@ -88,10 +88,10 @@ void add_sweep_options(CLI::App& verb, CompareArguments& a) {
                            "preset's)"));
   verb.add_flag(
       "--full-proof", a.full_proof,
-      "prove every point as `compare` does, not the corners alone: slower, the proof of a point is then whole");
+      "prove every point as `compare` does, not the corners alone: slower, the proof of a point is then complete");
   verb.add_option("--find-batch", a.find_batch,
-                  "look for a batch by doubling and bisecting instead of measuring a list: throughput, memory, "
-                  "utilisation, or p99=20ms; --batch LOW..HIGH*2 says between which (default: 1 and 4096)")
+                  "search for a batch by doubling and bisecting instead of measuring a list: throughput, memory, "
+                  "utilisation, or p99=20ms; --batch LOW..HIGH*2 gives the range (default: 1 and 4096)")
       ->type_name("RULE");
   verb.add_flag("--retry", a.retry, "also run levels at points no smaller than one at which they ran out of memory");
   add_cluster_options(verb, a.cluster, "points");
@@ -101,7 +101,7 @@ Result<int> run_sweep(CompareArguments& a) {
   std::optional<OwnShard> own;
   if (a.cluster.splits()) {
     if (!a.find_batch.empty())
-      return fail("--find-batch and shards exclude each other: where it looks next follows from all it saw",
+      return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
                   "leave one of them out", Exit::usage);
     const auto whole = whole_sweep(a);
     if (!whole) return tl::unexpected(whole.error());
@@ -128,7 +128,7 @@ Result<int> run_sweep(CompareArguments& a) {
 
 void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand(
-      "sweep", "compare over a grid of batches, sizes, threads, precisions: who may be the fastest where");
+      "sweep", "compare over a grid of batches, sizes, threads, precisions: which level is the fastest where");
   auto a = std::make_shared<CompareArguments>();
   a->words.assign(argv + 1, argv + argc);
   add_sweep_options(*verb, *a);

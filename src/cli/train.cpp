@@ -212,9 +212,9 @@ Result<int> run_train(TrainArguments& a) {
       stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
   const int shown = has_case ? show_trained(a, *store, ready->setting) : 0;
   if (interrupted()) {
-    tell(has_case
-             ? fmt::format("interrupted: whole epochs are kept; ./strata resume {} goes on\n", ready->setting.run_id)
-             : std::string("interrupted: nothing was trained, and nothing is kept\n"));
+    tell(has_case ? fmt::format("interrupted: complete epochs are stored; ./strata resume {} continues\n",
+                                ready->setting.run_id)
+                  : std::string("interrupted: nothing was trained, and nothing is stored\n"));
     return interrupt_exit_code();
   }
   if (failed) return tl::unexpected(*failed);

@@ -26,7 +26,7 @@ void add_question(CLI::App& verb, TrainArguments& a) {
       ->type_name("NAME");
   add_data_dir(verb, a.data_dir);
   verb.add_flag("--partial", a.partial,
-                "take what there is of a set whose files hold fewer images than published; the case names it so");
+                "accept a set whose files hold fewer images than published; the name of the case states it");
   list(verb.add_option("--levels", a.common.levels,
                        "only these backends, as eager,libtorch (default: all that train on the device)"))
       ->type_name("LEVEL[,LEVEL...]");
@@ -73,11 +73,11 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   positive(verb.add_option("--loss-margin", a.loss_margin, "the same of the test loss"))
       ->type_name("LOSS")
       ->capture_default_str();
-  verb.add_option("--target", a.target_text, "say when each level first found so many of the test images, as 95%")
+  verb.add_option("--target", a.target_text, "report when each level first reaches this test accuracy, as 95%")
       ->type_name("PERCENT");
   choice(
       verb.add_option("--rule", a.rule,
-                      "how it is judged whether levels learn alike: margin (of accuracy and loss at the end), or "
+                      "how it is decided whether levels learn equally: margin (of accuracy and loss at the end), or "
                       "also mlperf (MLPerf's check of the epochs to --target, in both directions; 20 epochs or more)")
           ->capture_default_str(),
       {"margin", "mlperf"});
@@ -93,9 +93,10 @@ void add_running(CLI::App& verb, TrainArguments& a) {
                         "state, besides the last")
             ->capture_default_str(),
         0, kMostProofs);
-  whole(verb.add_option("--norms", a.norms,
-                        "steps between two looks at how large activations and gradients are in each layer; 0: never "
-                        "(default: an epoch; of several initialisations a quarter)"),
+  whole(verb.add_option(
+            "--norms", a.norms,
+            "steps between two measurements of how large activations and gradients are in each layer; 0: never "
+            "(default: an epoch; of several initialisations a quarter)"),
         0, kMostNorms);
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of images and levels (default: drawn and stored)"));
   duration(verb.add_option("--timeout", a.common.timeout,
@@ -131,8 +132,9 @@ void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_cluster_options(verb, a.common.cluster, "repeats");
   verb.footer(
       "Exit codes: 0 trained; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was trained; "
-      "3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, whole epochs are "
-      "kept (./strata resume RUN goes on); 141 the reader of the output went away.");
+      "3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, complete epochs "
+      "are "
+      "stored (./strata resume RUN continues); 141 the reader of the output went away.");
 }
 
 }  // namespace strata::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/former_names.hpp"
 #include "cli/option.hpp"
 #include "cli/sweep.hpp"
 
@@ -33,7 +34,8 @@ Result<int> VerbWords::run() {
   return verb_->get_name() == "sweep" ? run_sweep(arguments_.common) : run_compare(arguments_.common);
 }
 
-void VerbWords::read(const std::vector<std::string>& words) {
+void VerbWords::read(const std::vector<std::string>& given) {
+  const auto words = with_current_names(given);
   arguments_.common.words = words;
   app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them
 }

@@ -25,7 +25,7 @@ std::optional<Unavailable> missing_program(const level::Level& level, const Inst
   std::ifstream log(place.level_build / "FAILED");
   if (std::string reason; std::getline(log, reason))
     return Unavailable{Lack::program, "it could not be compiled: " + reason,
-                       fmt::format("mend the cause, then rm -r {}", place.level_build.string())};
+                       fmt::format("fix the cause, then rm -r {}", place.level_build.string())};
   return Unavailable{Lack::program, "its program is not built", kFirstUse};
 }
 

@@ -35,7 +35,7 @@ Result<Range> range_of(const std::string& option, const std::string& text, const
   const auto by = number<int>(part.substr(mark + 1));
   const bool multiplies = part[mark] == '*';
   if (!by || *by < (multiplies ? 2 : 1))
-    return bad(option, text, fmt::format("'{}' goes on by '{}'", part, part.substr(mark)),
+    return bad(option, text, fmt::format("'{}' continues by '{}'", part, part.substr(mark)),
                "a factor is 2 or more, as *2; a step 1 or more, as +8");
   if (multiplies && *low < 1) return bad(option, text, "a range by a factor begins at 1 or more", kForms);
   (multiplies ? range.factor : range.step) = *by;

@@ -91,7 +91,7 @@ std::string case_words(const nlohmann::json& spec) {
   }
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));
   if (!text("device").empty() && text("device") != "cpu") words += " --device " + text("device");
-  if (!text("maths").empty() && text("maths") != "fp32") words += " --maths " + text("maths");
+  if (!text("maths").empty() && text("maths") != "fp32") words += " --precision " + text("maths");
   if (number("generic_sets") > 2) words += fmt::format(" --weight-sets {}", number("generic_sets"));
   if (number("seed") != 0) words += fmt::format(" --seed {}", number("seed"));
   return words;
@@ -108,7 +108,7 @@ std::string run_words(const Options& options) {
   if (options.preset != Options().preset) add("--preset", options.preset);
   add_number("--budget", options.budget_s, "s");
   add_number("--restarts", options.restarts, "");
-  add_number("--precision", options.precision, "");
+  add_number("--ci-width", options.precision, "");
   add_number("--order-seed", options.order_seed, "");
   add_number("--timeout", options.timeout_s, "s");
   add_number("--memory-limit", options.memory_limit_gib, "");
@@ -153,7 +153,7 @@ std::string generate_command(const nlohmann::json& spec, const std::string& mode
   if (number_of(spec, "threads") > 0) words += fmt::format(" --threads {}", number_of(spec, "threads"));
   if (number_of(spec, "seed") != 0) words += fmt::format(" --seed {}", number_of(spec, "seed"));
   if (program.target != "onednn") words += " --target " + program.target;
-  if (maths != "fp32") words += " --maths " + maths;
+  if (maths != "fp32") words += " --precision " + maths;
   if (train) words += " --train";
   if (train && !text_of(spec, "loss").empty()) words += " --loss " + text_of(spec, "loss");
   if (!program.options.empty()) words += " " + program.options;

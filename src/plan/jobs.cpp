@@ -59,8 +59,9 @@ Result<level::Level> variant_of(const level::Found& found, const std::string& id
     known.push_back(variant.name);
   }
   if (has({"tf32", "bf16", "amp-bf16"}, name))
-    return fail(fmt::format("--levels {}@{}: {} is a maths mode, of a case and not of one level", id, name, name),
-                fmt::format("use --maths {}, or --maths fp32,{} for both side by side", name, name), Exit::usage);
+    return fail(fmt::format("--levels {}@{}: {} is a precision, of a case and not of one level", id, name, name),
+                fmt::format("use --precision {}, or --precision fp32,{} for both side by side", name, name),
+                Exit::usage);
   const auto near = nearest(name, known);
   return fail(known.empty()
                   ? fmt::format("--levels {}@{}: {} has no variants", id, name, id)
@@ -131,7 +132,7 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (maths == "tf32" && device == "cpu")
     return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
   if (!has(level.maths, maths))
-    return Failure{State::unsupported, fmt::format("no maths mode {}", maths),
+    return Failure{State::unsupported, fmt::format("no support for precision {}", maths),
                    fmt::format("it has: {}", fmt::join(level.maths, ", ")), ""};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
     return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model),

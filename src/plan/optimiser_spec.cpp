@@ -18,9 +18,9 @@ using nlohmann::json;
 
 tl::unexpected<Error> bad_optimiser(const std::string& text, const std::string& why) {
   return fail(fmt::format("--optimiser {}: {}", text, why),
-              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, if wanted, dampening=0, nesterov=true; or "
+              "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, optionally, dampening=0, nesterov=true; or "
               "adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:..., whose weight decay (0.01) is "
-              "apart from the gradient; each with schedule=step/30/0.1 or schedule=cosine/100, if wanted",
+              "apart from the gradient; each with schedule=step/30/0.1 or schedule=cosine/100, optionally",
               Exit::usage);
 }
 

@@ -103,16 +103,16 @@ Result<void> check(const Options& options) {
   if (!maths) return tl::unexpected(maths.error());
   if (trains && std::find(maths->begin(), maths->end(), "bf16") != maths->end())
     return usage(
-        fmt::format("--maths {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
+        fmt::format("--precision {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
                     "rounding",
                     options.maths),
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && options.deep)
     return usage("--dynamic and --deep exclude each other: layers are compared at one size", "leave one of them out");
   if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
-    return usage(
-        fmt::format("--dynamic with --maths {}: one artefact over several sizes is proven in fp32 only", options.maths),
-        "leave one of them out");
+    return usage(fmt::format("--dynamic with --precision {}: one artefact over several sizes is proven in fp32 only",
+                             options.maths),
+                 "leave one of them out");
   if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end())
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
@@ -207,11 +207,12 @@ Result<std::vector<std::string>> modes_of(const Options& options) {
 Result<std::vector<std::string>> maths_of(const Options& options) {
   if (options.maths.find("int8") != std::string::npos)
     return usage(
-        fmt::format("--maths {}: no level has an int8 path yet that is documented and needs no calibration data",
+        fmt::format("--precision {}: no level has an int8 path yet that is documented and needs no calibration data",
                     options.maths),
         "allowed: fp32, tf32, bf16, amp-bf16");
-  auto maths = list_of("--maths", options.maths, {"fp32", "tf32", "bf16", "amp-bf16"});
-  if (maths && maths->empty()) return usage("--maths: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
+  auto maths = list_of("--precision", options.maths, {"fp32", "tf32", "bf16", "amp-bf16"});
+  if (maths && maths->empty())
+    return usage("--precision: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
   return maths;
 }
 
@@ -239,7 +240,7 @@ Result<Effort> effort_of(const Options& options) {
   if (effort.budget_s < 1 || effort.budget_s > 1e6)
     return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
   if (options.precision && (effort.precision <= 0 || effort.precision >= 1))
-    return usage(fmt::format("--precision {}: allowed: between 0% and 100%, as 1%", effort.precision * 100));
+    return usage(fmt::format("--ci-width {}%: allowed: between 0% and 100%, as 1%", effort.precision * 100));
   return effort;
 }
 

@@ -76,7 +76,7 @@ Check bfloat16_check(const Cpu& cpu) {
       Standing::limited,
       "emulated",
       "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than float32",
-      "times of --maths bf16 say nothing about machines that have them"};
+      "times of --precision bf16 say nothing about machines that have them"};
 }
 
 Check governor_check(const Cpu& cpu) {
@@ -95,7 +95,7 @@ Check governor_check(const Cpu& cpu) {
       Standing::limited,
       "not readable",
       cpu.hypervisor.empty() ? "the kernel shows no cpufreq" : "a virtual machine does not see the clock of its host",
-      "nothing can be done from here; levels take turns, so that changes hit all alike"};
+      "nothing can be done from here; levels are interleaved, so that changes affect all equally"};
 }
 
 Check busy_check(const char* name, double share, double limit, const char* reason, const char* remedy) {
@@ -150,7 +150,7 @@ Checks process_checks() {
                       "run-queue wait",
                       Standing::missing,
                       {},
-                      "/proc/PID/schedstat is not there, so disturbed blocks are harder to tell",
+                      "/proc/PID/schedstat is not there, so disturbed blocks are harder to detect",
                       "a kernel with CONFIG_SCHED_INFO"});
   } else {
     checks.push_back({group, "run-queue wait", Standing::ok, "read per block", {}, {}});

@@ -20,7 +20,7 @@ def test_captures_of_two_precisions_are_made_by_one_process(strata, tmp_path):
     python.chmod(0o755)
     strata.environment |= {"STRATA_PYTHON": str(python), "STRATA_CACHE": str(tmp_path / "cache")}
     strata.level("one", rank=1)
-    done = strata.run("compare", f"{tmp_path / 'net.py'}:build", "--maths", "fp32,bf16", "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store))
+    done = strata.run("compare", f"{tmp_path / 'net.py'}:build", "--precision", "fp32,bf16", "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store))
     captures = list((tmp_path / "cache" / "bundles").iterdir())
     assert len(captures) == 2, done.stderr
     assert len(starts.read_text().splitlines()) == 1

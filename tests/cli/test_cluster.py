@@ -107,7 +107,7 @@ def test_a_shard_that_was_cut_off_is_gone_on_with(place):
     first = shard(place, "1/2", "--budget", "1s")  # one of its two points
     assert first.returncode == 0 and "1 of 2 points were reached" in first.stderr + first.stdout
     again = shard(place, "1/2", "--budget", "60s", "--resume")
-    assert "going on with run" in again.stderr, again.stderr
+    assert "continuing run" in again.stderr, again.stderr
     assert ask(place.store, "SELECT count(*) FROM runs") == [(1,)]
     assert ask(place.store, "SELECT count(*) FROM run_cases WHERE finished=1") == [(2,)]
 
@@ -172,7 +172,7 @@ def test_a_node_that_vanishes_costs_the_point_that_it_was_at_and_nothing_else(pl
     assert states(place) == ["finished", "finished"]
     assert ask(store, "SELECT run_id FROM runs") == [(kept["run"],)], "it went on with its run"
     assert ask(store, "SELECT count(*), sum(finished) FROM run_cases") == [(2, 2)]
-    assert "going on with run " + kept["run"] in (place.folder / "shared folder" / "shard-1.log").read_text(encoding="utf-8")
+    assert "continuing run " + kept["run"] in (place.folder / "shared folder" / "shard-1.log").read_text(encoding="utf-8")
 
 
 def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(place, slurm):
@@ -218,7 +218,7 @@ def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(place, s
     slurm.fate(1, "crash")
     assert send(place, "--nodes", "1").returncode == 0
     slurm.wait()
-    other = send(place, "--retry", "--mode", "infer", "--maths", "bf16")
+    other = send(place, "--retry", "--mode", "infer", "--precision", "bf16")
     assert other.returncode == 2 and "is the folder of another sweep" in other.stderr
     split = send(place, "--nodes", "2")
     assert split.returncode == 2 and "was split into 1 shards" in split.stderr
@@ -245,7 +245,7 @@ def test_what_is_under_way_can_be_cancelled(place, slurm):
 def test_a_suite_cannot_say_that_it_is_split(place):
     (place.folder / "s.toml").write_text('title = "t"\n[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nshard = "1/2"\n', encoding="utf-8")
     done = place.run("run", "s.toml", "--dry-run")
-    assert done.returncode == 2 and "shard is not for an entry to say" in done.stderr
+    assert done.returncode == 2 and "shard is not an option of entries" in done.stderr
 
 
 @pytest.fixture

@@ -322,11 +322,11 @@ def workers_of(strata) -> list[str]:
     (["compar", "resnet50"], ["unknown verb", "compare"]),
     (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
     (["compare", MODEL, "--levels", "one@fast"], ["unknown variant", "one has: hugepages"]),
-    (["compare", MODEL, "--levels", "one@bf16"], ["bf16 is a maths mode", "--maths fp32,bf16"]),
+    (["compare", MODEL, "--levels", "one@bf16"], ["bf16 is a precision", "--precision fp32,bf16"]),
     (["compare", MODEL, "--batch", "many"], ["--batch many"]),
     (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
     (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),
-    (["compare", MODEL, "--precision", "200%"], ["--precision", "allowed"]),
+    (["compare", MODEL, "--ci-width", "200%"], ["--ci-width", "allowed"]),
     (["compare", MODEL, "--input", "1x3xfoo"], ["'foo'", "1x3x224x224"]),
     (["compare", MODEL, "--input", "ids=int46:1x8"], ["int46", "did you mean 'int64'"]),
     (["compare", MODEL, "--input", "99999999x99999999x9999"], ["elements"]),
@@ -353,7 +353,7 @@ def test_bad_usage_is_told_before_anything_runs(strata, arguments, words):
 
 def test_a_precision_that_no_number_of_iterations_reaches_is_refused_with_the_one_that_can(strata):
     strata.level("one")
-    done = strata.run("compare", MODEL, "--levels", "one", "--precision", "0.1%", "--store", str(strata.store))
+    done = strata.run("compare", MODEL, "--levels", "one", "--ci-width", "0.1%", "--store", str(strata.store))
     assert done.returncode == 2 and "8 restarts can reach" in done.stderr and "assumed" in done.stderr
 
 

@@ -309,7 +309,7 @@ def test_a_training_program_refuses_words_that_it_does_not_know(trainer, words):
 
 
 def test_a_program_in_bfloat16_is_within_the_errors_of_eager_in_that_mode_or_says_that_the_processor_has_none(place, program, tmp_path):
-    done = place.run("generate", "mnist_convnet", "-o", str(tmp_path / "half"), "--threads", "1", "--maths", "bf16")
+    done = place.run("generate", "mnist_convnet", "-o", str(tmp_path / "half"), "--threads", "1", "--precision", "bf16")
     assert done.returncode == 0, done.stderr
     network = build_with_kit(tmp_path / "half", program)
     checked = subprocess.run([network, "--check", "--threads", "1"], capture_output=True, text=True)
@@ -323,12 +323,12 @@ def test_a_program_in_bfloat16_is_within_the_errors_of_eager_in_that_mode_or_say
     assert weights[0] < 0.6 * weights[1]
 
 
-@pytest.mark.parametrize("more", [["--maths", "tf32"], ["--train", "--maths", "amp-bf16"]])
+@pytest.mark.parametrize("more", [["--precision", "tf32"], ["--train", "--precision", "amp-bf16"]])
 def test_a_program_for_cuda_in_another_mode_says_without_a_gpu_why_it_needs_one(more, place, tmp_path):
     done = place.run("generate", "mnist_convnet", "-o", str(tmp_path / "cuda"), "--threads", "1", "--target", "cuda", *more)
     if done.returncode == 0:
         pytest.skip("there is a GPU")
-    assert done.returncode == 3 and "no CUDA device" in done.stderr and f"{more[-1]} needs a GPU" in done.stderr and "--maths fp32" in done.stderr and "--device" not in done.stderr
+    assert done.returncode == 3 and "no CUDA device" in done.stderr and f"{more[-1]} needs a GPU" in done.stderr and "--precision fp32" in done.stderr and "--device" not in done.stderr
 
 
 def test_tune_times_the_kernels_once_and_writes_the_program_with_the_fastest(place, tmp_path):
@@ -383,7 +383,7 @@ def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean 'onednn'?"), (["--maths", "tf32"], "--target onednn has fp32, bf16, amp-bf16"), (["--target", "cuda", "--train", "--maths", "bf16"], "has fp32, tf32, amp-bf16"), (["--target", "libtorch", "--maths", "bf16"], "has fp32"), (["--train", "--maths", "bf16"], "--target onednn --train has fp32"),
+@pytest.mark.parametrize(("arguments", "says"), [(["--target", "onedn"], "did you mean 'onednn'?"), (["--precision", "tf32"], "--target onednn has fp32, bf16, amp-bf16"), (["--target", "cuda", "--train", "--precision", "bf16"], "has fp32, tf32, amp-bf16"), (["--target", "libtorch", "--precision", "bf16"], "has fp32"), (["--train", "--precision", "bf16"], "--target onednn --train has fp32"),
                                                  (["--target", "cuda", "--tune"], "no kernels to choose from"), (["--target", "libtorch", "--tune"], "no kernels to choose from"),
                                                  (["--target", "libtorch", "--train"], "autograd can train"), (["--train", "--tune"], "no kernels to choose from"), (["--loss", "nll"], "add --train"), (["--train", "--loss", "mse"], "--loss"), (["--memory-budget", "1MB"], "add --train"), (["--train", "--memory-budget", "2XB"], "unknown unit 'XB'"), (["-o", "{full}"], "not empty"), (["-o", "{file}"], "this is a file"), (["-o", "{missing}/r"], "is not there"),
                                                  (["--bach", "2"], "--bach")])

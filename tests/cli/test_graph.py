@@ -130,7 +130,7 @@ def test_dumps_the_program_after_a_pass(place):
 
 
 def test_dumps_a_program_in_bfloat16(place):
-    done = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory", "--maths", "bf16", "--format", "json")
+    done = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory", "--precision", "bf16", "--format", "json")
     assert done.returncode == 0, done.stderr
     steps = [step for step in json.loads(done.stdout)["steps"] if step["when"] == "run"]
     types = {(step["operation"], output["dtype"]) for step in steps for output in step["outputs"]}
@@ -163,9 +163,9 @@ def test_dumps_a_training_step_that_fits_a_memory_budget(place):
     (("--dump-after", "fold_batchnorm"), "--dump-after: there is no pass 'fold_batchnorm'; passes, in their order: lower, fold_constants, fold_batch_norm, "),
     (("--dump-after", "lower", "--format", "dot"), "--dump-after with --format dot: a program is shown as text or json"),
     (("--dump-after", "lower", "--mode", "train"), "--dump-after with --mode train: the passes are for inference, or for a whole training step"),
-    (("--dump-after", "lower", "--maths", "tf32"), "--maths tf32: allowed are fp32 and bf16"),
-    (("--maths", "bf16"), "--maths bf16: the captured graph is the same in all; the program is not"),
-    (("--dump-after", "lower", "--mode", "train", "--backward", "--maths", "bf16"), "--maths bf16: allowed are fp32 and amp-bf16"),
+    (("--dump-after", "lower", "--precision", "tf32"), "--precision tf32: allowed are fp32 and bf16"),
+    (("--precision", "bf16"), "--precision bf16: the captured graph is the same in all; the program is not"),
+    (("--dump-after", "lower", "--mode", "train", "--backward", "--precision", "bf16"), "--precision bf16: allowed are fp32 and amp-bf16"),
     (("--dump-after", "lower", "--block", "12"), "--block 12: unknown; allowed: 8, 16"),
     (("--format", "jsn"), "--format jsn: unknown (did you mean 'json'?); allowed: text, json, dot"),
     (("--mode", "infer,train"), "--mode infer,train: unknown; allowed: infer, train"),

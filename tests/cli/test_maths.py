@@ -18,11 +18,11 @@ def lines_of(row: dict) -> dict[str, dict]:
 
 def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(strata):
     strata.level("one", rank=1, maths=HAS, **BOTH)
-    done, result = strata.compare("one", more=("--maths", "bf16"))
+    done, result = strata.compare("one", more=("--precision", "bf16"))
     assert done.returncode == 0, done.stderr
     assert result["cases"][0]["id"].endswith("/bf16/cpu/t1")
     row = rows_of(result)["one"]
-    assert row["state"] == "measured" and "--maths bf16 --levels eager,one " in row["repeat"]
+    assert row["state"] == "measured" and "--precision bf16 --levels eager,one " in row["repeat"]
     lines = lines_of(row)
     for check in ("outputs, generic weights 1, strict float32", "outputs, timed weights, strict float32", "outputs, generic weights 2, bf16", "outputs, timed weights, bf16", "outputs while timing, bf16",
                   "computes in bf16"):
@@ -34,7 +34,7 @@ def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(
 def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):
     strata.level("right", rank=1, maths=HAS, **BOTH)
     strata.level("wide", rank=2, maths=HAS | {"ignores": True}, **BOTH)
-    done, result = strata.compare("right", "wide", more=("--maths", "bf16"))
+    done, result = strata.compare("right", "wide", more=("--precision", "bf16"))
     row = rows_of(result)["wide"]
     assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "mistrusted", None)
     assert "higher precision" in row["reason"] and row["reason_short"] == "does not compute in bf16"
@@ -45,7 +45,7 @@ def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):
 def test_a_level_that_computes_in_bf16_whatever_the_case_is_unequal(strata, maths):
     strata.level("right", rank=1, maths=HAS, **BOTH)
     strata.level("narrow", rank=2, maths=HAS | {"always": True}, **BOTH)
-    done, result = strata.compare("right", "narrow", more=("--maths", maths))
+    done, result = strata.compare("right", "narrow", more=("--precision", maths))
     row = rows_of(result)["narrow"]
     assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "unequal", None)
     assert "bfloat16" in row["reason"]
@@ -53,7 +53,7 @@ def test_a_level_that_computes_in_bf16_whatever_the_case_is_unequal(strata, math
 
 def test_a_level_whose_report_says_another_mode_is_unequal(strata):
     strata.level("one", rank=1, maths=HAS, ops={"load": {"answer": {"settings": {"threads": 1, "maths": "fp32"}}}}, **BOTH)
-    _, result = strata.compare("one", more=("--maths", "bf16"))
+    _, result = strata.compare("one", more=("--precision", "bf16"))
     assert rows_of(result)["one"]["state"] == "unequal" and "maths mode fp32, the case says bf16" in rows_of(result)["one"]["reason"]
 
 
@@ -61,12 +61,12 @@ def test_ratios_across_modes_stand_in_their_own_table_alone(strata):
     strata.level("one", rank=1, maths=HAS, samples={"median_ns": 2_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}, **BOTH)
     strata.level("two", rank=2, maths=HAS, **BOTH)
     strata.level("old", rank=3)
-    done, result = strata.compare("one", "two", "old", more=("--maths", "fp32,bf16"))
+    done, result = strata.compare("one", "two", "old", more=("--precision", "fp32,bf16"))
     assert done.returncode == 3, done.stderr  # `old` was named and has no bf16
     first, second = result["cases"]
     assert [c["case"]["maths"] for c in (first, second)] == ["fp32", "bf16"]
     old = next(r for r in second["rows"] if r["level"] == "old")
-    assert (old["state"], old["reason"], old["hint"]) == ("unsupported", "no maths mode bf16", "it has: fp32")
+    assert (old["state"], old["reason"], old["hint"]) == ("unsupported", "no support for precision bf16", "it has: fp32")
     [group] = result["accuracy"]
     assert group["id"].endswith("/*/cpu/t1") and group["reference"] == {"case": first["id"], "level": "one", "maths": "fp32"} and group["measured_apart"]
     points = {(p["level"], p["maths"]): p for p in group["points"]}
@@ -91,17 +91,17 @@ def test_ratios_across_modes_stand_in_their_own_table_alone(strata):
 
 def test_a_mode_that_the_device_lacks_makes_every_row_unsupported(strata):
     strata.level("one", rank=1, json_fields={"maths": ["fp32", "tf32"]}, maths={"has": ["fp32", "tf32"]})
-    done, result = strata.compare("one", more=("--maths", "tf32"))
+    done, result = strata.compare("one", more=("--precision", "tf32"))
     row = rows_of(result)["one"]
     assert (done.returncode, row["state"], row["reason_short"]) == (3, "unsupported", "tf32 is a mode of CUDA devices")
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("--maths", "int8"), "no level has an int8 path yet"),
-    (("--maths", "bf61"), "did you mean 'bf16'?"),
-    (("--maths", "bf16,fp32,bf16"), "bf16 is given twice"),
-    (("--maths", ""), "--maths: the value is empty"),
-    (("--maths", "bf16", "--mode", "infer,train"), "there is no training in bf16"),
+    (("--precision", "int8"), "no level has an int8 path yet"),
+    (("--precision", "bf61"), "did you mean 'bf16'?"),
+    (("--precision", "bf16,fp32,bf16"), "bf16 is given twice"),
+    (("--precision", ""), "--precision: the value is empty"),
+    (("--precision", "bf16", "--mode", "infer,train"), "there is no training in bf16"),
     (("--eval", "score.py:score", "--mode", "train"), "--eval scores a network's answers"),
 ])
 def test_refuses_what_cannot_be_asked_before_anything_starts(strata, arguments, words):

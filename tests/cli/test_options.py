@@ -47,7 +47,7 @@ def refused(done, *words: str) -> None:
     (["--seed", "-1"], ["--seed -1: allowed: 0 or more"]),
     (["--order-seed", "-1"], ["--order-seed -1: allowed: 0 or more"]),
     (["--restarts", "0"], ["--restarts 0: allowed: 1 to 100"]),
-    (["--restarts", "2.5"], ["--restarts 2.5: this is no whole number; allowed: 1 to 100"]),
+    (["--restarts", "2.5"], ["--restarts 2.5: not a whole number; allowed: 1 to 100"]),
     (["--weight-sets", "1"], ["--weight-sets 1: allowed: 2 to 200"]),
     (["--memory-limit", "-1"], ["--memory-limit -1: allowed: a number above 0"]),
     (["--timeout", "-5s"], ["--timeout -5s: write a time"]),
@@ -119,10 +119,24 @@ def test_help_says_what_a_preset_is_and_what_is_taken_by_default(strata):
     text = " ".join(strata.run("compare", "--help").stdout.split())
     assert "quick: 4 restarts, 20 s measured a case" in text and "thorough: 12 restarts, 360 s" in text
     for option, default in [("--preset", "standard"), ("--format", "text"), ("--seed", "0"), ("--device", "cpu"),
-                            ("--mode", "infer"), ("--maths", "fp32"), ("--weight-sets", "2")]:
+                            ("--mode", "infer"), ("--precision", "fp32"), ("--weight-sets", "2")]:
         about = text.split(f" {option} ", 1)[1].split(" --", 1)[0]
         assert f"(default: {default})" in about, about
     assert "level@variant" in text and "not with --dynamic" in text and "not with --deep" in text
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--maths", "bf61"], ["--precision bf61", "did you mean 'bf16'?"]),
+    (["--maths=bf16,bf16"], ["--precision", "bf16 is given twice"]),
+    (["--precision", "200%"], ["--ci-width 200%", "allowed: between 0% and 100%"]),
+    (["--precision=2"], ["--ci-width 200%"]),
+    (["--maths", "bf16", "--precision", "bf16"], ["--precision is given 2 times"]),
+])
+def test_options_are_still_taken_under_their_former_names(strata, arguments, words):
+    strata.level("one")
+    done = strata.run("compare", MODEL, "--levels", "one", *arguments, "--store", str(strata.store))
+    assert done.returncode == 2 and not done.stdout and all(word in done.stderr for word in words), done.stderr
+    assert " --maths " not in strata.run("compare", "--help").stdout
 
 
 def test_help_all_has_the_options_of_every_verb(strata):

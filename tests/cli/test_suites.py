@@ -101,8 +101,8 @@ def test_a_device_that_is_not_here_is_recorded_and_ends_nothing(strata):
     (QUICK + "[[entry]]\nrestarts = true\n", ["suite.toml:11: restarts takes a value"]),
     (QUICK + "[[entry]]\nrestarts = []\n", ["suite.toml:11: restarts is an empty list"]),
     (QUICK + "[[entry]]\nrestarts = [1, 1]\n", ["suite.toml:11: restarts: 1 is given twice"]),
-    (QUICK + '[[entry]]\nstore = "x.db"\n', ["suite.toml:11: store is not for an entry to say"]),
-    ('\n[defaults]\nverb = "train"\n[[entry]]\ndata-dir = "x"\n', ["suite.toml:6: data-dir is not for an entry to say"]),
+    (QUICK + '[[entry]]\nstore = "x.db"\n', ["suite.toml:11: store is not an option of entries"]),
+    ('\n[defaults]\nverb = "train"\n[[entry]]\ndata-dir = "x"\n', ["suite.toml:6: data-dir is not an option of entries"]),
     (QUICK + "[[entry]]\nrestarts = \n", ["suite.toml:11: "]),
     (QUICK, ["a suite has entries"]),
     ("[[entry]]\nmodel = 'x'\n", ["suite.toml:2: an entry without a verb"]),
@@ -182,6 +182,15 @@ def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
     name = write(strata, f'[[entry]]\nverb = "{verb}"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = [1, 2]\nsize = [8, 10]\n')
     done = strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store))
     assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["4 cases"], done.stderr
+
+
+def test_keys_of_a_suite_are_still_taken_under_their_former_names(strata):
+    strata.level("one", rank=1)
+    text = QUICK + """[[entry]]\nmaths = ["fp32", "bf16"]\nprecision = "5%"\n"""
+    done = strata.run("run", write(strata, text), "--dry-run", "--format", "json", "--store", str(strata.store))
+    assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["2 cases"], done.stderr
+    done = strata.run("run", write(strata, text.replace("5%", "500%")), "--store", str(strata.store))
+    assert done.returncode == 2 and "--ci-width 500%: allowed: between" in done.stderr, done.stderr
 
 
 def test_a_sweep_is_planned_to_end_after_its_budget(strata):

@@ -66,7 +66,7 @@ def test_a_training_step_is_proven_in_float32_and_then_in_the_mode_that_is_timed
     training.level("wide", rank=2, maths=has | {"ignores": True}, maths_in_json=has["has"])
     training.level("old", rank=3)
     training.level("biased", rank=4, maths=has, maths_in_json=has["has"], train={"skip_biases": True})
-    done, result = training.compare("right", "wide", "old", "biased", more=("--maths", "amp-bf16"))
+    done, result = training.compare("right", "wide", "old", "biased", more=("--precision", "amp-bf16"))
     rows = rows_of(result)
     assert result["cases"][0]["id"].endswith("/amp-bf16/cpu/t1")
     assert rows["right"]["state"] == "measured", rows["right"]["reason"]
@@ -75,7 +75,7 @@ def test_a_training_step_is_proven_in_float32_and_then_in_the_mode_that_is_timed
                   "optimiser: weight decay", "a step after timing", "maths mode"):
         assert lines[check]["result"] == "pass", lines[check]
     assert (rows["wide"]["state"], rows["wide"]["reason_short"]) == ("mistrusted", "does not compute in amp-bf16")
-    assert (rows["old"]["state"], rows["old"]["reason"]) == ("unsupported", "no maths mode amp-bf16")
+    assert (rows["old"]["state"], rows["old"]["reason"]) == ("unsupported", "no support for precision amp-bf16")
     assert rows["biased"]["state"] == "unequal" and "strict float32" in rows["biased"]["reason"]  # found before the mode's rounding could hide it
     assert done.returncode == 1
 

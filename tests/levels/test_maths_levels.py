@@ -109,7 +109,7 @@ def cases(tmp_path_factory):
         (levels / fault).mkdir()
         start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(FAULTY)]
         (levels / fault / "level.json").write_text(json.dumps(about | {"id": fault, "start": start}), encoding="utf-8")
-    found = compare(tmp_path_factory.mktemp("store"), NETWORK, "--threads", "1", "--restarts", "1", "--budget", "1s", "--maths", "fp32,bf16", "--levels", "eager,ignores_maths,bf16", levels=levels)
+    found = compare(tmp_path_factory.mktemp("store"), NETWORK, "--threads", "1", "--restarts", "1", "--budget", "1s", "--precision", "fp32,bf16", "--levels", "eager,ignores_maths,bf16", levels=levels)
     return {(case["case"]["maths"], row["level"]): row for case in found["cases"] for row in case["rows"]}
 
 

@@ -269,7 +269,7 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
 
 
 def accuracy() -> list[Json]:
-    """Made up: what a run with --maths fp32,bf16 and --eval would show."""
+    """Made up: what a run with --precision fp32,bf16 and --eval would show."""
     points = []
     for level, maths, ms, error, differ, score in [("eager", "fp32", 37.2, 3.1e-7, 0, 97.20), ("onnxruntime", "fp32", 26.1, 2.8e-7, 0, 97.20), ("eager", "bf16", 19.9, 4.4e-3, 1, 97.17), ("compile", "amp-bf16", 16.2, 3.0e-3, 0, 97.19)]:
         first = level == "eager" and maths == "fp32"

@@ -92,7 +92,7 @@ TEST(CommandTest, generates_the_program_of_a_level_with_the_cases_own_options) {
             "./strata generate m --tune -o m-static");
   const nlohmann::json training{{"model", "m"}, {"mode", "train"}, {"loss", "nll"}, {"maths", "amp-bf16"}};
   EXPECT_EQ(generate_command(training, "m", {"static", "onednn", ""}, ""),
-            "./strata generate m --maths amp-bf16 --train --loss nll -o m-static");
+            "./strata generate m --precision amp-bf16 --train --loss nll -o m-static");
 }
 
 TEST(CommandTest, generates_nothing_where_generate_would_refuse) {
