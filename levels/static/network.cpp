@@ -69,7 +69,7 @@ Failure Network::failure() const {
   if (what.find("cudaErrorMemoryAllocation") != std::string::npos)
     return {"out_of_memory", what, "take a smaller batch"};
   if (what.find("no bfloat16 on this") != std::string::npos)
-    return {"unsupported", what, "use --maths fp32 here, or a machine that has it"};
+    return {"unsupported", what, "use --precision fp32 here, or a machine that has it"};
   return {has_nan ? "unsupported" : "failed", what, has_nan ? "give weights without NaN, or use another level" : ""};
 }
 
