@@ -3,7 +3,8 @@
 right, in percent.
 
 python examples/train_digits.py digits.safetensors
-strata compare mnist_convnet --weights digits.safetensors --batch 8 --precision fp32,bf16 --eval examples/digits_score.py:score
+strata compare mnist_convnet --weights digits.safetensors --batch 8 --precision fp32,bf16 \\
+    --eval examples/digits_score.py:score
 """
 
 from __future__ import annotations
