@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 
+#include "cli/document.hpp"
 #include "cli/run_case.hpp"
 #include "cli/say.hpp"
 #include "cli/stored_run.hpp"
@@ -19,7 +20,6 @@
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
-#include "common/write_whole.hpp"
 #include "data/catalogue.hpp"
 #include "data/image_files.hpp"
 #include "measure/calibrate.hpp"
@@ -30,7 +30,7 @@
 #include "plan/install.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
-#include "report/html.hpp"
+#include "report/compare.hpp"
 #include "report/render_file.hpp"
 #include "report/sentence.hpp"
 #include "report/view.hpp"
@@ -103,18 +103,9 @@ int show_result(const CompareArguments& a, store::Store& store, const measure::S
   const Json result = report::view(*run);
   keep_verdicts(result, store, setting.run_id);
   if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
-  const auto script = plotly_js(setting.place);
-  const auto page = script ? report::html({result}, *script) : Result<std::string>(tl::unexpected(script.error()));
-  fs::path path = a.output;
-  if (a.output.empty()) {
-    path = store.path().parent_path() / "reports" / (setting.run_id + ".html");
-    std::error_code ignored;  // writing says it
-    fs::create_directories(path.parent_path(), ignored);
-  }
-  const auto written = page ? write_whole(path, *page) : Result<void>(tl::unexpected(page.error()));
-  if (!written) return complain(written.error());
-  tell(fmt::format("report: {}\n", path.string()));
-  return 0;
+  const auto document = report::compare_document({result});
+  return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
+                          : write_page(document, setting.place, a.output);
 }
 
 // A case that cannot be run does not take the others with it; the first error is returned after them.

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs.hpp"
@@ -53,8 +54,8 @@ int diff(const DiffArguments& a) {
   if (!difference) return complain(difference.error());
   if (a.format == "json")
     answer(difference->dump(1) + "\n");
-  else
-    answer(report::difference_text(*difference, report::format_from(a.format).value_or(report::Format::text)));
+  else if (const int code = print_document(report::difference_document(*difference), a.format); code != 0)
+    return code;
   if ((*difference)["slower"] != 0) return kRegression;
   return static_cast<int>((*difference)["lost"] != 0 ? Exit::failed : Exit::ok);
 }

@@ -3,14 +3,38 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "cli/say.hpp"
+#include "common/hash.hpp"
 #include "common/write_whole.hpp"
 #include "report/render/html.hpp"
 #include "report/render/render.hpp"
-#include "report/render_file.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
+namespace {
+
+int write_and_tell(const fs::path& path, const std::string& page) {
+  if (auto written = write_whole(path, page); !written) return complain(written.error());
+  tell(fmt::format("report: {}\n", path.string()));
+  return 0;
+}
+
+// The name of the script's copy in the folder, which is made where it is missing; another version has another name.
+Result<std::string> shared_script(const fs::path& folder, const fs::path& script) {
+  const auto hash = sha256_of_file(script);
+  if (!hash) return tl::unexpected(hash.error());
+  auto name = fmt::format("plotly-{}.min.js", hash->substr(0, 12));
+  if (there_is(folder / name)) return name;
+  std::ifstream in(script, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  if (auto written = write_whole(folder / name, content); !written) return tl::unexpected(written.error());
+  return name;
+}
+
+}  // namespace
 
 int print_document(const document::Document& document, const std::string& format) {
   const auto text = document::render(document, format, {}, terminal_style());
@@ -22,11 +46,16 @@ int print_document(const document::Document& document, const std::string& format
   return 0;
 }
 
-fs::path default_report(const fs::path& store, const std::string& run_id) {
-  const auto path = store.parent_path() / "reports" / (run_id + ".html");
+int write_stored_page(const document::Document& document, const Installation& place, const fs::path& store,
+                      const std::string& run_id) {
+  const auto folder = store.parent_path() / "reports";
   std::error_code ignored;  // writing says it
-  fs::create_directories(path.parent_path(), ignored);
-  return path;
+  fs::create_directories(folder, ignored);
+  const auto script = plotly_js(place);
+  if (!script) return complain(script.error());
+  const auto name = shared_script(folder, *script);
+  if (!name) return complain(name.error());
+  return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, *name));
 }
 
 int write_page(const document::Document& document, const Installation& place, const fs::path& path) {
@@ -34,9 +63,7 @@ int write_page(const document::Document& document, const Installation& place, co
   if (!script) return complain(script.error());
   const auto page = document::render_html(document, *script);
   if (!page) return complain(page.error());
-  if (auto written = write_whole(path, *page); !written) return complain(written.error());
-  tell(fmt::format("report: {}\n", path.string()));
-  return 0;
+  return write_and_tell(path, *page);
 }
 
 }  // namespace strata::cli

@@ -13,10 +13,12 @@ namespace strata::cli {
 // In one of --format's formats. Returns the exit code.
 int print_document(const document::Document& document, const std::string& format);
 
-// The page that belongs to a run of this store: beside it.
-std::filesystem::path default_report(const std::filesystem::path& store, const std::string& run_id);
+// As HTML, and says where: the page that belongs to a run of this store, beside it. All of these share one copy of
+// plotly's script in their folder. Returns the exit code.
+int write_stored_page(const document::Document& document, const Installation& place, const std::filesystem::path& store,
+                      const std::string& run_id);
 
-// As HTML, and says where. Returns the exit code.
+// As HTML that needs nothing beside it, and says where. Returns the exit code.
 int write_page(const document::Document& document, const Installation& place, const std::filesystem::path& path);
 
 }  // namespace strata::cli

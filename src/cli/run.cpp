@@ -143,7 +143,7 @@ int show_suite(const RunArguments& a, const fs::path& path, const std::string& i
   const auto document = report::suite_document(*run, *store);
   if (!document) return complain(document.error());
   if (const int code = print_document(*document, a.format); code != 0) return code;
-  return write_page(*document, installation(), default_report(store->path(), id));
+  return write_stored_page(*document, installation(), store->path(), id);
 }
 
 // The run that goes on, if one is to.

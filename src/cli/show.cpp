@@ -12,7 +12,6 @@
 #include "common/escape.hpp"
 #include "common/write_whole.hpp"
 #include "measure/judge_stored.hpp"
-#include "report/html.hpp"
 #include "report/render_file.hpp"
 #include "report/suite.hpp"
 #include "report/sweep.hpp"
@@ -70,8 +69,8 @@ int show(const ShowArguments& a) {
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
-    answer(fmt::format(
-        "{}", report::certificate_text(result, a.level.empty() ? std::nullopt : std::optional<std::string>(a.level))));
+    answer_styled(report::terminal_certificate(result, terminal_style(),
+                                               a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
   else if (a.ledger)
     print_result(result, "ledger");
   else

@@ -70,8 +70,8 @@ int show_sweep(const CompareArguments& a, store::Store& store, const measure::Se
   for (const auto& one : run->cases)  // a list of runs without it is no reason to end in an error
     (void)store.set_verdict(run->run_id, one.key, document.summary);
   if (const int code = a.quiet ? 0 : print_document(document, a.format); code != 0) return code;
-  const auto path = a.output.empty() ? default_report(store.path(), setting.run_id) : fs::path(a.output);
-  return write_page(document, setting.place, path);
+  return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
+                          : write_page(document, setting.place, a.output);
 }
 
 }  // namespace

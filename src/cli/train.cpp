@@ -119,8 +119,8 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   for (const auto& one : run->cases)  // a list of runs without it is no reason to end in an error
     (void)store.set_verdict(run->run_id, one.key, document->summary);
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
-  const auto path = a.common.output.empty() ? default_report(store.path(), setting.run_id) : fs::path(a.common.output);
-  return write_page(*document, setting.place, path);
+  return a.common.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
+                                 : write_page(*document, setting.place, a.common.output);
 }
 
 // How right the forecast was, of a training that came to its end.

@@ -16,6 +16,10 @@ bool is_measured(const Json& row) {
   return text(row, "state") == "measured";
 }
 
+bool is_training(const Json& one_case) {
+  return text(one_case, "case.mode") == "train";
+}
+
 std::vector<const Json*> sorted_rows(const Json& one_case) {
   std::vector<const Json*> rows;
   for (const auto& row : list(one_case, "rows")) rows.push_back(&row);

@@ -22,6 +22,9 @@ std::string level_name(const Json& row);
 
 bool is_measured(const Json& row);
 
+// Whether a case trains.
+bool is_training(const Json& one_case);
+
 // The rows of a case: by rank, then peers, then harness levels; equal ones keep their order.
 std::vector<const Json*> sorted_rows(const Json& one_case);
 

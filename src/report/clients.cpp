@@ -42,24 +42,6 @@ Json point_json(const Json& stored, double batch, double process_sigma) {
   return out;
 }
 
-template <class Write>
-std::string shown(const Json& point, const char* path, const Glyphs& glyphs, Write write) {
-  const auto value = number(point, path);
-  return value ? write(*value) : glyphs.missing;
-}
-
-// Three digits, and thousands parted from 1000 on.
-std::string rate(double value) {
-  return value < 999.5 ? ratio(value) : count(value);
-}
-
-std::string rate_with_interval(const Json& point, const Glyphs& glyphs) {
-  const auto value = number(point, "inputs_per_s.value"), low = number(point, "inputs_per_s.low"),
-             high = number(point, "inputs_per_s.high");
-  if (!value) return glyphs.missing;
-  return rate(*value) + (low && high ? fmt::format(" ({}{}{})", rate(*low), glyphs.range, rate(*high)) : "");
-}
-
 constexpr std::array<std::pair<const char*, const char*>, 8> kColumns{{{"state", "state"},
                                                                        {"inputs_per_s", "inputs_per_s.value"},
                                                                        {"inputs_per_s_low", "inputs_per_s.low"},
@@ -81,34 +63,6 @@ Json clients_json(const Json& stored, double batch, double process_sigma) {
 std::string clients_name(double clients, const std::string& as) {
   if (as == "processes") return fmt::format("{:.0f} processes", clients);
   return clients == 1 ? "1 client" : fmt::format("{:.0f} clients", clients);
-}
-
-ClientTable client_table(const Json& one_case, const Glyphs& glyphs, bool brief) {
-  ClientTable out;
-  out.header = {"level", "in flight", "inputs/s", "p50"};
-  if (!brief) out.header.emplace_back("p90");
-  out.header.insert(out.header.end(), {"p99", "memory"});
-  if (!brief) out.header.emplace_back("PSS");
-  for (const Json* row : sorted_rows(one_case))
-    for (const auto& point : list(*row, "clients.points")) {
-      Cells cells{level_name(*row), clients_name(number(point, "clients").value_or(1), text(point, "as"))};
-      if (text(point, "state") != "measured") {
-        auto state = text(point, "state");
-        std::replace(state.begin(), state.end(), '_', ' ');
-        cells.push_back(state + ": " + first_sentence(text(point, "reason")));
-      } else {
-        cells.insert(cells.end(),
-                     {rate_with_interval(point, glyphs), shown(point, "latency_ms.p50.value", glyphs, duration)});
-        if (!brief) cells.push_back(shown(point, "latency_ms.p90.value", glyphs, duration));
-        // Without an upper end the highest of the few values says little about the quantile.
-        const bool few = !number(point, "latency_ms.p99.high");
-        cells.push_back(shown(point, "latency_ms.p99.value", glyphs, duration) + (few ? "?" : ""));
-        cells.push_back(shown(point, "memory.private_bytes", glyphs, size));
-        if (!brief) cells.push_back(shown(point, "memory.pss_bytes", glyphs, size));
-      }
-      out.rows.push_back(std::move(cells));
-    }
-  return out;
 }
 
 Cells ClientColumns::cells(const Json& row) const {

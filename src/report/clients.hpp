@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several clients at once: from stored repetitions to the `clients` of a row (docs/results_schema.md), and from there
-// to cells for every format.
+// Several clients at once: from stored repetitions to the `clients` of a row (docs/results_schema.md).
 #pragma once
 
 #include "report/access.hpp"
-#include "report/format.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -14,13 +12,6 @@ Json clients_json(const Json& stored, double batch, double process_sigma);
 
 // One point as people name it: "1 client", "4 clients", "4 processes".
 std::string clients_name(double clients, const std::string& as);
-
-struct ClientTable {
-  Cells header;
-  std::vector<Cells> rows;  // one a level and number of clients; empty without --clients
-};
-// `brief`: without p90 and PSS, for narrow places.
-ClientTable client_table(const Json& one_case, const Glyphs& glyphs, bool brief);
 
 // CSV: the columns of every number of clients that some row of the run has, and a row's cells for them.
 struct ClientColumns {

@@ -8,9 +8,10 @@
 
 #include "data/png.hpp"
 #include "report/format.hpp"
-#include "report/html_parts.hpp"
+#include "report/render/html_text.hpp"
 
 namespace strata::report {
+using document::escape_html;
 namespace {
 
 std::string base64(const std::string& bytes) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as CSV: one line for each case and level (markdown.hpp).
+#include "report/csv.hpp"
+
 #include <array>
 
-#include "report/accuracy_table.hpp"
 #include "report/clients.hpp"
-#include "report/markdown.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {
@@ -116,6 +115,17 @@ constexpr std::array<const char*, 15> kPoint{"ratio.value",
                                              "eval.difference.low",
                                              "eval.difference.high",
                                              "eval.differ"};
+
+// The point of a row, or null.
+const Json& accuracy_point(const Json& run, const std::string& case_id, const Json& row) {
+  static const Json none;
+  for (const auto& group : list(run, "accuracy"))
+    for (const auto& point : list(group, "points"))
+      if (text(point, "case") == case_id && text(point, "level") == text(row, "level") &&
+          text(point, "variant") == text(row, "variant") && text(point, "environment") == text(row, "environment"))
+        return point;
+  return none;
+}
 
 std::string column_name(std::string path) {
   for (auto& c : path)

@@ -12,8 +12,8 @@
 #include "measure/judge_stored.hpp"
 #include "report/access.hpp"
 #include "report/environments.hpp"
-#include "report/first_screen.hpp"
 #include "report/format.hpp"
+#include "report/sections/cells.hpp"
 
 namespace strata::report {
 using Json = nlohmann::json;
@@ -126,17 +126,31 @@ Json notes(const Json& before, const Json& after) {
   return all;
 }
 
-std::string words(const Json& level) {
-  const auto verdict = text(level, "verdict");
-  const auto known = verdict_words(verdict);
-  auto shown = known.empty() ? verdict : known;
-  std::replace(shown.begin(), shown.end(), '_', ' ');
-  return shown;
+document::Cell verdict_of(const Json& level) {
+  auto known = verdict_cell(level);
+  return std::holds_alternative<document::Absent>(known) ? document::Cell{spaced(text(level, "verdict"))} : known;
 }
 
-std::string milliseconds(const Json& level, const char* field) {
-  const auto ms = number(level, field);
-  return ms ? duration(*ms) : "";
+document::Table difference_table(const Json& difference) {
+  document::Table table{.id = "levels", .title = "Levels of the earlier run"};
+  table.columns = {left_column("level", "level"),
+                   left_column("case", "case"),
+                   {.id = "before", .title = "before"},
+                   {.id = "after", .title = "after"},
+                   {.id = "speedup", .title = "speedup (99% CI)"},
+                   left_column("verdict", "verdict"),
+                   {.id = "speedup_change", .title = "change of its speedup"}};
+  for (const auto& level : list(difference, "levels")) {
+    const auto& ratio = at(level, "ratio");
+    table.rows.push_back(
+        {level_name(level), text(level, "case"), time_cell(level, "before_ms"), time_cell(level, "after_ms"),
+         ratio.is_object() ? estimate_cell(ratio, document::Format::ratio) : document::Absent{text(level, "reason")},
+         verdict_of(level), estimate_cell(at(level, "speedup_change"), document::Format::ratio)});
+  }
+  table.note =
+      "Unpaired: the runs were not measured in turns, so that a change of the machine counts as one of a level; the "
+      "change of a speedup over the reference of its own run does not have it.";
+  return table;
 }
 
 }  // namespace
@@ -172,26 +186,19 @@ Json difference(const store::Run& first, const store::Run& second) {
           {"lost", count([](const Json& level) { return level["after_ms"].is_null(); })}};
 }
 
-std::string difference_text(const Json& difference, Format format) {
-  const auto& marks = glyphs(format == Format::text);
-  std::vector<Cells> rows;
-  for (const auto& level : list(difference, "levels"))
-    rows.push_back(
-        {text(level, "case"), level_name(level), milliseconds(level, "before_ms"), milliseconds(level, "after_ms"),
-         level["ratio"].is_object() ? ratio_with_interval(level["ratio"], marks) : text(level, "reason"), words(level),
-         level["speedup_change"].is_object() ? ratio_with_interval(level["speedup_change"], marks) : ""});
-  auto out = table({"case", "level", "before", "after", "times as fast (99% CI)", "verdict", "change of its speedup"},
-                   rows, format);
-  if (format != Format::text) return out;
+document::Document difference_document(const Json& difference) {
   const auto of = [&](const char* field) { return number(difference, field).value_or(0); };
-  std::string head = fmt::format("{:.0f} of {} levels slower, {:.0f} faster, {:.0f} without a number now", of("slower"),
-                                 rows.size(), of("faster"), of("lost"));
-  for (const auto& note : list(difference, "notes")) head += "\n" + note.get<std::string>();
+  document::Document out{
+      .title = fmt::format("strata diff: {}, then {}", text(difference, "before.run"), text(difference, "after.run")),
+      .summary = fmt::format("{:.0f} of {} levels slower, {:.0f} faster, {:.0f} without a number now.", of("slower"),
+                             list(difference, "levels").size(), of("faster"), of("lost"))};
+  document::Section section{.id = "levels"};
+  for (const auto& note : list(difference, "notes")) section.items.push_back(document::Text{note.get<std::string>()});
   for (const auto& one : list(difference, "without"))
-    head += fmt::format("\nleft out: {}: {}", text(one, "case"), text(one, "reason"));
-  return head + "\n\n" + out +
-         "\nUnpaired: the runs were not measured in turns, so that a change of the machine counts as one of a level; "
-         "the change of a\nspeedup over the reference of its own run does not have it.\n";
+    section.items.push_back(document::Text{fmt::format("left out: {}: {}", text(one, "case"), text(one, "reason"))});
+  section.items.push_back(difference_table(difference));
+  out.sections.push_back(std::move(section));
+  return out;
 }
 
 }  // namespace strata::report

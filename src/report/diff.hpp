@@ -5,9 +5,8 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 
-#include "report/table.hpp"
+#include "report/document.hpp"
 #include "store/record.hpp"
 
 namespace strata::report {
@@ -16,7 +15,7 @@ namespace strata::report {
 // was not reliable in one of the runs.
 nlohmann::json difference(const store::Run& before, const store::Run& after);
 
-// The same for people, or as a table of its levels.
-std::string difference_text(const nlohmann::json& difference, Format format);
+// The same as a document.
+document::Document difference_document(const nlohmann::json& difference);
 
 }  // namespace strata::report

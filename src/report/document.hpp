@@ -31,6 +31,7 @@ struct Number {
   double value = std::numeric_limits<double>::quiet_NaN();
   Format format = Format::digits;
   std::optional<double> low, high;
+  std::string mark;  // what stands behind it for people, as "*" where a note says more
 };
 
 // No value, and why, as "out of memory"; the reason may be empty.
@@ -38,13 +39,22 @@ struct Absent {
   std::string reason;
 };
 
-using Cell = std::variant<std::string, Number, Absent>;
+// How a text stands out where there are colours; it says the same without.
+enum class Tone { plain, good, bad, faint, strong };
+
+struct Word {
+  std::string text;
+  Tone tone = Tone::plain;
+};
+
+using Cell = std::variant<std::string, Number, Absent, Word>;
 
 struct Column {
   std::string id;     // for JSON and CSV: "test_accuracy"
   std::string title;  // for people: "accuracy"
   std::string unit;   // behind the title, where the numbers do not say it: "samples/s"
   Align align = Align::right;
+  bool has_bars = false;  // a page draws each number as a bar from zero, too
 };
 
 // The first column names the row and stays in sight where a table scrolls. A row that is too short ends in absent
@@ -53,7 +63,8 @@ struct Table {
   std::string id, title;
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::string note;  // a sentence below
+  std::string note;         // a sentence below
+  std::vector<int> depths;  // of an outline: how deep each row hangs below one before it; as long as rows, or empty
 };
 
 struct Axis {
@@ -61,6 +72,7 @@ struct Axis {
   bool logarithmic = false;
   Format format = Format::digits;
   std::vector<std::string> categories;  // if any: values are places in it, from 0
+  bool from_zero = false;
 };
 
 // x and y are equally long; a value that is not finite is a gap. low and high are a band around y: as long as it, or
@@ -72,13 +84,21 @@ struct Line {
   std::vector<std::string> labels;  // what points are called, as "batch 8": as long as x, or empty
   std::string group;    // lines of a group, as of a level, have one colour in all figures of a document; "": the name
   bool dashed = false;  // another kind of line of the group, as "validation"
-  bool marks_only = false;  // points that no line joins
+  bool marks_only = false;    // points that no line joins
+  bool shows_labels = false;  // beside the points, too, where there is room
+};
+
+// From one place on the x axis to another.
+struct Stretch {
+  double from, to;
 };
 
 struct Panel {
   std::string title;  // may be empty where a figure has one panel
   Axis x, y;
   std::vector<Line> lines;
+  std::vector<Stretch> shaded;  // what was wrong there, the figure's note says
+  std::vector<double> borders;  // on the x axis, each a dotted line
 };
 
 // What an item shows, where it is one of several that stand for each other: {"mode", "infer"}. Neighbours in a section
@@ -93,6 +113,23 @@ struct Figure {
   std::vector<Panel> panels;
   std::string note;
   std::vector<Choice> choices;
+  std::optional<Table> table;  // says the same, in place of its points, where there are no pictures
+};
+
+// One value for each row of Bars; one that is not finite has no length.
+struct BarPart {
+  std::string name;
+  std::vector<double> values;
+};
+
+// Horizontal bars from zero, a row each, of parts that follow each other. `marks` are points beside them on the scale.
+struct Bars {
+  std::string id, title;
+  std::vector<std::string> rows;
+  std::vector<BarPart> parts, marks;
+  Axis scale;
+  std::string note;
+  std::optional<Table> table;  // says more, in place of the parts, where there are no pictures
 };
 
 // values[row][column]; one that is not finite is an empty field. A scale with categories gives each a colour, that of
@@ -136,29 +173,48 @@ struct Surface {
 };
 
 struct Text {
-  enum class Kind { normal, warning, command };
-  std::string paragraph;  // a command is never broken, so that it can be copied
+  enum class Kind { normal, warning, command, log };
+  std::string paragraph;  // a command is never broken, so that it can be copied; a log keeps its lines
   Kind kind = Kind::normal;
-};
-
-using Item = std::variant<Text, Table, Figure, HeatMap, Surface>;
-
-struct Section {
-  std::string id, title;
-  std::vector<Item> items;
 };
 
 struct Fact {
   std::string name, value;
+  bool is_command = false;  // the value is one
 };
 
-// Ids are unique in a document and hold a-z, 0-9, "_" and "-"; what else they hold is replaced where a format needs it.
+struct Facts {
+  std::string title;  // may be empty
+  std::vector<Fact> facts;
+};
+
+// Items that a page folds away below the title; left out where a report is read from its beginning to its end.
+struct Details;
+
+using Item = std::variant<Text, Table, Figure, HeatMap, Surface, Bars, Facts, Details>;
+
+struct Details {
+  std::string title;
+  std::vector<Item> items;
+};
+
+struct Section {
+  std::string id, title;  // a section without a title goes on with what stands before it
+  std::vector<Item> items;
+  bool is_detail = false;  // left out where a report is read from its beginning to its end
+};
+
+// Ids are unique in a document or part and hold a-z, 0-9, "_" and "-"; what else they hold is replaced where a format
+// needs it.
 struct Document {
   std::string title;     // of the page: "strata train: resnet18"
   std::string subtitle;  // what ran, in one line
   std::string summary;   // the answer in one or two sentences; comes first
   std::vector<Section> sections;
-  std::vector<Fact> facts;  // machine, environment, command; come last
+  std::vector<Fact> facts;      // machine, environment, command; come last
+  std::string id;               // of a part
+  std::vector<Document> parts;  // each with a title, an answer and sections of its own; they come behind the sections
+  std::string footnote;         // how a page is read
 };
 
 }  // namespace strata::document

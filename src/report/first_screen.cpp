@@ -58,8 +58,7 @@ void add_empty(std::vector<EmptyLine>& lines, const Json& row) {
   auto reason = text(row, "reason_short");
   if (reason.empty()) reason = text(row, "reason");
   reason = first_sentence(reason);
-  auto state = text(row, "state");
-  std::replace(state.begin(), state.end(), '_', ' ');
+  const auto state = spaced(text(row, "state"));
   const bool not_run = state == "unsupported" || state == "unavailable" || state == "skipped";
   const auto alike = std::find_if(lines.begin(), lines.end(),
                                   [&](const EmptyLine& line) { return line.state == state && line.reason == reason; });

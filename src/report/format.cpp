@@ -38,8 +38,8 @@ std::string with_unit(double value, const std::array<Unit, N>& units) {
 }  // namespace
 
 const Glyphs& glyphs(bool unicode) {
-  static const Glyphs rich{"–", "–", " · ", "…", "├─ ", "└─ ", "│  ", "→", "─"};
-  static const Glyphs plain{"-", "-", "; ", "...", "|- ", "`- ", "|  ", ">", "-"};
+  static const Glyphs rich{"–", "–", " · ", "…", "├─ ", "└─ ", "│  ", "─"};
+  static const Glyphs plain{"-", "-", "; ", "...", "|- ", "`- ", "|  ", "-"};
   return unicode ? rich : plain;
 }
 
@@ -95,6 +95,11 @@ std::string scaled(double value) {
   static constexpr std::array<Unit, 5> kUnits{
       {{1, 1000, ""}, {1e3, 1000, "k"}, {1e6, 1000, "M"}, {1e9, 1000, "G"}, {1e12, 1e9, "T"}}};
   return with_unit(value, kUnits);
+}
+
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 std::size_t width_of(std::string_view utf8) {

@@ -11,7 +11,7 @@ namespace strata::report {
 
 // The few characters that differ between a plain and a Unicode terminal.
 struct Glyphs {
-  std::string missing, range, dot, ellipsis, branch, last, pipe, arrow, rule;
+  std::string missing, range, dot, ellipsis, branch, last, pipe, rule;
 };
 const Glyphs& glyphs(bool unicode);
 
@@ -36,6 +36,9 @@ std::string count(double value);
 
 // Operations with a unit prefix: 8.2e9 -> "8.20 G".
 std::string scaled(double value);
+
+// "out_of_memory" -> "out of memory".
+std::string spaced(std::string name);
 
 // Whether the word is a unit that follows a number, as "ms" or "MB".
 bool is_unit(std::string_view word);

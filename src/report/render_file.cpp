@@ -8,8 +8,10 @@
 #include <fstream>
 
 #include "common/outside.hpp"
-#include "report/html.hpp"
-#include "report/markdown.hpp"
+#include "report/compare.hpp"
+#include "report/csv.hpp"
+#include "report/render/html.hpp"
+#include "report/render/markdown.hpp"
 
 namespace strata::report {
 namespace {
@@ -56,9 +58,16 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
   return runs;
 }
 
+Result<std::string> html(const std::vector<Json>& runs, const std::filesystem::path& plotly_js) {
+  if (runs.empty())
+    return fail("a report needs at least one run, got none", "name a run: strata list runs", Exit::usage);
+  return document::render_html(compare_document(runs), plotly_js);
+}
+
 Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style) {
   if (format == "html") return html(runs, plotly_js);
+  if (format == "md") return document::render_markdown(compare_document(runs));
   if (format == "csv") return csv_of_all(runs);
   if (format == "json")
     return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -70,9 +79,7 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
     else if (format == "ledger")
       one = terminal_ledger(run, style);
     else if (format == "certificate")
-      one = certificate_text(run);
-    else if (format == "md")
-      one = markdown(run);
+      one = terminal_certificate(run, style);
     else
       return fail(fmt::format("no format \"{}\"", format), "choose text, ledger, certificate, html, md, csv or json",
                   Exit::usage);

@@ -15,8 +15,11 @@ namespace strata::report {
 // Reads a result of schema strata.run/1; an array of results gives several. Fails on other schemas and on broken JSON.
 Result<std::vector<Json>> read_results(const std::filesystem::path& path);
 
-// format: text, ledger, certificate, html, md, csv, json. Several runs are joined, except that html makes one page and
-// json one array.
+// Runs as one page that needs nothing beside it. Error: there is no run, or plotly.min.js cannot be read.
+Result<std::string> html(const std::vector<Json>& runs, const std::filesystem::path& plotly_js);
+
+// format: text, ledger, certificate, html, md, csv, json. Several runs are joined, except that html and md make one
+// document and json one array.
 Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style);
 

@@ -9,7 +9,6 @@
 
 #include "report/environments.hpp"
 #include "report/format.hpp"
-#include "report/phases.hpp"
 
 namespace strata::report {
 namespace {
@@ -197,8 +196,7 @@ std::string across_words(const Json& one_case, const Json& said) {
 std::string instead_words(const Json& one_case) {
   const Json& wanted = at(one_case, "reference_instead_of");
   if (!wanted.is_object()) return "";
-  auto state = text(wanted, "state");
-  std::replace(state.begin(), state.end(), '_', ' ');
+  const auto state = spaced(text(wanted, "state"));
   const auto reason = text(wanted, "reason");
   return fmt::format("{} has no number ({}{}); compared with {} instead. ", text(wanted, "level"), state,
                      reason.empty() ? "" : ": " + first_sentence(reason), text(one_case, "reference_level"));

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/settings.hpp"
 
-#include <algorithm>
-
 #include "report/format.hpp"
 
 namespace strata::report {
 namespace {
-
-std::string spaced(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
 
 void append(std::string& words, const char* between, const std::string& more) {
   if (!more.empty()) words += (words.empty() ? "" : between) + more;

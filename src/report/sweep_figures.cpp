@@ -13,6 +13,7 @@
 
 #include "analysis/crossing.hpp"
 #include "common/text.hpp"
+#include "report/format.hpp"
 #include "report/sweep_meters.hpp"
 #include "report/sweep_values.hpp"
 
@@ -30,7 +31,7 @@ bool is_resolved(const CellLevel& level) {
 
 // What a field says beside its number, or why it has none.
 std::string outcome_of(const Grid& grid, const GridCell& cell, const std::string& name, const CellLevel& level) {
-  if (level.state != "measured") return spaced_state(level.state);
+  if (level.state != "measured") return spaced(level.state);
   std::vector<std::string> words;
   if (name != grid.reference && level.direction == stats::Direction::same)
     words.push_back("the same as " + grid.reference);
@@ -162,7 +163,7 @@ std::string why_empty(const GridCell& cell) {
   if (!cell.reliable) return "not reliable";
   std::set<std::string> states;
   for (const auto& [name, level] : cell.levels) states.insert(level.state);
-  return states.size() == 1 ? spaced_state(*states.begin()) : "no level";
+  return states.size() == 1 ? spaced(*states.begin()) : "no level";
 }
 
 // "static"; "tie within 3%: eager, static"; "eager, onednn or static"; why there is none.

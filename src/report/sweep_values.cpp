@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/sweep_values.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace strata::report {
@@ -27,11 +26,6 @@ const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::s
   if (!cell) return nullptr;
   const auto found = cell->levels.find(name);
   return found == cell->levels.end() ? nullptr : &found->second;
-}
-
-std::string spaced_state(std::string state) {
-  std::replace(state.begin(), state.end(), '_', ' ');
-  return state;
 }
 
 }  // namespace strata::report

@@ -21,7 +21,4 @@ document::Number throughput_of(const analysis::GridCell& cell, const analysis::C
 // nullptr: there is no such point, or the level did not take part in it.
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name);
 
-// "out of memory".
-std::string spaced_state(std::string state);
-
 }  // namespace strata::report

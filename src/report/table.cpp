@@ -126,13 +126,13 @@ std::string csv_table(const Cells& header, const std::vector<Cells>& rows) {
 std::string markdown_table(const Cells& header, const std::vector<Cells>& rows) {
   std::string out = "|", rule = "|";
   for (std::size_t c = 0; c < header.size(); ++c) {
-    out += " " + markdown_text(header[c]) + " |";
+    out += " " + escape::markdown(header[c]) + " |";
     rule += is_numeric_column(rows, c) ? "---:|" : "---|";
   }
   out += "\n" + rule + "\n";
   for (const auto& row : rows) {
     out += "|";
-    for (std::size_t c = 0; c < header.size(); ++c) out += " " + markdown_text(cell(row, c)) + " |";
+    for (std::size_t c = 0; c < header.size(); ++c) out += " " + escape::markdown(cell(row, c)) + " |";
     out += "\n";
   }
   return out;
@@ -155,34 +155,6 @@ std::string csv_field(std::string_view value) {
   std::string out = "\"";
   for (const char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
-}
-
-std::string markdown_text(std::string_view value) {
-  std::string out;
-  for (const char c : printable(value)) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      if (std::string_view("\\|*`[]").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string markdown_code(std::string_view value) {
-  const auto shown = printable(value);
-  if (shown.empty()) return "";
-  std::size_t longest = 0, run = 0;
-  std::string escaped;
-  for (const char c : shown) {
-    longest = std::max(longest, run = c == '`' ? run + 1 : 0);
-    escaped += c == '|' ? std::string("\\|") : std::string(1, c);
-  }
-  const std::string fence(longest + 1, '`');
-  return longest ? fence + " " + escaped + " " + fence : fence + escaped + fence;
 }
 
 std::string table(const Cells& header, const std::vector<Cells>& rows, Format format) {

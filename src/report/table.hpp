@@ -24,10 +24,4 @@ std::string table(const Cells& header, const std::vector<Cells>& rows, Format fo
 // spreadsheet would calculate (it begins with = + - @ and is no number) begins with an apostrophe.
 std::string csv_field(std::string_view value);
 
-// Text that Markdown shows as it is, also inside a table cell.
-std::string markdown_text(std::string_view value);
-
-// Text as inline code, also inside a table cell.
-std::string markdown_code(std::string_view value);
-
 }  // namespace strata::report

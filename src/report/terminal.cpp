@@ -7,16 +7,12 @@
 #include <array>
 #include <numeric>
 #include <regex>
-#include <sstream>
 
-#include "report/accuracy_table.hpp"
-#include "report/clients.hpp"
-#include "report/dynamic.hpp"
+#include "report/compare.hpp"
 #include "report/first_screen.hpp"
-#include "report/phases.hpp"
-#include "report/slo.hpp"
+#include "report/render/terminal.hpp"
+#include "report/sections/sections.hpp"
 #include "report/table.hpp"
-#include "report/tuning_table.hpp"
 
 namespace strata::report {
 namespace {
@@ -155,85 +151,6 @@ Lines without_number(const FirstScreen& screen, std::size_t width, const Paint& 
   return lines;
 }
 
-// A table of its own below the levels, its header dimmed.
-Lines table_lines(const Cells& header, const std::vector<Cells>& rows, const Paint& paint) {
-  if (rows.empty()) return {};
-  Lines lines;
-  std::istringstream in(table(header, rows, Format::text));
-  for (std::string line; std::getline(in, line);) lines.push_back("  " + printable(line));
-  lines.front() = paint("2", lines.front());
-  return lines;
-}
-
-// Throughput and phases of a training step, one line a level.
-Lines phase_lines(const Json& one_case, const Glyphs& marks, const Paint& paint) {
-  const auto phases = phase_table(one_case, marks);
-  return table_lines(phases.header, phases.rows, paint);
-}
-
-// As table_lines; a row without a number, which is shorter than the header, comes below, since its reason would widen a
-// column.
-Lines lines_and_reasons(const Cells& header, const std::vector<Cells>& all, const std::string& joint, std::size_t width,
-                        const Paint& paint) {
-  std::vector<Cells> rows;
-  Lines without;
-  for (const auto& row : all) {
-    if (row.size() == header.size()) {
-      rows.push_back(row);
-      continue;
-    }
-    const auto more = labelled(without.empty() ? "Without" : "", row[0] + ", " + row[1] + joint + row[2], width, paint);
-    without.insert(without.end(), more.begin(), more.end());
-  }
-  auto lines = table_lines(header, rows, paint);
-  lines.insert(lines.end(), without.begin(), without.end());
-  return lines;
-}
-
-// Several clients at once, one line a level and number of clients.
-Lines client_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
-  const auto clients = client_table(one_case, marks, true);
-  return lines_and_reasons(clients.header, clients.rows, " ", width, paint);
-}
-
-// What each level needs to meet the limit that --slo set.
-Lines limit_lines(const Json& one_case, std::size_t width, const Paint& paint) {
-  const auto title = slo_title(one_case);
-  if (title.empty()) return {};
-  auto lines = labelled("SLO", title, width, paint);
-  for (const auto& line : slo_lines(one_case)) {
-    const auto more = labelled("", line, width, paint);
-    lines.insert(lines.end(), more.begin(), more.end());
-  }
-  return lines;
-}
-
-// One artefact over several batch sizes: what recompiled, then the times by size.
-Lines dynamic_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
-  const auto levels = dynamic_levels(one_case, marks, true), sizes = dynamic_sizes(one_case, marks, true);
-  auto lines = lines_and_reasons(levels.header, levels.rows, ": ", width, paint);
-  const auto more = table_lines(sizes.header, sizes.rows, paint);
-  lines.insert(lines.end(), more.begin(), more.end());
-  const bool starred = std::any_of(sizes.rows.begin(), sizes.rows.end(), [](const Cells& row) {
-    return std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell.ends_with(" *"); });
-  });
-  if (starred)
-    for (const auto& line : wrap("* the first call of this size compiled again", width - 2))
-      lines.push_back(paint("2", "  " + line));
-  return lines;
-}
-
-// What --tuned tried, and levels that had nothing to try.
-Lines tuning_lines(const Json& one_case, const Glyphs& marks, std::size_t width, const Paint& paint) {
-  const auto tuning = tuning_table(one_case, marks, true);
-  auto lines = lines_and_reasons(tuning.header, tuning.rows, ": ", width, paint);
-  for (const auto& levels : tuning.untried) {
-    const auto more = labelled("Untuned", levels, width, paint);
-    lines.insert(lines.end(), more.begin(), more.end());
-  }
-  return lines;
-}
-
 std::string legend(const FirstScreen& screen, Fit fit) {
   if (fit < Fit::narrow) return "";
   std::string out;
@@ -281,13 +198,12 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
-  return stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
-                phase_lines(one_case, glyphs(style.unicode), paint),
-                dynamic_lines(one_case, glyphs(style.unicode), width, paint),
-                client_lines(one_case, glyphs(style.unicode), width, paint),
-                tuning_lines(one_case, glyphs(style.unicode), width, paint), limit_lines(one_case, width, paint),
-                without_number(screen, width, paint), foot},
-               width);
+  auto out = stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint),
+                    levels, without_number(screen, width, paint), foot},
+                   width);
+  if (const auto added = document::render_terminal(added_sections(one_case), style); !added.empty())
+    out += "\n" + added;
+  return out;
 }
 
 std::string summary(const Json& run, const TerminalStyle& style) {
@@ -311,13 +227,41 @@ std::string summary(const Json& run, const TerminalStyle& style) {
 std::string terminal(const Json& run, const TerminalStyle& style) {
   const auto& cases = list(run, "cases");
   if (cases.empty()) return "This run has no case: nothing was measured.\n";
-  const auto accuracy = accuracy_text(run, glyphs(style.unicode), style.width);
-  if (cases.size() == 1) return one_screen(run, cases[0], style) + accuracy;
-  std::string out = summary(run, style), rule;
-  for (int i = 0; i < std::max(style.width, 40); ++i) rule += glyphs(style.unicode).rule;
-  for (const auto& one_case : cases)
-    out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
-  return out + accuracy;
+  std::string out;
+  if (cases.size() == 1) {
+    out = one_screen(run, cases[0], style);
+  } else {
+    std::string rule;
+    for (int i = 0; i < std::max(style.width, 40); ++i) rule += glyphs(style.unicode).rule;
+    out = summary(run, style);
+    for (const auto& one_case : cases)
+      out += "\n" + Paint(style.colour)("2", rule) + "\n" + one_screen(run, one_case, style);
+  }
+  for (auto& part : accuracy_parts(run)) {
+    part.sections.front().title = part.title;
+    out += "\n" + document::render_terminal(part.sections, style);
+  }
+  return out;
+}
+
+std::string terminal_ledger(const Json& run, const TerminalStyle& style) {
+  std::vector<document::Section> sections;
+  for (const auto& one_case : list(run, "cases")) {
+    sections.push_back(ledger_section(one_case));
+    auto& section = sections.back();
+    section.title = "Ledger of " + text(one_case, "id");
+    if (section.items.empty()) section.items = {document::Text{"no level was measured that another one leads to"}};
+  }
+  return sections.empty() ? "This run has no case: there is no ledger.\n" : document::render_terminal(sections, style);
+}
+
+std::string terminal_certificate(const Json& run, const TerminalStyle& style, const std::optional<std::string>& level) {
+  std::vector<document::Section> sections;
+  for (const auto& one_case : list(run, "cases"))
+    if (auto section = certificates_of(one_case, level); !section.items.empty()) sections.push_back(std::move(section));
+  if (!sections.empty()) return document::render_terminal(sections, style);
+  return level ? "This run has no level named " + printable(*level) + ".\n"
+               : "This run has no case: there is no certificate.\n";
 }
 
 }  // namespace strata::report

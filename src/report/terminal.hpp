@@ -23,6 +23,7 @@ std::string terminal(const Json& run, const TerminalStyle& style);
 std::string terminal_ledger(const Json& run, const TerminalStyle& style);
 
 // Every line of the proof, of one level or of all. Says so if the run has no such level.
-std::string certificate_text(const Json& run, const std::optional<std::string>& level = std::nullopt);
+std::string terminal_certificate(const Json& run, const TerminalStyle& style,
+                                 const std::optional<std::string>& level = std::nullopt);
 
 }  // namespace strata::report

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <variant>
 
 #include "analysis/learning.hpp"
@@ -322,7 +321,7 @@ document::Section of_scheme(document::Section section, std::size_t place, const 
   for (auto& item : section.items)
     std::visit(
         [&](auto& one) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(one)>, document::Text>) one.id = prefix + one.id;
+          if constexpr (requires { one.id; }) one.id = prefix + one.id;
         },
         item);
   return section;

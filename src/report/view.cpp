@@ -8,6 +8,7 @@
 
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
+#include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
 #include "common/outside.hpp"
 #include "level/level.hpp"
@@ -20,7 +21,6 @@
 #include "report/access.hpp"
 #include "report/accuracy.hpp"
 #include "report/clients.hpp"
-#include "report/dynamic.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
 #include "report/ledger.hpp"
@@ -210,7 +210,8 @@ Json CaseView::row_json(const store::Row& row) {
            {"facts", at(row.info, "facts")},
            {"lines", at(row.info, "lines")},
            {"shipped", shipped(row)},
-           {"dynamic", dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
+           {"dynamic",
+            analysis::dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
   for (const char* numbers : {"end_to_end_ms", "latency_ms", "throughput_per_s", "steps_per_s", "phases", "cpu_ms",
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;

@@ -245,6 +245,19 @@ def test_a_run_is_stored_shown_listed_and_exported(strata):
         assert word in strata.run("show", run, "--format", style, "--store", str(strata.store)).stdout
 
 
+def test_pages_beside_the_store_share_one_script_and_one_that_is_passed_on_carries_it(strata):
+    strata.level("one", rank=1)
+    for name in ("first", "second"):
+        strata.compare("one", restarts=1, more=("--name", name))
+    reports = strata.store.parent / "reports"
+    pages, (script,) = list(reports.glob("*.html")), reports.glob("plotly-*.min.js")
+    assert len(pages) == 2 and all(page.stat().st_size < 300_000 for page in pages)
+    assert all(f'<script src="{script.name}"></script>' in page.read_text(encoding="utf-8") for page in pages)
+    alone = strata.folder / "alone.html"
+    assert strata.run("report", "first", "--store", str(strata.store), "-o", str(alone)).returncode == 0
+    assert " src=" not in alone.read_text(encoding="utf-8").split("<script", 1)[0] and alone.stat().st_size > script.stat().st_size
+
+
 def test_a_case_that_cannot_be_captured_takes_nothing_from_the_others(strata):
     strata.level("one", rank=1)
     model = strata.folder / "no_three.py"

@@ -2,7 +2,9 @@
 // JSON of a store or of a result file in which anything is of another type: shown as unknown, never an abort.
 #include <gtest/gtest.h>
 
-#include "report/markdown.hpp"
+#include "report/compare.hpp"
+#include "report/csv.hpp"
+#include "report/render/markdown.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"
 #include "report/view.hpp"
@@ -153,8 +155,8 @@ void try_everything(Json& object, const std::string& what, const Look& look) {
 void look_at(const Json& result) {
   (void)terminal(result, {});
   (void)terminal_ledger(result, {});
-  (void)certificate_text(result);
-  (void)markdown(result);
+  (void)terminal_certificate(result, {});
+  (void)document::render_markdown(compare_document({result}));
   (void)csv(result);
 }
 

@@ -6,7 +6,7 @@
   let printing = false;
   const dark = () => darkScheme.matches && !printing;
   const narrow = () => window.innerWidth < 640 && !printing;
-  // Distinct in hue and in lightness; at least 3:1 against the page. The same as in report.js.
+  // Distinct in hue and in lightness; at least 3:1 against the page.
   const HUES = {
     light: ["#0a55a8", "#b4530a", "#0f7a4a", "#8a3aa5", "#b3223f", "#4b6475", "#776300", "#0a7d8c", "#a63a7a", "#5b5bd0"],
     dark: ["#7fb4f5", "#f0a35e", "#6fd09a", "#cf9ae6", "#f58aa0", "#a9bfce", "#d9c457", "#62cfdd", "#f09acb", "#a9a8ff"],
@@ -14,8 +14,10 @@
   // From little to much; and from below the middle over it to above it.
   const SHADES = { light: ["#edf3fa", "#7fabdc", "#0b4a93"], dark: ["#202b38", "#3f73b3", "#b5d6ff"] };
   const PARTED = { light: ["#a84a05", "#f3f1ee", "#0a55a8"], dark: ["#f0a35e", "#2b3036", "#7fb4f5"] };
-  // The next ten lines have other marks: [plotly's name, the character in the legend].
-  const MARKS = [["circle", "●"], ["square", "■"], ["diamond", "◆"], ["triangle-up", "▲"], ["x", "✖"], ["star", "★"]];
+  // Parts of a stacked bar: calmer, at least 3:1 against the page and in an order that alternates in lightness.
+  const STACKED = { light: ["#76838f", "#4f86c6", "#b9772a", "#3f9370", "#9269b3"], dark: ["#7f8b97", "#6b9fe0", "#d39a52", "#5fb58f", "#b28bd0"] };
+  // The next ten lines have other marks: [plotly's name, the character in the legend, the same of an open one].
+  const MARKS = [["circle", "●", "○"], ["square", "■", "□"], ["diamond", "◆", "◇"], ["triangle-up", "▲", "△"], ["x", "✖", "✕"], ["star", "★", "☆"]];
   const finite = (value) => typeof value === "number" && Number.isFinite(value);
   // Plotly reads a small HTML of its own in every label.
   const safe = (words) => String(words ?? "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -86,7 +88,7 @@
       : axis.log ? logTicks(values) : { type: "linear", exponentformat: "none", nticks: narrow() ? 5 : 7 };
     return {
       color: css("--soft"), gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line"), tickfont: { size: 12 }, automargin: true,
-      fixedrange: narrow(), separatethousands: true, ...places, ...extra,
+      fixedrange: narrow(), separatethousands: true, ...(axis.from_zero ? { rangemode: "tozero" } : {}), ...places, ...extra,
     };
   }
   function layoutOf(height, extra) {
@@ -120,7 +122,7 @@
   function tracesOf(line, panel, x, y, axes, floor) {
     const colour = hue(line.colour), few = line.x.length <= 24, another = line.colour >= 10;
     const xs = line.x.map((value) => value / x.scale);
-    const isPoints = line.marks || line.x.length < 2;
+    const isPoints = line.marks || line.x.length < 2, labelled = line.shows_labels && line.labels && (!narrow() || line.labels.every((label) => label.length < 3));
     const words = line.x.map((place, i) => {
       const band = line.low && finite(line.low[i]) && finite(line.high[i]) ? ` (${shown(line.low[i], panel.y)} to ${shown(line.high[i], panel.y)})` : "";
       return safe(short(line.name, 60) + (line.labels?.[i] ? `, ${line.labels[i]}` : "")) + `<br>${safe(shown(line.y[i], panel.y) + band)}<br>${safe(`${panel.x.title} ${shown(place, panel.x)}`)}`;
@@ -133,9 +135,11 @@
     }
     const ends = (sign, end) => end.map((value, i) => (finite(value) && finite(line.y[i]) ? (sign * (value - line.y[i])) / y.scale : null));
     traces.push({
-      ...common, mode: isPoints ? "markers" : few || another ? "lines+markers" : "lines", x: xs, y: line.y.map((value) => (finite(value) ? value / y.scale : null)),
-      line: { color: colour, width: 1.8, dash: line.dashed ? "dash" : "solid" }, hovertext: words, hoverinfo: "text", cliponaxis: true,
-      marker: { color: colour, size: isPoints ? 8 : another ? 7 : 5, symbol: mark(line.colour)[0] + (line.dashed ? "-open" : ""), ...(few ? {} : { maxdisplayed: 12 }) },
+      ...common, mode: (isPoints ? "markers" : few || another ? "lines+markers" : "lines") + (labelled ? "+text" : ""), x: xs,
+      ...(labelled ? { text: line.labels.map((label) => safe(short(label, 24))), textposition: "top center", textfont: { size: 11, color: css("--soft") }, cliponaxis: false } : {}),
+      y: line.y.map((value) => (finite(value) ? value / y.scale : null)),
+      line: { color: colour, width: 1.8, dash: line.dashed ? "dash" : "solid" }, hovertext: words, hoverinfo: "text", ...(labelled ? {} : { cliponaxis: true }),
+      marker: { color: colour, size: isPoints ? 8 : another ? 7 : 5, symbol: mark(line.colour)[0] + (line.dashed ? "-open" : ""), ...(few || isPoints ? {} : { maxdisplayed: 12 }) },
       ...(line.low && isPoints ? { error_y: { type: "data", symmetric: false, array: ends(1, line.high), arrayminus: ends(-1, line.low), color: colour, thickness: 1.2, width: 3 } } : {}),
     });
     return traces;
@@ -148,7 +152,7 @@
     const columns = narrow() || printing ? 1 : Math.min(2, panels.length), rows = Math.ceil(panels.length / columns);
     const head = 26, foot = 46, body = narrow() ? 220 : columns === 1 ? 320 : 270, height = rows * (head + body + foot) + 4;
     const width = Math.max(printing ? 680 : canvas.clientWidth, 200), gap = columns === 1 ? 0 : 72 / width;
-    const traces = [], annotations = [], axes = {};
+    const traces = [], annotations = [], shapes = [], axes = {};
     panels.forEach((panel, place) => {
       const id = place ? place + 1 : "", column = place % columns, row = Math.floor(place / columns);
       const top = 1 - (row * (head + body + foot) + head) / height, bottom = top - body / height;
@@ -162,6 +166,9 @@
       axes[`xaxis${id}`] = axisOf(panel.x, placed, { ...(panel.x.categories.length ? {} : panel.x.log ? ownTicks(placed) : wholeTicks(placed)), domain: [left, left + share], anchor: `y${id}`, zeroline: false, showgrid: false, ticks: "outside", title: { text: safe(short(titleOf(panel.x, x.unit), room)), font: { size: 12 }, standoff: 6 } });
       axes[`yaxis${id}`] = axisOf(panel.y, panel.lines.flatMap((line) => line.y.map((value) => value / y.scale)), { domain: [bottom, top], anchor: `x${id}`, zeroline: false, ticksuffix: y.unit === "%" ? "%" : "" });
       for (const line of panel.lines) traces.push(...tracesOf(line, panel, x, y, { xaxis: `x${id}`, yaxis: `y${id}` }, floor));
+      const across = { xref: `x${id}`, yref: `y${id} domain`, y0: 0, y1: 1, layer: "below" };
+      for (const { from, to } of panel.shaded) shapes.push({ ...across, type: "rect", x0: from / x.scale, x1: to / x.scale, line: { width: 0 }, fillcolor: css("--bad"), opacity: 0.22 });
+      for (const border of panel.borders) shapes.push({ ...across, type: "line", x0: border / x.scale, x1: border / x.scale, line: { width: 1, dash: "dot", color: css("--soft") } });
       const unit = titleOf(panel.y, y.unit);
       const title = panel.title && panel.title !== panel.y.title ? `<b>${safe(short(panel.title, room))}</b>  ` : "";
       const rest = room - (title ? panel.title.length + 2 : 0);
@@ -173,7 +180,28 @@
     // In the order of the data, whatever the panel: [name, its first line].
     const names = new Map();
     for (const panel of panels) for (const line of panel.lines) if (!names.has(line.name)) names.set(line.name, line);
-    return { traces, layout: layoutOf(height, { ...axes, annotations }), names };
+    return { traces, layout: layoutOf(height, { ...axes, annotations, shapes }), names };
+  }
+
+  // Stacked horizontal bars from zero, and marks beside them.
+  function bars(figure) {
+    const { rows, parts, marks, scale } = figure, some = ({ values }) => values.some(finite);
+    if (!parts.some(some)) return null;
+    const totals = rows.map((_, r) => parts.reduce((sum, { values }) => sum + (values[r] ?? 0), 0)), { scale: divisor, unit } = unitOf(scale, totals);
+    const words = (name, values) => rows.map((row, r) => safe(`${short(row, 60)}, ${name}: ${shown(values[r], scale)}`));
+    const at = (values) => values.map((value) => (finite(value) ? Math.max(0, value) / divisor : null)), y = rows.map((_, r) => r);
+    const shades = scheme(STACKED), drawnParts = parts.filter(some), drawnMarks = marks.filter(some);
+    const traces = [
+      ...drawnParts.map(({ name, values }, place) => ({ type: "bar", orientation: "h", y, x: at(values), name: safe(name), marker: { color: shades[place % shades.length] }, hovertext: words(name, values), textposition: "none", hoverinfo: "text" })),
+      ...drawnMarks.map(({ name, values }) => ({ type: "scatter", mode: "markers", y, x: at(values), name: safe(name), marker: { symbol: "diamond", size: 8, color: css("--ink") }, hovertext: words(name, values), hoverinfo: "text" })),
+    ];
+    return {
+      traces, names: new Map(), swatches: [...drawnParts.map(({ name }, place) => ({ name, colour: shades[place % shades.length] })), ...drawnMarks.map(({ name }) => ({ name, colour: css("--ink"), sign: "◆" }))],
+      layout: layoutOf(Math.max(112, rows.length * 28 + 60), {
+        barmode: "stack", bargap: 0.35, yaxis: axisOf({ categories: rows }, [], { ...ticksOf(rows, 60, narrow() ? 14 : 32), range: [rows.length - 0.5, -0.5], showgrid: false, zeroline: false, ticks: "", fixedrange: true }),
+        xaxis: axisOf({ ...scale, categories: [], from_zero: true }, totals, { title: { text: safe(titleOf(scale, unit)), font: { size: 12 }, standoff: 6 }, zeroline: true }),
+      }),
+    };
   }
 
   // A map of names: each has its colour, what has none is as the page; labels say it where there is room.
@@ -192,7 +220,7 @@
       hovertext: figure.values.map((row, r) => row.map((_, c) => safe(`${rows[r]}, ${columns[c]}: ${label(r, c)}`))), hoverinfo: "text", hoverongaps: true,
     };
     return {
-      traces: [trace], names: new Map(), swatches: scale.categories.map((name, i) => ({ name, colour: colours[i] })),
+      traces: [trace], names: new Map(), swatches: scale.categories.map((name, i) => ({ name, colour: hue(colours[i]) })),
       layout: layoutOf(height, {
         margin: { l: 8, r: 12, t: 8, b: 2 }, annotations, plot_bgcolor: css("--tint"),
         xaxis: { ...axis(columns, narrow() ? 8 : 24), range: [-0.5, columns.length - 0.5], title: { text: safe(figure.column_title), font: { size: 12 }, standoff: 6 } },
@@ -391,7 +419,7 @@
       button.dataset.place = place;
       swatch.style.color = hue(line.colour);
       swatch.className = line.marks ? "" : line.dashed ? "dashed" : "solid";
-      swatch.textContent = line.marks || line.colour >= 10 ? mark(line.colour)[1] : "";
+      swatch.textContent = line.marks || line.colour >= 10 ? mark(line.colour)[line.dashed ? 2 : 1] : "";
       swatch.setAttribute("aria-hidden", "true");
       button.append(swatch, document.createTextNode(short(name, 80)));
       button.addEventListener("click", () => {
@@ -411,10 +439,10 @@
   }
 
   function swatches(canvas, all) {
-    canvas.parentElement.querySelector(".legend").replaceChildren(...all.map(({ name, colour }) => {
+    canvas.parentElement.querySelector(".legend").replaceChildren(...all.map(({ name, colour, sign }) => {
       const entry = document.createElement("span"), swatch = document.createElement("i");
-      swatch.style.color = hue(colour);
-      swatch.textContent = "■";
+      swatch.style.color = colour;
+      swatch.textContent = sign ?? "■";
       swatch.setAttribute("aria-hidden", "true");
       entry.append(swatch, document.createTextNode(` ${short(name, 80)}`));
       return entry;
@@ -424,7 +452,7 @@
   function drawOne(canvas) {
     const figure = data.figures[canvas.dataset.figure];
     const stands = canStand(figure) && familyOf(canvas)?.view === SPACE && !printing;  // paper shows no WebGL
-    const made = (figure.kind === "heat" ? heat : figure.kind === "surface" ? (stands ? space : maps) : lines)(figure, canvas);
+    const made = ({ heat, bars, surface: stands ? space : maps }[figure.kind] ?? lines)(figure, canvas);
     if (!made) {
       canvas.textContent = "Nothing to draw: there is no number.";
       return;

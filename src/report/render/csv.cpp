@@ -53,6 +53,7 @@ void add_column(Grid& grid, const Table& table, std::size_t column) {
   };
   add(id, [](const Cell& cell) {
     if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+    if (const auto* word = std::get_if<Word>(&cell)) return word->text;
     const auto* number = std::get_if<Number>(&cell);
     return number ? exact(number->value) : "";
   });
@@ -71,6 +72,14 @@ void add_column(Grid& grid, const Table& table, std::size_t column) {
 
 std::optional<Grid> grid_of(const Text&) {
   return std::nullopt;
+}
+
+std::optional<Grid> grid_of(const Facts&) {
+  return std::nullopt;
+}
+
+std::optional<Grid> grid_of(const Details&) {
+  return std::nullopt;  // what is in them has grids of its own
 }
 
 std::optional<Grid> grid_of(const Table& table) {
@@ -92,6 +101,10 @@ std::optional<Grid> grid_of(const Figure& figure) {
         if (labelled) grid.rows.back().push_back(point.label);
       }
   return grid;
+}
+
+std::optional<Grid> grid_of(const Bars& bars) {
+  return grid_of(bars_table(bars));
 }
 
 std::optional<Grid> grid_of(const HeatMap& map) {
@@ -119,10 +132,12 @@ std::optional<Grid> grid_of(const Surface& surface) {
 
 std::vector<Grid> grids_of(const Document& document) {
   std::vector<Grid> grids;
-  for (const auto& section : document.sections)
-    for (const auto& item : section.items)
-      if (auto grid = std::visit([](const auto& each) { return grid_of(each); }, item))
-        grids.push_back(std::move(*grid));
+  for_each_item(document, [&](const Item& item, const std::string& part) {
+    auto grid = std::visit([](const auto& each) { return grid_of(each); }, item);
+    if (!grid) return;
+    if (!part.empty()) grid->id = part + "-" + grid->id;
+    grids.push_back(std::move(*grid));
+  });
   return grids;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/render/html_figure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "common/escape.hpp"
+#include "common/text.hpp"
 #include "report/render/points.hpp"
 #include "report/render/shown.hpp"
 
@@ -30,20 +33,29 @@ PlotJson plot_axis(const Axis& axis) {
           {"unit", escape::one_line(axis.unit)},
           {"log", axis.logarithmic},
           {"format", axis.format == Format::count ? "digits" : name_of(axis.format)},
-          {"categories", one_line_each(axis.categories)}};
+          {"categories", one_line_each(axis.categories)},
+          {"from_zero", axis.from_zero}};
+}
+
+// Seven digits: more than a screen shows, and shorter than what a product leaves behind.
+double rounded(double value) {
+  return strata::number<double>(fmt::format("{:.6e}", value)).value_or(value);
 }
 
 // JSON has no NaN; a null is a gap.
 PlotJson number_or_null(std::optional<double> value) {
-  return value && std::isfinite(*value) ? PlotJson(*value) : PlotJson(nullptr);
+  return value && std::isfinite(*value) ? PlotJson(rounded(*value)) : PlotJson(nullptr);
 }
 
 PlotJson plot_line(const Line& line, int colour) {
   const auto points = thinned(points_of(line), kMostOnScreen);
-  PlotJson out{
-      {"name", escape::one_line(line.name)}, {"colour", colour}, {"dashed", line.dashed}, {"marks", line.marks_only}};
+  PlotJson out{{"name", escape::one_line(line.name)},
+               {"colour", colour},
+               {"dashed", line.dashed},
+               {"marks", line.marks_only},
+               {"shows_labels", line.shows_labels}};
   auto &x = out["x"] = PlotJson::array(), &y = out["y"] = PlotJson::array();
-  for (const auto& point : points) x.push_back(point.x), y.push_back(number_or_null(point.y));
+  for (const auto& point : points) x.push_back(number_or_null(point.x)), y.push_back(number_or_null(point.y));
   if (!line.labels.empty())
     for (const auto& point : points) out["labels"].push_back(escape::one_line(point.label));
   if (std::none_of(points.begin(), points.end(), [](const Point& point) { return point.low.has_value(); })) return out;
@@ -56,6 +68,17 @@ PlotJson plot_choices(const std::vector<Choice>& choices) {
   auto all = PlotJson::array();
   for (const auto& choice : choices)
     all.push_back({{"title", escape::one_line(choice.title)}, {"option", escape::one_line(choice.option)}});
+  return all;
+}
+
+PlotJson plot_parts(const std::vector<BarPart>& parts, std::size_t rows) {
+  auto all = PlotJson::array();
+  for (const auto& part : parts) {
+    auto values = PlotJson::array();
+    for (std::size_t r = 0; r < rows; ++r)
+      values.push_back(r < part.values.size() ? number_or_null(part.values[r]) : PlotJson(nullptr));
+    all.push_back({{"name", escape::one_line(part.name)}, {"values", std::move(values)}});
+  }
   return all;
 }
 
@@ -84,16 +107,16 @@ PlotJson each_field(const Surface& surface, const Layer& layer, const Value& val
 }  // namespace
 
 Colours::Colours(const Document& document) {
-  for (const auto& section : document.sections)
-    for (const auto& item : section.items)
-      if (const auto* figure = std::get_if<Figure>(&item)) {
-        for (const auto& panel : figure->panels)
-          for (const auto& line : panel.lines) places_.emplace(group_of(line), static_cast<int>(places_.size()));
-      } else if (const auto* map = std::get_if<HeatMap>(&item)) {
-        for (const auto& name : map->scale.categories) places_.emplace(name, static_cast<int>(places_.size()));
-      } else if (const auto* surface = std::get_if<Surface>(&item)) {
-        for (const auto& layer : surface->layers) places_.emplace(layer.name, static_cast<int>(places_.size()));
-      }
+  for_each_item(document, [&](const Item& item, const std::string&) {
+    if (const auto* figure = std::get_if<Figure>(&item)) {
+      for (const auto& panel : figure->panels)
+        for (const auto& line : panel.lines) places_.emplace(group_of(line), static_cast<int>(places_.size()));
+    } else if (const auto* map = std::get_if<HeatMap>(&item)) {
+      for (const auto& name : map->scale.categories) places_.emplace(name, static_cast<int>(places_.size()));
+    } else if (const auto* surface = std::get_if<Surface>(&item)) {
+      for (const auto& layer : surface->layers) places_.emplace(layer.name, static_cast<int>(places_.size()));
+    }
+  });
 }
 
 int Colours::of(const std::string& group) const {
@@ -110,12 +133,26 @@ PlotJson figure_data(const Figure& figure, const Colours& colours) {
   for (const auto& panel : figure.panels) {
     auto lines = PlotJson::array();
     for (const auto& line : panel.lines) lines.push_back(plot_line(line, colours.of(line)));
+    auto shaded = PlotJson::array(), borders = PlotJson::array();
+    for (const auto& stretch : panel.shaded)
+      shaded.push_back({{"from", number_or_null(stretch.from)}, {"to", number_or_null(stretch.to)}});
+    for (const double border : panel.borders) borders.push_back(number_or_null(border));
     panels.push_back({{"title", escape::one_line(panel.title)},
                       {"x", plot_axis(panel.x)},
                       {"y", plot_axis(panel.y)},
-                      {"lines", std::move(lines)}});
+                      {"lines", std::move(lines)},
+                      {"shaded", std::move(shaded)},
+                      {"borders", std::move(borders)}});
   }
   return {{"kind", "lines"}, {"panels", std::move(panels)}, {"choices", plot_choices(figure.choices)}};
+}
+
+PlotJson bars_data(const Bars& bars) {
+  return {{"kind", "bars"},
+          {"rows", one_line_each(bars.rows)},
+          {"parts", plot_parts(bars.parts, bars.rows.size())},
+          {"marks", plot_parts(bars.marks, bars.rows.size())},
+          {"scale", plot_axis(bars.scale)}};
 }
 
 PlotJson heat_map_data(const HeatMap& map, const Colours& colours) {

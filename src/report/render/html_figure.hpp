@@ -21,9 +21,13 @@ class Colours {
   std::map<std::string, int> places_;
 };
 
-// {"kind": "lines", "panels": [{title, x, y, lines: [{name, colour, dashed, marks, x, y, low, high, labels}]}],
-// "choices": [{title, option}]}. A line of very many points is thinned to what a screen can show.
+// {"kind": "lines", "panels": [{title, x, y, shaded: [{from, to}], borders, lines: [{name, colour, dashed, marks,
+// shows_labels, x, y, low, high, labels}]}], "choices": [{title, option}]}. A line of very many points is thinned to
+// what a screen can show.
 nlohmann::json figure_data(const Figure& figure, const Colours& colours);
+
+// {"kind": "bars", rows, parts: [{name, values}], marks: [the same], scale}.
+nlohmann::json bars_data(const Bars& bars);
 
 // {"kind": "heat", rows, columns, row_title, column_title, values, scale, middle, labels, colours, choices};
 // colours: of the categories of the scale.

@@ -23,10 +23,12 @@ OrderedJson values_json(const std::vector<double>& values) {
 
 OrderedJson cell_json(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* word = std::get_if<Word>(&cell)) return word->text;
   if (const auto* number = std::get_if<Number>(&cell)) {
     OrderedJson one{{"value", finite_or_null(number->value)}};
     if (number->low) one["low"] = finite_or_null(*number->low);
     if (number->high) one["high"] = finite_or_null(*number->high);
+    if (!number->mark.empty()) one["mark"] = number->mark;
     return one;
   }
   const auto why = reason_of(cell);
@@ -59,6 +61,7 @@ OrderedJson line_json(const Line& line) {
 OrderedJson item_json(const Text& text) {
   const char* kind = text.kind == Text::Kind::warning   ? "warning"
                      : text.kind == Text::Kind::command ? "command"
+                     : text.kind == Text::Kind::log     ? "log"
                                                         : "text";
   return {{"kind", kind}, {"paragraph", text.paragraph}};
 }
@@ -76,6 +79,39 @@ OrderedJson item_json(const Table& table) {
   }
   one["note"] = table.note;
   return one;
+}
+
+OrderedJson facts_json(const std::vector<Fact>& all) {
+  auto facts = OrderedJson::array();
+  for (const auto& fact : all) facts.push_back({{"name", fact.name}, {"value", fact.value}});
+  return facts;
+}
+
+OrderedJson item_json(const Facts& facts) {
+  return {{"kind", "facts"}, {"title", facts.title}, {"facts", facts_json(facts.facts)}};
+}
+
+OrderedJson items_json(const std::vector<Item>& items);
+
+OrderedJson item_json(const Details& details) {
+  return {{"kind", "details"}, {"title", details.title}, {"items", items_json(details.items)}};
+}
+
+OrderedJson parts_json(const std::vector<BarPart>& all) {
+  auto parts = OrderedJson::array();
+  for (const auto& part : all) parts.push_back({{"name", part.name}, {"values", values_json(part.values)}});
+  return parts;
+}
+
+OrderedJson item_json(const Bars& bars) {
+  return {{"kind", "bars"},
+          {"id", bars.id},
+          {"title", bars.title},
+          {"rows", bars.rows},
+          {"parts", parts_json(bars.parts)},
+          {"marks", parts_json(bars.marks)},
+          {"scale", axis_json(bars.scale)},
+          {"note", bars.note}};
 }
 
 OrderedJson item_json(const Figure& figure) {
@@ -145,22 +181,33 @@ OrderedJson item_json(const Surface& surface) {
   return one;
 }
 
+OrderedJson items_json(const std::vector<Item>& items) {
+  auto all = OrderedJson::array();
+  for (const auto& each : items) all.push_back(std::visit([](const auto& item) { return item_json(item); }, each));
+  return all;
+}
+
+// What a document and a part of one have in common.
+void add_content(OrderedJson& one, const Document& document) {
+  one["title"] = document.title;
+  one["subtitle"] = document.subtitle;
+  one["summary"] = document.summary;
+  auto& sections = one["sections"] = OrderedJson::array();
+  for (const auto& section : document.sections)
+    sections.push_back({{"id", section.id}, {"title", section.title}, {"items", items_json(section.items)}});
+  one["facts"] = facts_json(document.facts);
+  for (const auto& part : document.parts) {
+    OrderedJson own{{"id", part.id}};
+    add_content(own, part);
+    one["parts"].push_back(std::move(own));
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Document& document) {
-  OrderedJson one{{"schema", "strata.document/1"},
-                  {"title", document.title},
-                  {"subtitle", document.subtitle},
-                  {"summary", document.summary}};
-  auto& sections = one["sections"] = OrderedJson::array();
-  for (const auto& section : document.sections) {
-    auto items = OrderedJson::array();
-    for (const auto& each : section.items)
-      items.push_back(std::visit([](const auto& item) { return item_json(item); }, each));
-    sections.push_back({{"id", section.id}, {"title", section.title}, {"items", std::move(items)}});
-  }
-  auto& facts = one["facts"] = OrderedJson::array();
-  for (const auto& fact : document.facts) facts.push_back({{"name", fact.name}, {"value", fact.value}});
+  OrderedJson one{{"schema", "strata.document/1"}};
+  add_content(one, document);
   return one;
 }
 

@@ -9,10 +9,11 @@
 
 namespace strata::document {
 
-// {"schema": "strata.document/1", "title", "subtitle", "summary", "sections", "facts"}. Items of a section have a
-// `kind` (text, warning, command, table, figure, heat_map, surface). Rows of a table are objects by the columns' ids: a
-// text, null, or {"value", "low", "high"}, or {"value": null, "reason"}. Fields of a surface's layers are {"value",
-// "low", "high", "outcome", "label"}. Alternatives have `choices`. What is not finite is null.
+// {"schema": "strata.document/1", "title", "subtitle", "summary", "sections", "facts"}; where there are any, "parts" of
+// these fields and an "id". Items of a section have a `kind` (text, warning, command, log, table, figure, bars,
+// heat_map, surface, facts, details). Rows of a table are objects by the columns' ids: a text, null, or {"value",
+// "low", "high", "mark"}, or {"value": null, "reason"}. Fields of a surface's layers are {"value", "low", "high",
+// "outcome", "label"}. Alternatives have `choices`. What is not finite is null.
 nlohmann::ordered_json to_json(const Document& document);
 
 // The same as text, two spaces deep; ends with a line end.

@@ -32,12 +32,26 @@ std::string prose(const std::string& text) {
   return line;
 }
 
-std::string fenced(const std::string& text) {
-  const auto line = escape::one_line(text);
+std::string fenced(const std::vector<std::string>& lines, const std::string& language) {
   std::size_t longest = 2, run = 0;
-  for (const char c : line) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
+  std::string body;
+  for (const auto& each : lines) body += escape::one_line(each) + "\n";
+  for (const char c : body) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
   const std::string fence(longest + 1, '`');
-  return fence + "sh\n" + line + "\n" + fence + "\n";
+  return fence + language + "\n" + body + fence + "\n";
+}
+
+std::string md_cell(const Cell& cell) {
+  const auto shown = md(shown_cell(cell, report::glyphs(true)));
+  const auto* word = std::get_if<Word>(&cell);
+  return word && word->tone == Tone::strong && !shown.empty() ? "**" + shown + "**" : shown;
+}
+
+// Of a row of an outline; no-break spaces, of which a table keeps all.
+std::string indent_of(int depth) {
+  std::string out;
+  for (int level = 1; level < depth; ++level) out += "\u00a0\u00a0\u00a0";
+  return depth > 0 ? out + "└ " : out;
 }
 
 std::string md_table(const Table& table) {
@@ -48,12 +62,15 @@ std::string md_table(const Table& table) {
     rule += column.align == Align::right ? "---:|" : "---|";
   }
   out += "\n" + rule + "\n";
-  for (const auto& row : table.rows) {
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
     out += "|";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const auto& cell = cell_of(row, c);
-      const auto shown = shown_cell(cell, report::glyphs(true)), why = reason_of(cell);
-      out += " " + (!shown.empty() ? md(shown) : why.empty() ? "–" : "– (" + md(why) + ")") + " |";
+      const auto& cell = cell_of(table.rows[r], c);
+      const auto shown = md_cell(cell), why = reason_of(cell);
+      // Cells side by side that are absent for one reason say it once.
+      const bool said = c > 0 && reason_of(cell_of(table.rows[r], c - 1)) == why;
+      const auto start = c == 0 && r < table.depths.size() ? indent_of(table.depths[r]) : std::string();
+      out += " " + start + (!shown.empty() ? shown : why.empty() || said ? "–" : "– (" + md(why) + ")") + " |";
     }
     out += "\n";
   }
@@ -69,7 +86,8 @@ std::string noted(const std::string& note) {
 }
 
 std::string md_item(const Text& text) {
-  if (text.kind == Text::Kind::command) return fenced(text.paragraph);
+  if (text.kind == Text::Kind::command) return fenced({text.paragraph}, "sh");
+  if (text.kind == Text::Kind::log) return fenced(lines_of(text), "");
   return (text.kind == Text::Kind::warning ? "> **Warning:** " + md(text.paragraph) : prose(text.paragraph)) + "\n";
 }
 
@@ -77,7 +95,24 @@ std::string md_item(const Table& table) {
   return titled(table.title) + md_table(table) + noted(table.note);
 }
 
+std::string md_item(const Bars& bars) {
+  return md_item(bars.table ? *bars.table : bars_table(bars));
+}
+
+std::string md_item(const Facts& facts) {
+  std::string out = titled(facts.title);
+  for (const auto& fact : facts.facts)
+    out +=
+        fmt::format("- {}: {}\n", md(fact.name), fact.is_command ? escape::markdown_code(fact.value) : md(fact.value));
+  return out;
+}
+
+std::string md_item(const Details&) {
+  return "";  // of a page alone
+}
+
 std::string md_item(const Figure& figure) {
+  if (figure.table) return md_item(*figure.table);
   std::string out = titled(figure.title);
   if (has_labels(figure)) return out + shown_elsewhere(figure) + ".\n" + noted(figure.note);
   bool any = false;
@@ -101,21 +136,32 @@ std::string md_item(const Surface& surface) {
   return titled(shown_title(surface)) + md_table(layers_table(surface)) + noted(surface.note);
 }
 
-}  // namespace
+std::string md_facts(const std::vector<Fact>& all) {
+  Table facts{.columns = {{.title = "what", .align = Align::left}, {.title = "value", .align = Align::left}}};
+  for (const auto& fact : all) facts.rows.push_back({fact.name, fact.value});
+  return md_table(facts);
+}
 
-std::string render_markdown(const Document& document) {
-  std::string out = "# " + md(document.title) + "\n";
+// `rank`: the signs of its heading.
+std::string md_document(const Document& document, const std::string& rank) {
+  std::string out = rank + " " + md(document.title) + "\n";
   if (!document.summary.empty()) out += "\n**" + md(document.summary) + "**\n";
   if (!document.subtitle.empty()) out += "\n" + prose(document.subtitle) + "\n";
   for (const auto& section : document.sections) {
-    out += "\n## " + md(section.title) + "\n";
+    if (section.is_detail) continue;
+    if (!section.title.empty()) out += "\n" + rank + "# " + md(section.title) + "\n";
     for (const auto& item : section.items)
       if (!is_detail(item)) out += "\n" + std::visit([](const auto& each) { return md_item(each); }, item);
   }
-  if (document.facts.empty()) return out;
-  Table facts{.columns = {{.title = "what", .align = Align::left}, {.title = "value", .align = Align::left}}};
-  for (const auto& fact : document.facts) facts.rows.push_back({fact.name, fact.value});
-  return out + "\n## Environment\n\n" + md_table(facts);
+  for (const auto& part : document.parts) out += "\n" + md_document(part, rank + "#");
+  if (!document.facts.empty()) out += "\n" + rank + "# Environment\n\n" + md_facts(document.facts);
+  return out;
+}
+
+}  // namespace
+
+std::string render_markdown(const Document& document) {
+  return md_document(document, "#");
 }
 
 }  // namespace strata::document

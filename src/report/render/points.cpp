@@ -201,6 +201,24 @@ Table fields_table(const HeatMap& map) {
   return table;
 }
 
+Table bars_table(const Bars& bars) {
+  Table table{.id = bars.id, .title = bars.title, .note = bars.note};
+  table.columns.push_back({.id = "row", .title = "", .align = Align::left});
+  for (const auto& name : bars.rows) table.rows.push_back({name});
+  for (const auto* all : {&bars.parts, &bars.marks})
+    for (const auto& part : *all) {
+      table.columns.push_back({.id = fmt::format("part{}", table.columns.size()),
+                               .title = part.name,
+                               .unit = unit_behind(bars.scale.unit, bars.scale.format)});
+      for (std::size_t r = 0; r < bars.rows.size(); ++r) {
+        const bool known = r < part.values.size() && std::isfinite(part.values[r]);
+        table.rows[r].push_back(known ? Cell(Number{.value = part.values[r], .format = bars.scale.format})
+                                      : Cell(Absent{}));
+      }
+    }
+  return table;
+}
+
 const SurfaceField* field_of(const Layer& layer, std::size_t row, std::size_t column) {
   return row < layer.fields.size() && column < layer.fields[row].size() ? &layer.fields[row][column] : nullptr;
 }

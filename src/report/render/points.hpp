@@ -38,6 +38,9 @@ Table places_table(const Panel& panel, std::size_t most);
 // A heat map's values as a table.
 Table fields_table(const HeatMap& map);
 
+// A row for each row of bars, a column for each part, and for each of the marks.
+Table bars_table(const Bars& bars);
+
 // A row for each row and layer of a surface, a column for each of its columns; a field without a number says why.
 Table layers_table(const Surface& surface);
 // nullptr: the layer does not reach there.

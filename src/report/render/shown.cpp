@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace strata::document {
 namespace {
@@ -101,8 +102,9 @@ std::string shown_number(double value, Format format) {
   return written(value, {.largest = std::abs(value), .width = 0, .whole = is_whole(value)});
 }
 
-std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
-  if (!std::isfinite(number.value)) return "";
+namespace {
+
+std::string number_and_interval(const Number& number, const report::Glyphs& glyphs) {
   const bool both = number.low && number.high && std::isfinite(*number.low) && std::isfinite(*number.high);
   if (!both) return shown_number(number.value, number.format);
   if (number.format == Format::digits) {
@@ -117,9 +119,17 @@ std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
                           without_unit(value).second, glyphs);
 }
 
+}  // namespace
+
+std::string shown_number(const Number& number, const report::Glyphs& glyphs) {
+  if (!std::isfinite(number.value)) return "";
+  return number_and_interval(number, glyphs) + (number.mark.empty() ? "" : " " + number.mark);
+}
+
 std::string shown_cell(const Cell& cell, const report::Glyphs& glyphs) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* number = std::get_if<Number>(&cell)) return shown_number(*number, glyphs);
+  if (const auto* word = std::get_if<Word>(&cell)) return word->text;
   return "";
 }
 
@@ -159,6 +169,13 @@ std::string shown_field(const SurfaceField& field) {
   return field.label.empty() ? shown_number(field.number.value, field.number.format) : field.label;
 }
 
+std::vector<std::string> lines_of(const Text& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text.paragraph);
+  for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
 const std::vector<Choice>& choices_of(const Item& item) {
   static const std::vector<Choice> none;
   if (const auto* figure = std::get_if<Figure>(&item)) return figure->choices;
@@ -169,7 +186,27 @@ const std::vector<Choice>& choices_of(const Item& item) {
 
 bool is_detail(const Item& item) {
   const auto* surface = std::get_if<Surface>(&item);
-  return surface && surface->is_detail;
+  return (surface && surface->is_detail) || std::holds_alternative<Details>(item);
+}
+
+std::vector<std::string> outline_of(const Table& table, const report::Glyphs& glyphs) {
+  const auto& depths = table.depths;
+  if (depths.empty() || depths.size() != table.rows.size()) return {};
+  const std::string space(report::width_of(glyphs.pipe), ' ');
+  // Whether a row as deep follows, before one that is less deep.
+  const auto goes_on = [&](std::size_t row, int depth) {
+    for (auto next = row + 1; next < depths.size() && depths[next] >= depth; ++next)
+      if (depths[next] == depth) return true;
+    return false;
+  };
+  std::vector<std::string> out;
+  for (std::size_t row = 0; row < depths.size(); ++row) {
+    std::string start;
+    for (int depth = 1; depth < depths[row]; ++depth) start += goes_on(row, depth) ? glyphs.pipe : space;
+    if (depths[row] > 0) start += goes_on(row, depths[row]) ? glyphs.branch : glyphs.last;
+    out.push_back(std::move(start));
+  }
+  return out;
 }
 
 }  // namespace strata::document

@@ -45,10 +45,32 @@ std::string shown_place(double value, const Axis& axis);
 // What a field of a surface reads where there is no room for its interval; "" where it has no number.
 std::string shown_field(const SurfaceField& field);
 
+// Those of a log.
+std::vector<std::string> lines_of(const Text& text);
+
 // None for what has no alternative.
 const std::vector<Choice>& choices_of(const Item& item);
 
 // Whether the item is left out where a report is read from its beginning to its end.
 bool is_detail(const Item& item);
+
+// Calls `visit` with each item that is none of Details, those in Details and in parts too, in their order, and with the
+// id of the part that it is in ("": none).
+template <class Visit>
+void for_each_item(const std::vector<Item>& items, const std::string& part, const Visit& visit) {
+  for (const auto& item : items)
+    if (const auto* details = std::get_if<Details>(&item))
+      for_each_item(details->items, part, visit);
+    else
+      visit(item, part);
+}
+template <class Visit>
+void for_each_item(const Document& document, const Visit& visit) {
+  for (const auto& section : document.sections) for_each_item(section.items, document.id, visit);
+  for (const auto& part : document.parts) for_each_item(part, visit);
+}
+
+// How each row of an outline begins: "├─ ", "│  └─ "; in characters of `glyphs`. Empty where the table is none.
+std::vector<std::string> outline_of(const Table& table, const report::Glyphs& glyphs);
 
 }  // namespace strata::document

@@ -29,8 +29,13 @@ class TerminalWriter {
         unicode_(style.unicode) {}
 
   std::string write(const Document& document);
+  std::string write(const std::vector<Section>& sections);
 
  private:
+  void document_lines(const Document& document);
+  void section_lines(const Section& section);
+  void facts_lines(const std::vector<Fact>& facts);
+
   std::string painted(const char* code, const std::string& shown) const {
     return colour_ && !shown.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, shown) : shown;
   }
@@ -46,8 +51,11 @@ class TerminalWriter {
   void item(const Text& text);
   void item(const Table& table);
   void item(const Figure& figure);
+  void item(const Bars& bars);
   void item(const HeatMap& map);
   void item(const Surface& surface);
+  void item(const Facts& facts);
+  void item(const Details&) {}  // of a page alone
   void table_lines(const Table& table);
   void reasons(const Table& table);
   std::string first_and_last(const Line& one, const Axis& axis) const;
@@ -88,6 +96,8 @@ void TerminalWriter::item(const Text& text) {
       return labelled("Warning", text.paragraph, 9, kYellow);
     case Text::Kind::command:
       return line("  " + escape::one_line(text.paragraph));
+    case Text::Kind::log:
+      for (const auto& each : lines_of(text)) line("  " + escape::one_line(each));
   }
 }
 
@@ -131,6 +141,15 @@ void TerminalWriter::item(const Table& table) {
   table_lines(table);
   reasons(table);
   paragraph(table.note, kDim, "  ");
+}
+
+void TerminalWriter::item(const Bars& bars) {
+  item(bars.table ? *bars.table : bars_table(bars));
+}
+
+void TerminalWriter::item(const Facts& facts) {
+  paragraph(facts.title, kBold);
+  facts_lines(facts.facts);
 }
 
 void TerminalWriter::item(const HeatMap& map) {
@@ -194,6 +213,7 @@ void TerminalWriter::panel_lines(const Panel& panel) {
 }
 
 void TerminalWriter::item(const Figure& figure) {
+  if (figure.table) return item(*figure.table);
   paragraph(figure.title, kBold);
   if (has_labels(figure)) {
     line("  " + shown_elsewhere(figure), kDim);
@@ -204,29 +224,62 @@ void TerminalWriter::item(const Figure& figure) {
   paragraph(figure.note, kDim, "  ");
 }
 
-std::string TerminalWriter::write(const Document& document) {
+void TerminalWriter::facts_lines(const std::vector<Fact>& facts) {
+  std::size_t names = 0;
+  for (const auto& fact : facts) names = std::max(names, report::width_of(escape::one_line(fact.name)));
+  const auto width = std::min<std::size_t>(names, 18) + 2;
+  for (const auto& fact : facts)
+    if (fact.is_command)
+      line(painted(kDim, padded_to(escape::one_line(fact.name), width, Align::left)) + escape::one_line(fact.value));
+    else
+      labelled(fact.name, fact.value, width);
+}
+
+void TerminalWriter::section_lines(const Section& section) {
+  if (section.is_detail) return;
+  heading(section.title);
+  bool first = true;
+  const Text* before = nullptr;
+  for (const auto& one : section.items) {
+    if (is_detail(one)) continue;
+    // Texts of one kind stand together.
+    const auto* text = std::get_if<Text>(&one);
+    if (!first && !(text && before && text->kind == before->kind)) line("");
+    std::visit([&](const auto& each) { item(each); }, one);
+    first = false;
+    before = text;
+  }
+}
+
+void TerminalWriter::document_lines(const Document& document) {
   paragraph(document.summary, kBold);
   paragraph(document.subtitle, kDim);
   for (const auto& section : document.sections) {
+    if (section.is_detail) continue;
     line("");
-    heading(section.title);
-    bool first = true;
-    const Text* before = nullptr;
-    for (const auto& one : section.items) {
-      if (is_detail(one)) continue;
-      // Texts of one kind stand together.
-      const auto* text = std::get_if<Text>(&one);
-      if (!first && !(text && before && text->kind == before->kind)) line("");
-      std::visit([&](const auto& each) { item(each); }, one);
-      first = false;
-      before = text;
-    }
+    section_lines(section);
   }
-  if (document.facts.empty()) return std::move(out_);
+  for (const auto& part : document.parts) {
+    line("");
+    heading(part.title);
+    document_lines(part);
+  }
+  if (document.facts.empty()) return;
   line("");
-  std::size_t names = 0;
-  for (const auto& fact : document.facts) names = std::max(names, report::width_of(escape::one_line(fact.name)));
-  for (const auto& fact : document.facts) labelled(fact.name, fact.value, std::min<std::size_t>(names, 18) + 2);
+  facts_lines(document.facts);
+}
+
+std::string TerminalWriter::write(const Document& document) {
+  document_lines(document);
+  return std::move(out_);
+}
+
+std::string TerminalWriter::write(const std::vector<Section>& sections) {
+  for (const auto& section : sections) {
+    if (section.is_detail) continue;
+    if (!out_.empty()) line("");
+    section_lines(section);
+  }
   return std::move(out_);
 }
 
@@ -234,6 +287,10 @@ std::string TerminalWriter::write(const Document& document) {
 
 std::string render_terminal(const Document& document, const report::TerminalStyle& style) {
   return TerminalWriter(style).write(document);
+}
+
+std::string render_terminal(const std::vector<Section>& sections, const report::TerminalStyle& style) {
+  return TerminalWriter(style).write(sections);
 }
 
 }  // namespace strata::document

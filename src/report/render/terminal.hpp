@@ -14,4 +14,7 @@ namespace strata::document {
 // be.
 std::string render_terminal(const Document& document, const report::TerminalStyle& style);
 
+// Some sections of one, an empty line between two.
+std::string render_terminal(const std::vector<Section>& sections, const report::TerminalStyle& style);
+
 }  // namespace strata::document

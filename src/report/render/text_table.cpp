@@ -10,7 +10,8 @@
 namespace strata::document {
 namespace {
 
-constexpr std::size_t kGap = 2, kNarrowText = 14, kNarrowName = 24, kNarrowTitle = 6, kWideTitle = 16;
+constexpr std::size_t kGap = 2, kNarrowText = 14, kNarrowNumber = 28, kNarrowName = 24, kNarrowTitle = 6,
+                      kWideTitle = 16;
 
 struct TextColumn {
   std::string title;
@@ -26,6 +27,7 @@ std::size_t longest_word(const std::string& text) {
 }
 
 TextColumn text_column(const Table& table, std::size_t place, const report::Glyphs& glyphs) {
+  const auto outline = place == 0 ? outline_of(table, glyphs) : std::vector<std::string>();
   TextColumn column{.title = escape::one_line(shown_title(table.columns[place])), .align = table.columns[place].align};
   column.width = report::width_of(column.title);
   column.least = std::min(column.width, std::clamp(longest_word(column.title), kNarrowTitle, kWideTitle));
@@ -33,10 +35,13 @@ TextColumn text_column(const Table& table, std::size_t place, const report::Glyp
     const auto& cell = cell_of(row, place);
     auto shown = escape::one_line(shown_cell(cell, glyphs));
     if (shown.empty()) shown = glyphs.missing;
+    if (!outline.empty()) shown.insert(0, outline[column.cells.size()]);
     const auto width = report::width_of(shown);
     column.width = std::max(column.width, width);
-    const bool folds = std::holds_alternative<std::string>(cell);
-    column.least = std::max(column.least, folds ? std::min(width, place ? kNarrowText : kNarrowName) : width);
+    const bool is_text = std::holds_alternative<std::string>(cell) || std::holds_alternative<Word>(cell);
+    // What stands to the right is a number in words of its own, as "-6.97 ms (-8.07 to -5.87)".
+    const auto narrow = place == 0 ? kNarrowName : column.align == Align::right ? kNarrowNumber : kNarrowText;
+    column.least = std::max(column.least, is_text && outline.empty() ? std::min(width, narrow) : width);
     column.cells.push_back(std::move(shown));
   }
   return column;
@@ -136,6 +141,7 @@ std::string shortened(const std::string& text, std::size_t width, const std::str
 }
 
 std::vector<std::string> fold(const std::string& text, std::size_t width) {
+  if (report::width_of(text) <= width) return {text};  // as it is: an outline has spaces that mean something
   std::vector<std::string> lines;
   for (auto& line : report::wrap(text, width)) {
     while (report::width_of(line) > std::max<std::size_t>(width, 1)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as Markdown (first screen, ledger) and as CSV (one line a case and level, every number).
+// A run as CSV: one line for each case and level, every number.
 #pragma once
 
 #include <string>
@@ -7,8 +7,6 @@
 #include "report/access.hpp"
 
 namespace strata::report {
-
-std::string markdown(const Json& run);
 
 // Columns are named after the JSON's paths, with units; unknown is an empty field.
 std::string csv(const Json& run);

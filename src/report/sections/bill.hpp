@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bill of a case: what each level costs besides its time, one line a level, as cells for every format.
+// What each level costs besides its time, in words.
 #pragma once
 
 #include "report/access.hpp"
 #include "report/format.hpp"
-#include "report/table.hpp"
 
 namespace strata::report {
-
-struct BillTable {
-  Cells header;
-  std::vector<Cells> rows;  // empty: no level has a number
-};
-BillTable bill_table(const Json& one_case, const Glyphs& glyphs);
 
 // "1,128 (900 to 1,400)", "at once", "never"; glyphs.missing if it is not known.
 // `no_cost`: what a level is said to do that costs nothing more than the reference.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/phases.hpp"
-
 #include <algorithm>
 #include <array>
+
+#include "report/sections/cells.hpp"
+#include "report/sections/sections.hpp"
 
 namespace strata::report {
 namespace {
@@ -29,42 +30,33 @@ std::string held_by(const Json& row, const std::string& phase) {
 
 }  // namespace
 
-bool is_training(const Json& one_case) {
-  return text(one_case, "case.mode") == "train";
-}
-
-PhaseTable phase_table(const Json& one_case, const Glyphs& glyphs) {
-  PhaseTable out;
-  if (!is_training(one_case)) return out;
-  std::vector<const Json*> rows;
-  for (const Json* row : sorted_rows(one_case))
-    if (is_measured(*row) && !flag(*row, "harness")) rows.push_back(row);
+document::Section phases_section(const Json& one_case) {
+  document::Section section{.id = "phases", .title = "Phases of a training step"};
+  const auto rows = drawn_rows(one_case);
+  if (!is_training(one_case) || rows.empty()) return section;
   const auto shown = [&](const char* phase) {
     return std::any_of(rows.begin(), rows.end(),
                        [&](const Json* row) { return number(*row, path_of(phase)) || !held_by(*row, phase).empty(); });
   };
-  out.header = {"level", "samples/s", "steps/s"};
+  document::Table table{.id = "phase_times", .title = "Throughput, and the median of each phase in a pass of its own"};
+  table.columns = {left_column("level", "level"),
+                   {.id = "samples_per_s", .title = "samples/s"},
+                   {.id = "steps_per_s", .title = "steps/s"}};
   for (const auto& [phase, title] : kPhases)
-    if (shown(phase)) out.header.emplace_back(title);
+    if (shown(phase)) table.columns.push_back({.id = phase, .title = title});
   for (const Json* row : rows) {
-    const auto rate = [&](const char* path) {
-      const auto value = number(*row, path);
-      return value ? count(*value) : glyphs.missing;
-    };
-    const auto steps = number(*row, "steps_per_s");
-    Cells cells{level_name(*row), rate("throughput_per_s"),
-                !steps         ? glyphs.missing
-                : *steps < 100 ? ratio(*steps)
-                               : count(*steps)};
+    std::vector<document::Cell> cells{level_name(*row), value_cell(*row, "throughput_per_s", document::Format::digits),
+                                      value_cell(*row, "steps_per_s", document::Format::digits)};
     for (const auto& [phase, title] : kPhases) {
       if (!shown(phase)) continue;
-      const auto ms = number(*row, path_of(phase));
       const auto holder = held_by(*row, phase);
-      cells.push_back(ms ? duration(*ms) : holder.empty() ? glyphs.missing : "in " + holder);
+      const bool known = number(*row, path_of(phase)).has_value();
+      cells.push_back(known || holder.empty() ? time_cell(*row, path_of(phase)) : document::Cell{"in " + holder});
     }
-    out.rows.push_back(std::move(cells));
+    table.rows.push_back(std::move(cells));
   }
-  return out;
+  section.items.push_back(std::move(table));
+  return section;
 }
 
 }  // namespace strata::report

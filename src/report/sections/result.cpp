@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/first_screen.hpp"
+#include "report/sections/cells.hpp"
+#include "report/sections/sections.hpp"
+
+namespace strata::report {
+namespace {
+
+document::Cell measured_time(const Json& row) {
+  auto cell = time_cell(row, "end_to_end_ms.estimate");
+  if (auto* number = std::get_if<document::Number>(&cell); number && flag(row, "end_to_end_ms.is_median"))
+    number->mark = "*";
+  return cell;
+}
+
+document::Cell speedup_of(const LevelLine& level) {
+  const bool has_number = level.ratio != "harness" && level.ratio != "reference";
+  return has_number ? estimate_cell(at(*level.row, "ratio"), document::Format::ratio) : document::Cell{level.ratio};
+}
+
+document::Table levels_table(const FirstScreen& screen) {
+  document::Table table{.id = "levels", .title = "Levels with a number, from Python downwards; peers and harness last"};
+  table.columns = {left_column("level", "level"),
+                   {.id = "time", .title = "time", .has_bars = true},
+                   {.id = "speedup", .title = "speedup (99% CI)"},
+                   left_column("verdict", "verdict")};
+  if (screen.has_tuned) table.columns.push_back({.id = "tuned", .title = "tuned against tuned"});
+  table.columns.push_back({.id = "p99", .title = "p99"});
+  table.columns.push_back({.id = "memory", .title = "memory"});
+  if (screen.has_device_memory) table.columns.push_back({.id = "gpu_memory", .title = "GPU memory"});
+  table.columns.push_back({.id = "start_again", .title = "start again"});
+  table.columns.push_back(left_column("proof", "proof"));
+  for (const auto& level : screen.levels) {
+    const auto& row = *level.row;
+    std::vector<document::Cell> cells;
+    cells.push_back(level.recommended
+                        ? document::Cell{document::Word{level.name + " (recommended)", document::Tone::strong}}
+                        : document::Cell{level.name});
+    cells.push_back(measured_time(row));
+    cells.push_back(speedup_of(level));
+    cells.push_back(level.harness ? document::Absent{} : verdict_cell(at(row, "ratio")));
+    if (screen.has_tuned) cells.emplace_back(level.tuned);
+    cells.push_back(time_cell(row, "end_to_end_ms.p99"));
+    cells.push_back(value_cell(row, "memory.peak_private_bytes", document::Format::bytes));
+    if (screen.has_device_memory) cells.push_back(value_cell(row, "memory.device_peak_bytes", document::Format::bytes));
+    cells.push_back(time_cell(row, "startup.again_ms"));
+    cells.emplace_back(level.proof);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+document::Table without_table(const FirstScreen& screen) {
+  document::Table table{.id = "without", .title = "Levels without a number"};
+  table.columns = {left_column("levels", "levels"), left_column("state", "state"), left_column("why", "why")};
+  for (const auto& empty : screen.without) table.rows.push_back({empty.names, empty.state, empty.reason});
+  return table;
+}
+
+}  // namespace
+
+document::Section result_section(const Json& run, const Json& one_case) {
+  const auto screen = first_screen(run, one_case, glyphs(true));
+  document::Section section{.id = "result"};
+  if (!screen.levels.empty()) section.items.push_back(levels_table(screen));
+  if (!screen.without.empty()) section.items.push_back(without_table(screen));
+  document::Facts facts;
+  if (!screen.limit.empty()) facts.facts.push_back({.name = screen.limit_title, .value = screen.limit});
+  facts.facts.push_back({.name = "Trust", .value = screen.trust});
+  if (!screen.next.empty()) facts.facts.push_back({.name = "Next", .value = screen.next, .is_command = true});
+  section.items.push_back(std::move(facts));
+  return section;
+}
+
+}  // namespace strata::report
