@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --dynamic: one artefact and one process serve several batch sizes. Each size is visited twice, in an order drawn from
 // the seed; every result is judged against that size's own reference. What was observed goes into the row's info as raw
-// samples; report/dynamic.hpp makes figures of it.
+// samples; analysis/open_batch.hpp makes figures of it.
 #pragma once
 
 #include "measure/turns.hpp"
