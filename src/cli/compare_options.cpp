@@ -182,7 +182,8 @@ Result<void> read_texts(CompareArguments& a) {
   o.environments = std::move(*environments);
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
-  if (!a.precision.empty() && !(o.precision = share(a.precision))) return bad("--ci-width", a.precision, "a share as 1%");
+  if (!a.precision.empty() && !(o.precision = share(a.precision)))
+    return bad("--ci-width", a.precision, "a share as 1%");
   return {};
 }
 
