@@ -29,7 +29,9 @@ const char* const python_json = R"text({
 )text";
 
 const char* const python_source = R"text(# SPDX-License-Identifier: Apache-2.0
-"""@ID@: say what runs the network here. The SDK owns the protocol, the timed loop and the files; this file only runs the network."""
+"""@ID@: say what runs the network here. The SDK owns the protocol, the timed loop and the files;
+this file only runs the network."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -41,16 +43,21 @@ from strata_sdk import Job, Level, UnsupportedError
 class @TYPE@(Level):
     def supports(self, job: Job) -> None:
         """Raises UnsupportedError, naming the operation, when this level cannot run job.case."""
-        raise UnsupportedError("@ID@ runs no network yet", "write load(), load_weights(), set_input(), run() and outputs() in its level.py")
+        raise UnsupportedError(
+            "@ID@ runs no network yet",
+            "write load(), load_weights(), set_input(), run() and outputs() in its level.py",
+        )
 
     def load(self, job: Job) -> None:
-        """Builds the network from job.about (bundle.json) or job.bundle / "model.pt2"; no weights yet."""
+        """Builds the network from job.about (bundle.json) or job.bundle / "model.pt2"; no weights
+        yet."""
 
     def load_weights(self, weights: str) -> None:
         """Puts the tensors of job.weights_path(weights) in, by their PyTorch names."""
 
     def set_input(self, inputs: Any) -> None:
-        """One entry of the ring, a tuple of arrays; host_input() may make something else of it once, before timing."""
+        """One entry of the ring, a tuple of arrays; host_input() may make something else of it
+        once, before timing."""
         self.given = inputs
 
     def run(self) -> None:
@@ -83,10 +90,14 @@ class @TYPE@ : public strata::Level {
   }
 
   // Why this level cannot run the case, naming the operation; empty: it can.
-  std::string supports(const strata::Case&) const override { return "@ID@ runs no network yet: write load, load_weights, run and outputs"; }
+  std::string supports(const strata::Case&) const override {
+    return "@ID@ runs no network yet: write load, load_weights, run and outputs";
+  }
 
   // Builds the network from bundle.json or the files in bundle.folder; no weights yet.
-  void load(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path&) override { facts_.threads = wanted.threads; }
+  void load(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path&) override {
+    facts_.threads = wanted.threads;
+  }
 
   // Puts the tensors in, by their PyTorch names: weights.find("conv1.weight").
   void load_weights(const std::string&, const strata::SafeTensors&) override {}

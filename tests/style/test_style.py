@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of all sources, by the programs that requirements/test.in pins and Debian's shellcheck: pyproject.toml,
+"""The form of all sources, by the programs that requirements/test.in pins and Debian's shellcheck:
+pyproject.toml,
 .clang-format and .editorconfig say what is wanted. What fails says which command mends it."""
 
 from __future__ import annotations
@@ -70,6 +71,19 @@ def test_shell_scripts_pass_shellcheck():
     passes(["shellcheck", "-x", *scripts], mend)
     # variables that another of them, or the script, sets or reads
     passes(["shellcheck", "-x", "-s", "bash", "-e", "SC2034,SC2154", *sourced], mend)
+
+
+@pytest.mark.parametrize("language", ["python", "c++"])
+def test_a_new_level_is_written_in_this_form(language, tmp_path):
+    made = [ROOT / "build/release/strata", "level", "new", "mine", "--language", language, "--into", tmp_path]
+    subprocess.run(made, env=os.environ | {"STRATA_ROOT": str(ROOT)}, check=True, capture_output=True, timeout=60)
+    if language == "python":
+        config = ["--config", ROOT / "pyproject.toml"]
+        passes([PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "mend src/level/skeleton.cpp")
+        passes([PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"], "mend src/level/skeleton.cpp")
+    else:
+        form = f"--style=file:{ROOT / '.clang-format'}"
+        passes([PROGRAMS / "clang-format", "--dry-run", "-Werror", form, tmp_path / "mine/level_mine.cpp"], "mend src/level/skeleton.cpp")
 
 
 def test_texts_end_with_a_newline_and_have_no_space_at_the_end_of_a_line():
