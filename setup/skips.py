@@ -107,6 +107,8 @@ ALLOWED: list[tuple[str, Callable[[], bool]]] = [
     (r"no file system can be mounted here without rights", lambda: True),  # the test has tried
     (r"PyTorch refuses a BatchNorm over one value", lambda: True),  # one drawn case
     (r"only as the child of another test", lambda: True),  # which runs it
+    (r"in Python alone", lambda: True),  # a cheat that only Python can reach
+    (r"others use this machine", lambda: True),  # the test has measured it
 ]
 
 
