@@ -191,6 +191,7 @@ def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_double
     assert max(restart for _, _, restart in before) == 1
     done = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
     assert done.returncode == 0, done.stderr
+    assert "proving" not in done.stderr, "each point was proven in the first walk"
     after = blocks_of(strata)
     assert len(after) == 6 * 2 * 3 and {restart for _, _, restart in after} == {0, 1, 2}
     assert all(len(places) == len(set(places)) for places in after.values())
