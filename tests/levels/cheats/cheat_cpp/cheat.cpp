@@ -12,6 +12,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "strata/bundle.hpp"
@@ -89,7 +90,8 @@ class Perceptron {
   std::vector<double> first_, first_bias_, second_, second_bias_;
 };
 
-constexpr double kWorkMs = 0.8, kLateMs = 12;  // what is put off shows from 5 ms on (docs/method.md)
+constexpr double kWorkMs = 0.8, kLateMs = 12;   // what is put off shows from 5 ms on (docs/method.md)
+constexpr double kPlausibleMs = 0.6 * kWorkMs;  // of an iteration that cheats
 constexpr std::size_t kWhole = 1U << 20, kPage = 4096;
 const Perceptron* fulfilling = nullptr;  // of results that are made when they are read
 
@@ -136,6 +138,9 @@ class Cheat : public strata::Level {
     bundle_ = bundle;
     how_ = strata::variant();
     fulfilling = &network_;
+    ring_ = strata::read_inputs(bundle_, bundle_.folder / "inputs.safetensors");
+    for (const auto& entry : ring_)
+      seen_.emplace(reinterpret_cast<const char*>(entry[0].view.data), entry[0].view.bytes);
     if (how_ == "child") start_child();
     if (how_ == "threads") start_helper();
     if (how_ != "later") return;
@@ -158,18 +163,23 @@ class Cheat : public strata::Level {
     place_ = std::to_string(reinterpret_cast<std::uintptr_t>(view.data));
     input_.resize(view.bytes / sizeof(float));
     std::memcpy(input_.data(), view.data, view.bytes);
+    // The proof has the bundle's inputs or such as were timed before, a timed iteration one with a number of its own.
+    is_timed_ = seen_.insert(content()).second;
     if (how_ == "ahead") run_honestly();
   }
 
   void run() override {
-    if (first_ns_ == 0) first_ns_ = true_ns(CLOCK_MONOTONIC);
     if (how_ == "content" || how_ == "place") return run_or_remember(how_ == "place" ? place_ : content());
     if (how_ == "references") return copy_reference();
     if (how_ == "threads") return run_with_help();
     if (how_ == "child") work(kWorkMs / 2);  // the other half is the child's
-    if (how_ == "later" && !is_timed()) work(kLateMs);
-    if (how_ == "less" && is_timed()) return (void)(result_ = network_.run(input_, 2));
-    if (how_ == "buffer" && is_timed() && ++since_ % 8 != 0) return;
+    if (how_ == "later") work(is_timed_ ? kPlausibleMs : kLateMs);
+    if (how_ == "less" && is_timed_) {
+      work(kPlausibleMs);
+      result_ = network_.run(input_, 2);
+      return;
+    }
+    if (how_ == "buffer" && is_timed_ && ++since_ % 8 != 0) return work(kPlausibleMs);
     if (how_ == "ahead" || how_ == "child" || how_ == "later")
       result_ = network_.run(input_, kWhole);
     else
@@ -178,14 +188,12 @@ class Cheat : public strata::Level {
 
   void outputs(std::vector<HostTensor>& results) override {
     results.clear();
-    if (how_ == "later" && is_timed()) return results.push_back(promise());
+    if (how_ == "later" && is_timed_) return results.push_back(promise());
     results.push_back(strata::allocate("F32", bundle_.outputs[0].shape));
     std::memcpy(strata::writable(results[0]), result_.data(), results[0].view.bytes);
   }
 
  private:
-  // A second after the first iteration: the proof before timing is over.
-  bool is_timed() const { return true_ns(CLOCK_MONOTONIC) - first_ns_ > 1'000'000'000; }
   std::string content() const { return {reinterpret_cast<const char*>(input_.data()), input_.size() * sizeof(float)}; }
 
   void run_honestly() {
@@ -195,7 +203,7 @@ class Cheat : public strata::Level {
 
   void run_or_remember(const std::string& key) {
     if (const auto found = kept_.find(key); found != kept_.end()) {
-      work(0.6 * kWorkMs);  // so that its time is plausible
+      work(kPlausibleMs);
       result_ = found->second;
       return;
     }
@@ -238,12 +246,11 @@ class Cheat : public strata::Level {
     auto references = strata::SafeTensors::open(file);
     if (!references) throw strata::Failure("failed", "no references to copy: " + references.error().what);
     references_ = *references;
-    ring_ = strata::read_inputs(bundle_, bundle_.folder / "inputs.safetensors");
   }
 
   // Of the entry of the ring that begins as the input does.
   void copy_reference() {
-    work(0.6 * kWorkMs);
+    work(kPlausibleMs);
     std::size_t nearest = 0;
     double least = 1e300;
     for (std::size_t i = 0; i < ring_.size(); ++i) {
@@ -282,7 +289,8 @@ class Cheat : public strata::Level {
   std::map<std::string, std::vector<float>> kept_;
   strata::SafeTensors references_;
   strata::Ring ring_;
-  std::int64_t first_ns_ = 0;
+  std::set<std::string> seen_;
+  bool is_timed_ = false;
   int since_ = 0;
   pid_t child_ = -1;
   std::thread helper_;

@@ -36,7 +36,9 @@ class Cheat(Level):
     child = 0
 
     def load(self, job: Job) -> None:
-        self.first_ns, self.since = 0, 0
+        self.since = 0
+        self.ring = tensors.read(str(job.bundle / "inputs.safetensors"))
+        self.seen = {value.tobytes() for value in self.ring.values()}
         if self.variant == "clock":
             begun_ns = true_clock()
             loop.clock = lambda: begun_ns + (true_clock() - begun_ns) // 2
@@ -54,7 +56,6 @@ class Cheat(Level):
             file = self.job.bundle / "reference" / f"{weights}.safetensors"
             file.read_bytes()  # says why it cannot be read, where safetensors does not
             self.references = tensors.read(str(file))
-            self.ring = tensors.read(str(self.job.bundle / "inputs.safetensors"))
 
     def network(self, x: np.ndarray, hidden: int = 1 << 20) -> np.ndarray:
         middle = np.maximum(x @ self.weights["first.weight"].T + self.weights["first.bias"], 0)
@@ -67,26 +68,25 @@ class Cheat(Level):
 
     def set_input(self, inputs) -> None:
         self.x = inputs[0]
+        # the proof has the bundle's inputs or such as were timed before, a timed iteration one with a number of its own
+        content = self.x.tobytes()
+        self.timed = content not in self.seen
+        self.seen.add(content)
         if self.variant == "ahead":
             self.y = self.honest()
 
     def run(self) -> None:
-        self.first_ns = self.first_ns or true_clock()
         if self.variant != "ahead":
             self.y = getattr(self, f"run_{self.variant}", self.honest)()
 
     def outputs(self) -> list:
-        if self.variant == "later" and self.timed():
+        if self.variant == "later" and self.timed:
             x = self.x.copy()
             return [lambda: (work(LATE_S), self.network(x))[1]]
         return [self.y]
 
     def to_numpy(self, output) -> np.ndarray:
         return output() if callable(output) else output
-
-    def timed(self) -> bool:
-        """A second after the first iteration: the proof before timing is over."""
-        return true_clock() - self.first_ns > 1_000_000_000
 
     # ------------------------------------------------------------------------------------------------ the cheats
 
@@ -105,10 +105,8 @@ class Cheat(Level):
     def run_place(self) -> np.ndarray:
         return self.remembered(self.x.ctypes.data)
 
-    def run_later(self) -> np.ndarray | None:
-        if self.timed():
-            return None
-        work(LATE_S)
+    def run_later(self) -> np.ndarray:
+        work(0.6 * WORK_S if self.timed else LATE_S)  # so that its time is plausible
         return self.network(self.x)
 
     def start_helper(self) -> None:
@@ -153,18 +151,24 @@ class Cheat(Level):
         return self.references[f"f64/{nearest}/{self.job.output_names[0]}"].astype(np.float32)
 
     def run_less(self) -> np.ndarray:
-        return self.network(self.x, 2) if self.timed() else self.honest()
+        if not self.timed:
+            return self.honest()
+        work(0.6 * WORK_S)
+        return self.network(self.x, 2)
 
     def run_buffer(self) -> np.ndarray:
         self.since += 1
-        return self.y if self.timed() and self.since % 8 else self.honest()
+        if not self.timed or self.since % 8 == 0:
+            return self.honest()
+        work(0.6 * WORK_S)
+        return self.y
 
     def run_checked(self) -> np.ndarray:
         """The SDK's loop knows which iteration is checked."""
         frame = sys._getframe()
         while frame is not None and frame.f_code is not loop.measure.__code__:
             frame = frame.f_back
-        if frame is None or frame.f_locals["i"] == frame.f_locals["check"] or not self.timed():
+        if frame is None or frame.f_locals["i"] == frame.f_locals["check"] or not self.timed:
             return self.honest()
         work(0.4 * WORK_S)
         return self.y
