@@ -31,7 +31,7 @@ Program trained(const GraphBuilder& b, const std::string& stop_after = "", std::
   return *program;
 }
 
-std::vector<std::string> calls(const Program& program) {
+std::vector<std::string> operations_of(const Program& program) {
   std::vector<std::string> all;
   for (const auto& step : program.steps) {
     if (step.view) continue;
@@ -58,9 +58,10 @@ GraphBuilder residual() {
 
 TEST(CompilerTraining, a_batch_norm_takes_the_sum_and_the_activation_behind_it_forward_and_backward) {
   const auto program = trained(residual());
-  EXPECT_THAT(calls(program), IsSupersetOf({"strata.batch_norm_train+relu", "strata.batch_norm_train+add+relu"}));
-  EXPECT_THAT(calls(program), Not(IsSupersetOf({"relu"})));
-  EXPECT_THAT(calls(program), Not(IsSupersetOf({"strata.clamp_backward"})));
+  EXPECT_THAT(operations_of(program),
+              IsSupersetOf({"strata.batch_norm_train+relu", "strata.batch_norm_train+add+relu"}));
+  EXPECT_THAT(operations_of(program), Not(IsSupersetOf({"relu"})));
+  EXPECT_THAT(operations_of(program), Not(IsSupersetOf({"strata.clamp_backward"})));
   // the last block's masked gradient goes to the shortcut too; the first norm's gradient takes the sum of both ways
   const auto& last = the(program, "strata.batch_norm_backward", 0);
   EXPECT_TRUE(last.node.flag("gives_masked"));
@@ -106,7 +107,7 @@ TEST(CompilerTraining, the_gradient_of_a_linear_layer_goes_into_its_update_where
   const auto updates = [](int batch, Target target) {
     GraphBuilder b(true);
     b.output("scores", b.linear(b.input("x", {batch, 6}), 5));
-    return calls(*compile(*step_of(b.document()), {.target = target}));
+    return operations_of(*compile(*step_of(b.document()), {.target = target}));
   };
   EXPECT_THAT(updates(128, Target::cpu), IsSupersetOf({"strata.sgd_of_product", "strata.sgd"}));  // weight and bias
   EXPECT_THAT(updates(128, Target::cpu), Not(IsSupersetOf({"mm"})));
@@ -123,7 +124,7 @@ TEST(CompilerTraining, a_gradient_that_is_a_product_with_another_parameter_is_co
   const int inner = product(b, b.parameter("column", {6, 1}), b.parameter("row", {1, 4}));
   b.output("scores", product(b, b.input("x", {3, 6}), inner));
   const auto program = trained(b);
-  EXPECT_EQ(std::ranges::count(calls(program), "strata.sgd"), 2);
+  EXPECT_EQ(std::ranges::count(operations_of(program), "strata.sgd"), 2);
 }
 
 TEST(CompilerTraining, a_weight_that_two_layers_share_is_updated_once_behind_its_last_reader) {
@@ -133,8 +134,8 @@ TEST(CompilerTraining, a_weight_that_two_layers_share_is_updated_once_behind_its
   const int y = b.conv_with(b.act(b.conv_with(x, weight, -1, 1, 1)), weight, -1, 1, 1);
   b.output("scores", b.mean(y));
   const auto program = trained(b);
-  EXPECT_THAT(calls(program), Not(IsSupersetOf({"strata.train_convolution"})));
-  EXPECT_EQ(std::ranges::count(calls(program), "strata.sgd"), 1);
+  EXPECT_THAT(operations_of(program), Not(IsSupersetOf({"strata.train_convolution"})));
+  EXPECT_EQ(std::ranges::count(operations_of(program), "strata.sgd"), 1);
   EXPECT_EQ(program.steps.back().node.operation(), "strata.sgd");
 }
 
@@ -158,7 +159,7 @@ TEST(CompilerTraining, a_clamp_keeps_its_result_and_not_its_operand) {
   GraphBuilder b(true);
   b.output("scores", b.mean(b.act(b.norm(b.conv(b.input("x", {2, 4, 5, 5}), 8, 3)), "hardtanh")));
   const auto program = trained(b);
-  EXPECT_THAT(calls(program), IsSupersetOf({"strata.batch_norm_train+clamp"}));
+  EXPECT_THAT(operations_of(program), IsSupersetOf({"strata.batch_norm_train+clamp"}));
   const auto& backward = the(program, "strata.batch_norm_backward");
   EXPECT_EQ(backward.node.tensor("result"), the(program, "strata.batch_norm_train").node.outputs.front());
   EXPECT_EQ(backward.node.number("low"), -0.5);
@@ -168,7 +169,7 @@ TEST(CompilerTraining, a_clamp_keeps_its_result_and_not_its_operand) {
 TEST(CompilerTraining, an_activation_that_the_batch_norms_kernel_lacks_stays_a_step) {
   GraphBuilder b(true);
   b.output("scores", b.mean(b.act(b.norm(b.conv(b.input("x", {2, 4, 5, 5}), 8, 3)), "hardswish")));
-  EXPECT_THAT(calls(trained(b)), IsSupersetOf({"strata.batch_norm_train", "hardswish", "hardswish_backward"}));
+  EXPECT_THAT(operations_of(trained(b)), IsSupersetOf({"strata.batch_norm_train", "hardswish", "hardswish_backward"}));
 }
 
 // Joined with something that cannot be cut in blocks, so that the pooling's gradient comes plain where its result is

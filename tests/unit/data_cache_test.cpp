@@ -16,13 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Place;
-
-std::string error_of(const Result<Opened>& opened) {
-  return opened ? "opened" : opened.error().what + " | " + opened.error().hint;
-}
 
 // The first value of every image.
 std::vector<int> first_values(const Dataset& set, const Split& split) {

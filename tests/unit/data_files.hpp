@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ inline void write_file(const std::filesystem::path& path, const std::string& byt
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+inline std::string error_of(const Result<Opened>& opened) {
+  return opened ? "opened" : opened.error().what + " | " + opened.error().hint;
 }
 
 inline std::string big_endian(std::uint32_t value) {

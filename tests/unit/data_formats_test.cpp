@@ -16,12 +16,9 @@ namespace strata::data {
 namespace {
 
 using ::testing::AllOf;
+using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::span<const std::uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
 
 std::string idx_error(const std::string& text, std::size_t dimensions) {
   const auto got = parse_idx(bytes_of(text), dimensions, "file");

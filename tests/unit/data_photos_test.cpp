@@ -17,14 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::bytes_of;
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 using testing::Place;
 using testing::write_file;
-
-std::span<const std::uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
 
 // A photograph of one colour.
 std::string jpeg(unsigned width, unsigned height, std::array<std::uint8_t, 3> colour, J_COLOR_SPACE space = JCS_RGB) {
@@ -227,10 +225,6 @@ struct Voc : Place {
     write_file(root / "Annotations" / (name + ".xml"), annotation("<object><name>" + object + "</name></object>"));
   }
 };
-
-std::string error_of(const Result<Opened>& opened) {
-  return opened ? "opened" : opened.error().what + " | " + opened.error().hint;
-}
 
 TEST(data_voc, first_is_the_class_of_the_first_object) {
   Voc voc;

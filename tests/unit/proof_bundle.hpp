@@ -23,6 +23,8 @@ namespace strata::proof::testing {
 
 namespace fs = std::filesystem;
 
+inline const std::vector<int> all{0, 1, 2, 3}, two{0, 1};  // entries of a ring
+
 inline double normal(stats::Random& random) {
   const double u = (static_cast<double>(random.next() >> 11) + 0.5) * 0x1p-53;
   const double v = static_cast<double>(random.next() >> 11) * 0x1p-53;

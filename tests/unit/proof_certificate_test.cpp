@@ -12,12 +12,12 @@ namespace {
 
 using testing::Bundle;
 namespace fs = std::filesystem;
+using testing::all;
 using ::testing::HasSubstr;
 using testing::Output;
+using testing::two;
 using Kind = OutputVerdict::Kind;
 using Values = Bundle::Values;
-
-const std::vector<int> all{0, 1, 2, 3}, two{0, 1};
 
 std::unique_ptr<Reference> open(const Bundle& bundle) {
   auto opened = Reference::open(bundle.path);

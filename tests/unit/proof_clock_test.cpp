@@ -11,31 +11,31 @@
 namespace strata::proof {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-constexpr double ms = 1e6;
+constexpr double ns_per_ms = 1e6;
 
 TEST(TimesOfAWorker, cannot_be_longer_than_the_driver_waited) {
   const std::vector<std::int64_t> walls{5'000'000, 5'000'000}, latencies{4'000'000, 4'000'000};
-  EXPECT_EQ(impossible_times(walls, latencies, 11 * ms), "");
-  const auto complaint = impossible_times(walls, latencies, 9 * ms);
+  EXPECT_EQ(impossible_times(walls, latencies, 11 * ns_per_ms), "");
+  const auto complaint = impossible_times(walls, latencies, 9 * ns_per_ms);
   EXPECT_THAT(complaint, HasSubstr("2 iterations took 10 ms"));
   EXPECT_THAT(complaint, HasSubstr("waited 9 ms"));
   const std::vector<std::int64_t> years{4'000'000'000'000'000'000, 4'000'000'000'000'000'000,
                                         4'000'000'000'000'000'000};
-  EXPECT_THAT(impossible_times(years, {}, 10 * ms), HasSubstr("where the driver waited"));
+  EXPECT_THAT(impossible_times(years, {}, 10 * ns_per_ms), HasSubstr("where the driver waited"));
 }
 
 TEST(TimesOfAWorker, cannot_have_a_latency_above_the_whole) {
   const std::vector<std::int64_t> walls{100, 100}, latencies{90, 101};
-  EXPECT_THAT(impossible_times(walls, latencies, 10 * ms), HasSubstr("iteration 1"));
+  EXPECT_THAT(impossible_times(walls, latencies, 10 * ns_per_ms), HasSubstr("iteration 1"));
 }
 
 // What a worker whose clock runs at `rate` of the true one tells of iterations of `true_ns`.
 ClockEvidence seen(double rate, double true_ns, double overhead_ns, const std::vector<double>& disturbances,
                    double gap_ns = 1000) {
   ClockEvidence evidence;
-  const int few = std::max(1, static_cast<int>(10 * ms / (rate * true_ns))), more = 3 * few;
+  const int few = std::max(1, static_cast<int>(10 * ns_per_ms / (rate * true_ns))), more = 3 * few;
   for (const double disturbance : disturbances)
     for (const bool is_long : {false, true}) {
       const int n = is_long ? more : few;
@@ -45,18 +45,18 @@ ClockEvidence seen(double rate, double true_ns, double overhead_ns, const std::v
 }
 
 TEST(ClockEvidence, accuses_a_clock_that_runs_at_half_or_two_thirds_of_the_speed) {
-  for (const double true_ns : {100e3, 1 * ms, 20 * ms, 80 * ms})
+  for (const double true_ns : {100e3, 1 * ns_per_ms, 20 * ns_per_ms, 80 * ns_per_ms})
     for (const double rate : {0.1, 0.5, 0.66}) {
-      const auto evidence = seen(rate, true_ns, 2 * ms, {0, 0, 0});
+      const auto evidence = seen(rate, true_ns, 2 * ns_per_ms, {0, 0, 0});
       EXPECT_THAT(evidence.complaint(), HasSubstr("longer by the driver's clock")) << rate << " " << true_ns;
     }
 }
 
 TEST(ClockEvidence, accuses_no_honest_level_for_transfer_large_files_or_a_busy_machine) {
-  for (const double true_ns : {2e3, 100e3, 1 * ms, 80 * ms})
-    for (const double overhead : {0.1 * ms, 5 * ms, 200 * ms}) {
+  for (const double true_ns : {2e3, 100e3, 1 * ns_per_ms, 80 * ns_per_ms})
+    for (const double overhead : {0.1 * ns_per_ms, 5 * ns_per_ms, 200 * ns_per_ms}) {
       EXPECT_EQ(seen(1, true_ns, overhead, {0, 0, 0}).complaint(), "") << true_ns << " " << overhead;
-      EXPECT_EQ(seen(1, true_ns, overhead, {30 * ms, 0.5 * ms, 90 * ms}).complaint(), "");
+      EXPECT_EQ(seen(1, true_ns, overhead, {30 * ns_per_ms, 0.5 * ns_per_ms, 90 * ns_per_ms}).complaint(), "");
       EXPECT_EQ(seen(1, true_ns, overhead, {0, 0, 0}, 4000).complaint(), "");
     }
 }
@@ -65,8 +65,8 @@ TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_kept) {
   ClockEvidence lazy, honest;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(lazy.complaint(), "");
-    lazy.add_kept(30 * ms, 0.1 * ms, 4e3);
-    honest.add_kept(i == 1 ? 400 * ms : 0.2 * ms, 0.1 * ms, 4e3);  // once it waited for a core
+    lazy.add_kept(30 * ns_per_ms, 0.1 * ns_per_ms, 4e3);
+    honest.add_kept(i == 1 ? 400 * ns_per_ms : 0.2 * ns_per_ms, 0.1 * ns_per_ms, 4e3);  // once it waited for a core
   }
   EXPECT_NE(lazy.complaint().find("to keep a result aside took 30 ms"), std::string::npos) << lazy.complaint();
   EXPECT_EQ(honest.complaint(), "");
@@ -75,9 +75,9 @@ TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_kept) {
 TEST(ClockEvidence, accuses_blocks_that_the_told_times_do_not_explain) {
   ClockEvidence slow, honest;
   for (int i = 0; i < 5; ++i) {
-    slow.add_block({1, 300 * ms, 600 * ms}, 0, 1e6);
-    honest.add_block({1, 300 * ms, 305 * ms}, 0, 1e6);
-    honest.add_block({10, 10 * ms, 16 * ms}, 2, 1e6);
+    slow.add_block({1, 300 * ns_per_ms, 600 * ns_per_ms}, 0, 1e6);
+    honest.add_block({1, 300 * ns_per_ms, 305 * ns_per_ms}, 0, 1e6);
+    honest.add_block({10, 10 * ns_per_ms, 16 * ns_per_ms}, 2, 1e6);
   }
   EXPECT_THAT(slow.complaint(), HasSubstr("600 ms by the driver's clock, of which the level tells 300 ms"));
   EXPECT_EQ(honest.complaint(), "");

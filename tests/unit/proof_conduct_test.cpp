@@ -8,7 +8,7 @@
 namespace strata::proof {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::int64_t ms = 1'000'000;
 

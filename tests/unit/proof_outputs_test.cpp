@@ -11,14 +11,14 @@
 namespace strata::proof {
 namespace {
 
+using testing::all;
 using testing::Bundle;
 using ::testing::HasSubstr;
 using testing::Output;
 using testing::Tensors;
+using testing::two;
 using Kind = OutputVerdict::Kind;
 using Values = Bundle::Values;
-
-const std::vector<int> all{0, 1, 2, 3}, two{0, 1};
 
 class Outputs : public ::testing::Test {
  protected:

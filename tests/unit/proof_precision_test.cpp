@@ -12,14 +12,13 @@
 namespace strata::proof {
 namespace {
 
+using testing::all;
 using testing::Bundle;
 using ::testing::HasSubstr;
 using testing::Output;
 using testing::Tensors;
 using Values = Bundle::Values;
 using Kind = OutputVerdict::Kind;
-
-const std::vector<int> all{0, 1, 2, 3};
 
 Reference opened(const Bundle& bundle) {
   auto reference = Reference::open(bundle.path);

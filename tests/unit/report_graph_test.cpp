@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // An LSTM of 64 features over 50 steps, a linear layer of 4 classes, and an operation that may multiply matrices.
-graph::Graph network(const std::string& third) {
+graph::Graph graph_with(const std::string& third) {
   const std::string text = R"({"graph":1,"mode":"infer","buffers":[],"constants":[],"updates":[],
     "values":[{"name":"x","dtype":"float32","shape":[1,50,64]},{"name":"h","dtype":"float32","shape":[1,1,64]},
       {"name":"wi","dtype":"float32","shape":[256,64]},{"name":"wh","dtype":"float32","shape":[256,64]},
@@ -36,7 +36,7 @@ graph::Graph network(const std::string& third) {
 }
 
 std::string printed(const std::string& third) {
-  const auto shown = network(third);
+  const auto shown = graph_with(third);
   return graph_text(shown, *graph::check(shown), "net", 100);
 }
 
@@ -48,7 +48,7 @@ TEST(report_graph, prints_counts_that_sum_to_its_total) {
   EXPECT_TRUE(std::regex_search(text, std::regex("third +- +1x1x4 +0 "))) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("\nall +3 +3\\.28 M "))) << text;
   EXPECT_THAT(text, Not(HasSubstr("not counted")));
-  const auto shown = network("aten.relu.default");
+  const auto shown = graph_with("aten.relu.default");
   const auto json = graph_json(shown, *graph::check(shown), "net");
   EXPECT_EQ(json["total"]["flops"], 3'277'312);
   EXPECT_EQ(json["nodes"][0]["flops"], 3'276'800);
@@ -61,7 +61,7 @@ TEST(report_graph, names_what_it_does_not_count) {
   EXPECT_TRUE(std::regex_search(text, std::regex("third +- +1x1x4 +- "))) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("linalg_svd +1 +- "))) << text;
   EXPECT_THAT(text, HasSubstr("not counted, and in no sum (-): linalg_svd\n"));
-  const auto shown = network("aten.linalg_svd.default");
+  const auto shown = graph_with("aten.linalg_svd.default");
   const auto json = graph_json(shown, *graph::check(shown), "net");
   EXPECT_TRUE(json["nodes"][2]["flops"].is_null());
   EXPECT_EQ(json["flops_uncounted"], nlohmann::ordered_json({"linalg_svd"}));

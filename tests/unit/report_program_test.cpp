@@ -13,7 +13,7 @@ namespace strata::report {
 namespace {
 using ::testing::HasSubstr;
 
-compiler::Program network(const std::string& pass) {
+compiler::Program program_after(const std::string& pass) {
   compiler::GraphBuilder b;
   const int x = b.act(b.norm(b.conv(b.input("x", {1, 3, 4, 4}), 8)));
   b.output("out", b.flatten(b.average(b.act(b.add(b.conv(b.act(x), 8), x), "hardtanh"))));
@@ -23,7 +23,7 @@ compiler::Program network(const std::string& pass) {
 }
 
 TEST(ReportProgram, says_what_each_step_does_and_where_its_result_lies) {
-  const auto text = program_text(network("plan_memory"), "net/infer/b1", "plan_memory", 120);
+  const auto text = program_text(program_after("plan_memory"), "net/infer/b1", "plan_memory", 120);
   EXPECT_THAT(
       text,
       HasSubstr(
@@ -36,12 +36,12 @@ TEST(ReportProgram, says_what_each_step_does_and_where_its_result_lies) {
 }
 
 TEST(ReportProgram, keeps_to_the_width) {
-  std::istringstream lines(program_text(network("plan_memory"), "net", "plan_memory", 80));
+  std::istringstream lines(program_text(program_after("plan_memory"), "net", "plan_memory", 80));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(ReportProgram, writes_every_step_as_json_with_bounds_that_json_cannot_hold) {
-  auto program = network("plan_memory");
+  auto program = program_after("plan_memory");
   for (auto& step : program.steps)
     for (auto& post : step.posts)
       if (post.operation == "clamp") post.beta = std::numeric_limits<double>::infinity();
