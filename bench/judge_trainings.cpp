@@ -47,11 +47,10 @@ outside::Json json_of(const std::vector<analysis::Judged>& judged) {
 }
 
 Result<outside::Json> judge(const std::string& line) {
-  const auto test = outside::parse(line, "a test");
-  if (!test) return tl::unexpected(test.error());
-  const auto margin = number_in(*test, "margin"), loss_margin = number_in(*test, "loss_margin"),
-             images = number_in(*test, "test_images");
-  const auto reference = learning_in(*test, "reference"), level = learning_in(*test, "level");
+  const auto test = STRATA_TRY(outside::parse(line, "a test"));
+  const auto margin = number_in(test, "margin"), loss_margin = number_in(test, "loss_margin"),
+             images = number_in(test, "test_images");
+  const auto reference = learning_in(test, "reference"), level = learning_in(test, "level");
   for (const auto* number : {&margin, &loss_margin, &images})
     if (!*number) return tl::unexpected(number->error());
   for (const auto* learning : {&reference, &level})

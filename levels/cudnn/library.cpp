@@ -247,13 +247,12 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
 Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&, int parameter, int gradient,
                                                             primitives::Steps& steps) {
   std::unique_ptr<primitives::Update> made;
-  auto done = guarded([&] {
+  STRATA_TRY(guarded([&] {
     const Tensor home = homes_.at(parameter);
     Tensor given = tensors_.at(gradient);
     if (!same_layout(given.view, home.view)) given = reordered(given, home.view, steps);
     made = std::make_unique<OneUpdate>(*this, home, given, allocate(home.view));
-  });
-  if (!done) return tl::unexpected(done.error());
+  }));
   return made;
 }
 

@@ -19,17 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
-  const auto question = strata::core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  if (is_hand_written(question->model)) return {};
-  if (question->open_batch) return strata::fail(one_batch_only(question->model), "", strata::Exit::environment);
-  const auto graph = strata::generate::graph_of(bundle);
-  if (!graph) return tl::unexpected(graph.error());
+  const auto question = STRATA_TRY(strata::core::case_in(bundle));
+  if (is_hand_written(question.model)) return {};
+  if (question.open_batch) return strata::fail(one_batch_only(question.model), "", strata::Exit::environment);
+  const auto graph = STRATA_TRY(strata::generate::graph_of(bundle));
   strata::say_progress("writing the program");
-  const auto text = strata::generate::libtorch_source(*graph, question->id());
-  if (!text) return tl::unexpected(text.error());
+  const auto text = STRATA_TRY(strata::generate::libtorch_source(graph, question.id()));
   const auto source = cache / "network.cpp";
-  if (std::ofstream out(source); !(out << *text << std::flush))
+  if (std::ofstream out(source); !(out << text << std::flush))
     return strata::fail(fmt::format("cannot write {}", source.string()), "is there space?");
   strata::say_progress("compiling the program");
   const std::string torch = STRATA_TORCH_FOLDER;

@@ -195,7 +195,7 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
 Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&, int parameter, int gradient,
                                                             primitives::Steps& steps) {
   std::unique_ptr<primitives::Update> made;
-  auto done = guarded([&] {
+  STRATA_TRY(guarded([&] {
     Storage& storage = *tensors_.at(parameter).storage;
     settle(storage, row_major(storage.row_major_dims));
     Tensor given = tensors_.at(gradient);
@@ -207,8 +207,7 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
     if (given.desc != storage.home) given = reordered(given, storage.home, steps);
     made = std::make_unique<OneUpdate>(engine_, storage, handle(given), allocate(storage.home),
                                        [this](const memory::desc& desc) { return allocate(desc); });
-  });
-  if (!done) return tl::unexpected(done.error());
+  }));
   return made;
 }
 

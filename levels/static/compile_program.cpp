@@ -61,12 +61,11 @@ Result<void> check_toolkit(compiler::Target target) {
 }  // namespace
 
 Result<void> compile_program(const fs::path& folder, compiler::Target target, const fs::path& library) {
-  if (auto found = check_toolkit(target); !found) return found;
-  const auto unit = write_unit(folder);
-  if (!unit) return tl::unexpected(unit.error());
+  STRATA_TRY(check_toolkit(target));
+  const auto unit = STRATA_TRY(write_unit(folder));
   std::vector<std::string> words{
-      "-std=c++20",           "-O1",         "-fopenmp", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
-      "-I" + folder.string(), unit->string()};
+      "-std=c++20",           "-O1",        "-fopenmp", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
+      "-I" + folder.string(), unit.string()};
   const auto libraries = linked(target);
   words.insert(words.end(), libraries.begin(), libraries.end());
   words.emplace_back("-Wl,-Bsymbolic");

@@ -46,14 +46,13 @@ strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bun
     return strata::fail(fmt::format("static has no variant {}", variant), "it has: measured",
                         strata::Exit::environment);
   strata::say_progress("timing kernels");
-  const auto times = strata::static_program::times_of_kernels(bundle, cache / "timing");
-  if (!times) return tl::unexpected(times.error());
+  const auto times = STRATA_TRY(strata::static_program::times_of_kernels(bundle, cache / "timing"));
   std::error_code error;
   fs::remove_all(cache / "timing", error);
   std::ofstream out(cache / "kernels.json");
-  if (!(out << times->dump(1) << std::endl))
+  if (!(out << times.dump(1) << std::endl))
     return strata::fail(fmt::format("cannot write {}", (cache / "kernels.json").string()), "is there space?");
-  return strata::compiler::fastest_kernels(*times);
+  return strata::compiler::fastest_kernels(times);
 }
 
 // Writes the program's code into `folder` and compiles it to `library`.
@@ -66,20 +65,18 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
   strata::generate::Options options;
   options.sources = STRATA_RUNTIME;
   options.weights_and_reference = false;
-  if (auto done = strata::generate::generate_into(folder, *program, bundle, options); !done) return done;
+  STRATA_TRY(strata::generate::generate_into(folder, *program, bundle, options));
   strata::say_progress("compiling the program");
   return strata::static_program::compile_program(folder, program->target, library);
 }
 
 strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
-  const auto question = strata::core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  const auto target = target_of(*question);
-  const auto kernels = kernels_of_variant(bundle, cache);
-  if (!kernels) return tl::unexpected(kernels.error());
+  const auto question = STRATA_TRY(strata::core::case_in(bundle));
+  const auto target = target_of(question);
+  const auto kernels = STRATA_TRY(kernels_of_variant(bundle, cache));
   strata::say_progress("compiling the graph");
-  const auto program = strata::generate::program_of(bundle, *kernels, target);
-  if (auto done = make(program, bundle, cache / "program", cache / "network.so"); !done) return done;
+  const auto program = strata::generate::program_of(bundle, kernels, target);
+  STRATA_TRY(make(program, bundle, cache / "program", cache / "network.so"));
   if (program->graph.mode == strata::graph::Mode::infer) return {};
   strata::say_progress("compiling the graph in eval mode");
   return make(strata::generate::evaluation_program_of(bundle, target), bundle, cache / "evaluation",

@@ -91,30 +91,26 @@ Result<Times> time_of_program(const compiler::Program& program, const fs::path& 
   options.steps_by_node = true;
   std::error_code error;
   fs::remove_all(folder, error);
-  if (auto done = generate::generate_into(folder, program, bundle, options); !done) return tl::unexpected(done.error());
+  STRATA_TRY(generate::generate_into(folder, program, bundle, options));
   const auto library = folder / "network.so";
-  if (auto done = compile_program(folder, program.target, library); !done) return tl::unexpected(done.error());
-  const auto question = core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  return timed(library, bundle, question->threads);
+  STRATA_TRY(compile_program(folder, program.target, library));
+  const auto question = STRATA_TRY(core::case_in(bundle));
+  return timed(library, bundle, question.threads);
 }
 
 }  // namespace
 
 Result<nlohmann::json> times_of_kernels(const fs::path& bundle, const fs::path& folder) {
-  const auto by_rules = generate::program_of(bundle);
-  if (!by_rules) return tl::unexpected(by_rules.error());
+  const auto by_rules = STRATA_TRY(generate::program_of(bundle));
   auto times = nlohmann::json::object();
   for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
-    const auto program = generate::program_of(bundle, wherever_it_can(*by_rules, kernel));
-    if (!program) return tl::unexpected(program.error());
+    const auto program = STRATA_TRY(generate::program_of(bundle, wherever_it_can(by_rules, kernel)));
     const auto runs_it = [&](const auto& step) { return is_of_interest(step) && step.kernel == kernel; };
-    if (std::none_of(program->steps.begin(), program->steps.end(), runs_it)) continue;
+    if (std::none_of(program.steps.begin(), program.steps.end(), runs_it)) continue;
     const std::string name(compiler::name_of(kernel));
-    const auto took = time_of_program(*program, bundle, folder / name);
-    if (!took) return tl::unexpected(took.error());
-    for (const auto& step : program->steps)
-      if (const auto time = took->find(step.node.name); runs_it(step) && time != took->end())
+    const auto took = STRATA_TRY(time_of_program(program, bundle, folder / name));
+    for (const auto& step : program.steps)
+      if (const auto time = took.find(step.node.name); runs_it(step) && time != took.end())
         times[step.node.name][name] = time->second;
   }
   return times;

@@ -129,7 +129,7 @@ stats::Interval CaseStatistics::difference_ms(std::size_t reference, std::size_t
 }
 
 stats::Direction CaseStatistics::direction(const stats::Comparison& comparison) const {
-  if (!reliable_) return stats::Direction::not_resolved;
+  if (!reliable_) return stats::Direction::inconclusive;
   return stats::judge(comparison, minimum_).direction;
 }
 
@@ -183,7 +183,7 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
   out["rests_on"] = std::string(stats::to_string(comparison.half_width.basis));
   out["learned"] = learned_from_runs(comparison);
   out["by_restart"] = by_restart(comparison);
-  out["resolve"] = reliable_ && verdict.direction == stats::Direction::not_resolved ? resolve(comparison) : Json();
+  out["resolve"] = reliable_ && verdict.direction == stats::Direction::inconclusive ? resolve(comparison) : Json();
   return out;
 }
 

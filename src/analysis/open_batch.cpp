@@ -64,7 +64,7 @@ Json against_fixed(const Json& found, const stats::Room& room, double sigma, dou
   const auto comparison =
       stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
-  const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::not_resolved;
+  const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
   return {{"batch", at(found, "own")},
           {"ratio",
            {{"value", finite(ratio.value)},

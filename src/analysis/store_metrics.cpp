@@ -7,19 +7,15 @@
 namespace strata::analysis {
 
 Result<void> store_metrics(store::Store& store, const std::string& run_id, const std::string& case_key) {
-  auto run = store.load_case(run_id, case_key);
-  if (!run) return tl::unexpected(run.error());
-  measure::judge_stored(*run);
-  for (const auto& one : run->cases)
-    if (auto written = store.set_metrics(run_id, one.key, metrics_of(*run, one)); !written) return written;
+  auto run = STRATA_TRY(store.load_case(run_id, case_key));
+  measure::judge_stored(run);
+  for (const auto& one : run.cases) STRATA_TRY(store.set_metrics(run_id, one.key, metrics_of(run, one)));
   return {};
 }
 
 Result<void> store_metrics(store::Store& store, const std::string& run_id) {
-  const auto cases = store.run_cases(run_id);
-  if (!cases) return tl::unexpected(cases.error());
-  for (const auto& one : *cases)
-    if (auto written = store_metrics(store, run_id, one.key); !written) return written;
+  const auto cases = STRATA_TRY(store.run_cases(run_id));
+  for (const auto& one : cases) STRATA_TRY(store_metrics(store, run_id, one.key));
   return {};
 }
 

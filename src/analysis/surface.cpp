@@ -77,13 +77,13 @@ CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std:
   return level;
 }
 
-// Each two of the playing levels against each other, and which of them may be the fastest.
-void find_best(GridCell& cell, const CaseStatistics& statistics, const std::vector<std::size_t>& playing) {
-  const auto name = [&](std::size_t i) { return statistics.measured()[playing[i]]->name(); };
+// Each two of the candidates against each other, and which of them may be the fastest.
+void find_best(GridCell& cell, const CaseStatistics& statistics, const std::vector<std::size_t>& candidates) {
+  const auto name = [&](std::size_t i) { return statistics.measured()[candidates[i]]->name(); };
   const auto best = stats::not_excluded_as_best(
-      playing.size(),
+      candidates.size(),
       [&](std::size_t i, std::size_t j) {
-        return cell.comparisons.insert_or_assign({name(i), name(j)}, statistics.compare(playing[i], playing[j]))
+        return cell.comparisons.insert_or_assign({name(i), name(j)}, statistics.compare(candidates[i], candidates[j]))
             .first->second;
       },
       cell.minimum_effect);
@@ -99,14 +99,14 @@ GridCell cell_of(const store::Run& run, const store::Case& one, const std::vecto
   cell.reliable = statistics.reliable();
   cell.batch = static_cast<double>(std::max<std::int64_t>(1, one.question.batch));
   cell.minimum_effect = statistics.minimum();
-  std::vector<std::size_t> playing;  // places in measured()
+  std::vector<std::size_t> candidates;  // places in measured()
   for (const auto& row : one.rows) {
     if (lookup::flag(row.info, "harness")) continue;
     const auto place = row.state == "measured" ? statistics.index_of(row.name()) : std::nullopt;
-    if (place) playing.push_back(*place);
+    if (place) candidates.push_back(*place);
     cell.levels.emplace(row.name(), level_of(statistics, row, place, cell));
   }
-  if (cell.reliable) find_best(cell, statistics, playing);
+  if (cell.reliable) find_best(cell, statistics, candidates);
   return cell;
 }
 

@@ -31,7 +31,7 @@ struct CellLevel {
   std::optional<double> device_bytes;               // the most of the GPU
   std::map<core::Metric, Meter> meters;             // of a measured level
   stats::Interval speedup;                          // over the case's reference; NaN: not known
-  stats::Direction direction = stats::Direction::not_resolved;
+  stats::Direction direction = stats::Direction::inconclusive;
 };
 
 struct GridCell {

@@ -198,8 +198,7 @@ Result<fs::path> own_cache() {
   const auto cache = installation().cache;
   std::error_code ec;
   if (!cache.empty() && !fs::exists(cache, ec)) return cache;  // nothing was captured yet
-  if (auto own = private_folder(cache, "set STRATA_CACHE to a folder of your own"); !own)
-    return tl::unexpected(own.error());
+  STRATA_TRY(private_folder(cache, "set STRATA_CACHE to a folder of your own"));
   return cache;
 }
 

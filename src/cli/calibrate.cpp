@@ -25,22 +25,17 @@ constexpr double kSeconds = 35;
 Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json& machine, ProgressLine& line) {
   const auto place = installation();
   const auto found = level::discover(level::search_path(place.root));
-  const auto levels = plan::choose_levels(found, {"eager"});
-  if (!levels) return tl::unexpected(levels.error());
-  const auto environment = plan::ask_environment(place.python, place, levels->front().needs);
-  if (!environment) return tl::unexpected(environment.error());
+  const auto levels = STRATA_TRY(plan::choose_levels(found, {"eager"}));
+  const auto environment = STRATA_TRY(plan::ask_environment(place.python, place, levels.front().needs));
   plan::Options options;
   options.model = kModel;
   options.inputs = {kInput};
   options.threads = threads;
-  const auto spec = plan::spec_of(options);
-  if (!spec) return tl::unexpected(spec.error());
-  const auto bundle = plan::get_bundle(*spec, place, *environment, wishes_of(options, line));
-  if (!bundle) return tl::unexpected(bundle.error());
+  const auto spec = STRATA_TRY(plan::spec_of(options));
+  const auto bundle = STRATA_TRY(plan::get_bundle(spec, place, environment, wishes_of(options, line)));
   const auto logs = place.cache / "logs" / "calibration";
-  const auto job = plan::make_job(levels->front(), *bundle, place, *environment, options, logs);
-  if (!job) return tl::unexpected(job.error());
-  return measure::calibrate(*job, threads, kSeconds, machine, line.callbacks());
+  const auto job = STRATA_TRY(plan::make_job(levels.front(), bundle, place, environment, options, logs));
+  return measure::calibrate(job, threads, kSeconds, machine, line.callbacks());
 }
 
 }  // namespace

@@ -59,15 +59,14 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
 // An interval width that the process effect makes unreachable is refused before an hour is spent on it.
 Result<void> check_ci_width(const Prepared& ready, measure::MachineFacts& facts) {
   if (ready.setting.effort.precision <= 0) return {};
-  const auto sigma = facts.process_sigma(ready.specs.front().value("threads", 1));
-  if (!sigma) return tl::unexpected(sigma.error());
+  const auto sigma = STRATA_TRY(facts.process_sigma(ready.specs.front().value("threads", 1)));
   const int restarts = ready.setting.effort.restarts;
-  const double reachable = stats::reachable_precision(restarts, sigma->value);
+  const double reachable = stats::reachable_precision(restarts, sigma.value);
   if (ready.setting.effort.precision >= reachable) return {};
-  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, sigma->value);
+  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, sigma.value);
   return fail(
       fmt::format("--ci-width {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
-                  ready.setting.effort.precision * 100, restarts, reachable * 100, sigma->value * 100, sigma->source),
+                  ready.setting.effort.precision * 100, restarts, reachable * 100, sigma.value * 100, sigma.source),
       needed ? fmt::format("--restarts {} or more, or a wider interval; `./strata doctor --calibrate` measures this "
                            "machine's process effect",
                            *needed)
@@ -131,14 +130,12 @@ Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts&
 
 // That of the capture, those that --env names, strata's own.
 Result<void> ask_environments(measure::Setting& s, const std::vector<std::string>& modules) {
-  auto named = plan::ask_named_environments(s.options.environments, s.place, modules);
-  if (!named) return tl::unexpected(named.error());
-  if (!named->empty()) s.place = named->front().place;
-  auto environments = plan::ask_environments(s.place, modules);
-  if (!environments) return tl::unexpected(environments.error());
-  s.environments = std::move(*named);
-  s.environment = s.environments.empty() ? std::move(environments->measured) : s.environments.front().environment;
-  s.tools = std::move(environments->tools);
+  auto named = STRATA_TRY(plan::ask_named_environments(s.options.environments, s.place, modules));
+  if (!named.empty()) s.place = named.front().place;
+  auto environments = STRATA_TRY(plan::ask_environments(s.place, modules));
+  s.environments = std::move(named);
+  s.environment = s.environments.empty() ? std::move(environments.measured) : s.environments.front().environment;
+  s.tools = std::move(environments.tools);
   return {};
 }
 
@@ -215,12 +212,11 @@ constexpr std::size_t kImagesOfSet = 256;  // of a data set; larger batches have
 // The images that --dataset names, as files.
 Result<void> take_dataset(plan::Options& options, const std::string& data_dir, const fs::path& cache) {
   if (options.dataset.empty()) return {};
-  if (auto own = private_folder(cache, "set STRATA_CACHE to a folder of your own"); !own) return own;
+  STRATA_TRY(private_folder(cache, "set STRATA_CACHE to a folder of your own"));
   data::ReadOptions read;
   read.data_dir = data_dir.empty() ? data::default_data_dir() : fs::path(data_dir);
-  const auto folder = data::image_files(options.dataset, read, kImagesOfSet, cache);
-  if (!folder) return tl::unexpected(folder.error());
-  options.dataset_folder = folder->string();
+  const auto folder = STRATA_TRY(data::image_files(options.dataset, read, kImagesOfSet, cache));
+  options.dataset_folder = folder.string();
   return {};
 }
 
@@ -231,33 +227,24 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   auto& s = ready.setting;
   s.options = a.options;
   s.place = installation();
-  if (auto taken = take_dataset(s.options, a.data_dir, s.place.cache); !taken) return tl::unexpected(taken.error());
-  auto specs = plan::specs_of(s.options);
-  if (!specs) return tl::unexpected(specs.error());
-  ready.specs = std::move(*specs);
+  STRATA_TRY(take_dataset(s.options, a.data_dir, s.place.cache));
+  ready.specs = STRATA_TRY(plan::specs_of(s.options));
   if (!a.options.eval.empty()) {
-    auto score = measure::score_file(a.options.eval);
-    if (!score) return tl::unexpected(score.error());
-    ready.score = std::move(*score);
+    ready.score = STRATA_TRY(measure::score_file(a.options.eval));
   }
-  const auto effort = plan::effort_of(a.options);
-  if (!effort) return tl::unexpected(effort.error());
-  s.effort = *effort;
+  s.effort = STRATA_TRY(plan::effort_of(a.options));
   const auto& named = a.options.environments;
   if (!a.python.empty()) s.place.python = a.python;
   auto found = level::discover(level::search_path(s.place.root));
-  auto chosen = plan::choose_levels(found, a.options.levels, a.options.device);
-  if (!chosen) return tl::unexpected(chosen.error());
-  ready.levels = plan::in_each_environment(*chosen, named);
-  auto reference = reference_of(a.options.reference, ready.levels);
-  if (!reference) return tl::unexpected(reference.error());
-  s.options.reference = std::move(*reference);
+  auto chosen = STRATA_TRY(plan::choose_levels(found, a.options.levels, a.options.device));
+  ready.levels = plan::in_each_environment(chosen, named);
+  s.options.reference = STRATA_TRY(reference_of(a.options.reference, ready.levels));
   if (!a.dry_run) plan::install_environments(ready.levels, a.options.levels, s.place);
   if (interrupted()) return fail("interrupted: nothing was measured", "", Exit::failed);
   ready.problems = std::move(found.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
-  if (auto asked = ask_environments(s, modules); !asked) return tl::unexpected(asked.error());
+  STRATA_TRY(ask_environments(s, modules));
   s.machine = probe::machine();
   s.run_id = a.resumed ? a.resumed->run_id : new_run_id();
   s.resumed = a.resumed ? &*a.resumed : nullptr;
@@ -267,38 +254,35 @@ Result<Prepared> get_ready(const CompareArguments& a) {
 }
 
 Result<int> run_as(CompareArguments& a, const RunKind& kind) {
-  if (auto ok = read_texts(a); !ok) return tl::unexpected(ok.error());
-  if (auto ok = format_option(a.format); !ok) return tl::unexpected(ok.error());
-  if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return tl::unexpected(ok.error());
+  STRATA_TRY(read_texts(a));
+  STRATA_TRY(format_option(a.format));
+  if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   auto ready = get_ready(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
-  if (kind.arrange)
-    if (auto arranged = kind.arrange(*ready); !arranged) return tl::unexpected(arranged.error());
+  if (kind.arrange) STRATA_TRY(kind.arrange(*ready));
   if (a.dry_run) return print_plan(*ready, a);
-  if (auto same = check_resumed(*ready, a); !same) return tl::unexpected(same.error());
+  STRATA_TRY(check_resumed(*ready, a));
   say_of_model_file(a.options.model);
-  auto store = store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
-  if (!store) return tl::unexpected(store.error());
-  auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, *store);
-  if (auto ok = check_ci_width(*ready, facts); !ok) return tl::unexpected(ok.error());
+  auto store = STRATA_TRY(store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store)));
+  auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, store);
+  STRATA_TRY(check_ci_width(*ready, facts));
   auto run = a.resumed ? *a.resumed : describe_run(*ready, a);
   if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
   run.settings.update(kind.settings);
-  StoredRun stored(std::move(run), *store, ready->problems, a.resumed.has_value());
+  StoredRun stored(std::move(run), store, ready->problems, a.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {
     ProgressLine line;
-    outcome = kind.run_cases(*ready, facts, *store, stored, line);
+    outcome = kind.run_cases(*ready, facts, store, stored, line);
   }
   std::optional<Error> failed;
   if (!outcome) failed = outcome.error();
   const bool has_case =
       stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
   // What was measured before an error is shown all the same.
-  const int shown = has_case ? kind.show(a, *store, ready->setting) : 0;
+  const int shown = has_case ? kind.show(a, store, ready->setting) : 0;
   if (interrupted())
     tell(has_case ? fmt::format("interrupted: what was measured is stored; ./strata resume {} continues\n",
                                 ready->setting.run_id)

@@ -164,22 +164,16 @@ Result<void> read_texts(CompareArguments& a) {
   };
   auto& o = a.options;
   if (!a.batch.empty()) {
-    auto batches = plan::whole_numbers("--batch", a.batch, 1, plan::largest_batch);
-    if (!batches) return tl::unexpected(batches.error());
-    o.batches = std::move(*batches);
+    o.batches = STRATA_TRY(plan::whole_numbers("--batch", a.batch, 1, plan::largest_batch));
   }
   if (!a.threads.empty()) {
-    auto counts = plan::whole_numbers("--threads", a.threads, 1, std::numeric_limits<int>::max());
-    if (!counts) return tl::unexpected(counts.error());
-    o.thread_counts = std::move(*counts);
+    o.thread_counts = STRATA_TRY(plan::whole_numbers("--threads", a.threads, 1, std::numeric_limits<int>::max()));
   }
   o.levels = split(a.levels, ',');
   if (!a.environments.empty() && !a.python.empty())
     return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
                 fmt::format("name that one too: --env NAME={}", a.python), Exit::usage);
-  auto environments = plan::parse_environments(a.environments);
-  if (!environments) return tl::unexpected(environments.error());
-  o.environments = std::move(*environments);
+  o.environments = STRATA_TRY(plan::parse_environments(a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
   if (!a.precision.empty() && !(o.precision = share(a.precision)))

@@ -25,25 +25,23 @@ struct DiffArguments {
 };
 
 Result<nlohmann::json> difference_of(const DiffArguments& a) {
-  const auto store = store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
-  if (!store) return tl::unexpected(store.error());
-  const auto before = store->load_run(a.before);
-  if (!before) return tl::unexpected(before.error());
-  const auto after = store->load_run(a.after);
-  if (!after) return tl::unexpected(after.error());
-  if (before->run_id == after->run_id)
+  const auto store =
+      STRATA_TRY(store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store)));
+  const auto before = STRATA_TRY(store.load_run(a.before));
+  const auto after = STRATA_TRY(store.load_run(a.after));
+  if (before.run_id == after.run_id)
     return fail(fmt::format("{} and {} are the same run", a.before, a.after), "`./strata list runs` shows all",
                 Exit::usage);
-  for (const auto* run : {&*before, &*after})
+  for (const auto* run : {&before, &after})
     if (report::is_training(*run))
       return fail(fmt::format("{} is a training; diff compares times of single iterations", run->run_id),
                   fmt::format("./strata show {} has its accuracy and its times", run->run_id), Exit::usage);
-  auto difference = report::difference(*before, *after);
+  auto difference = report::difference(before, after);
   if (difference["cases"] == 0) {
     std::string why;
     for (const auto& one : report::list(difference, "without"))
       why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report::text(one, "case"), report::text(one, "reason"));
-    return fail(fmt::format("runs {} and {} have no case in common: {}", before->run_id, after->run_id, why),
+    return fail(fmt::format("runs {} and {} have no case in common: {}", before.run_id, after.run_id, why),
                 "compare the same network at the same batch, size, precision, device and threads", Exit::usage);
   }
   return difference;

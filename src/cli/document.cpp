@@ -24,13 +24,12 @@ int write_and_tell(const fs::path& path, const std::string& page) {
 
 // The name of the script's copy in the folder, which is made where it is missing; another version has another name.
 Result<std::string> shared_script(const fs::path& folder, const fs::path& script) {
-  const auto hash = sha256_of_file(script);
-  if (!hash) return tl::unexpected(hash.error());
-  auto name = fmt::format("plotly-{}.min.js", hash->substr(0, 12));
+  const auto hash = STRATA_TRY(sha256_of_file(script));
+  auto name = fmt::format("plotly-{}.min.js", hash.substr(0, 12));
   if (there_is(folder / name)) return name;
   std::ifstream in(script, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(in), {}};
-  if (auto written = write_whole(folder / name, content); !written) return tl::unexpected(written.error());
+  STRATA_TRY(write_whole(folder / name, content));
   return name;
 }
 

@@ -72,9 +72,8 @@ Result<level::Level> choose_level(const ExportArguments& a, const Installation& 
   const auto found = level::discover(level::search_path(place.root));
   std::vector<std::string> known;
   if (name.find('@') != std::string::npos) {
-    auto variant = plan::choose_levels(found, {name});
-    if (!variant) return tl::unexpected(variant.error());
-    const auto& chosen = variant->front();
+    auto variant = STRATA_TRY(plan::choose_levels(found, {name}));
+    const auto& chosen = variant.front();
     if (chosen.variant == level::kHugePages)
       return fail(
           fmt::format("--level {}: huge pages are a setting of the process and make no other artefact", name),
@@ -117,15 +116,12 @@ Result<Ready> get_ready(const ExportArguments& a) {
   if (!a.python.empty()) ready.place.python = a.python;
   auto options = a.options;
   if (a.batch) options.batches = {*a.batch};
-  auto spec = plan::spec_of(options);
-  if (!spec) return tl::unexpected(spec.error());
-  auto level = choose_level(a, ready.place, *spec);
-  if (!level) return tl::unexpected(level.error());
-  ready.level = std::move(*level);
+  auto spec = STRATA_TRY(plan::spec_of(options));
+  ready.level = STRATA_TRY(choose_level(a, ready.place, spec));
   if (options.maths != "fp32")
     return fail(fmt::format("--precision {}: artefacts are exported in fp32 only", options.maths), "leave it out",
                 Exit::usage);
-  ready.spec = std::move(*spec);
+  ready.spec = std::move(spec);
   return ready;
 }
 

@@ -52,7 +52,7 @@ Result<void> check_maths(const GenerateArguments& a) {
 }
 
 Result<nlohmann::json> spec_of(const GenerateArguments& a) {
-  if (auto known = check_maths(a); !known) return tl::unexpected(known.error());
+  STRATA_TRY(check_maths(a));
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
                 Exit::usage);
@@ -62,7 +62,7 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
   if (a.train && a.tune)
     return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
                 Exit::usage);
-  if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
+  STRATA_TRY(parse_memory_budget(a.budget));
   auto options = a.options;
   if (a.train) options.mode = "train";
   // what eager's runs are off in the mode is known where they are made
@@ -90,11 +90,10 @@ Result<fs::path> output_folder(const std::string& given) {
 // The kernels that the level `static@measured` found to be the fastest here, timed unless they have been before.
 Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments,
                                         const GenerateArguments& a, const Installation& place, ProgressLine& line) {
-  const auto levels = plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"});
-  if (!levels) return tl::unexpected(levels.error());
-  const auto job = get_artefact(levels->front(), bundle, environments, place, a.options, line);
-  if (!job) return tl::unexpected(job.error());
-  const auto file = job->cache / "kernels.json";
+  const auto levels =
+      STRATA_TRY(plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"}));
+  const auto job = STRATA_TRY(get_artefact(levels.front(), bundle, environments, place, a.options, line));
+  const auto file = job.cache / "kernels.json";
   std::ifstream in(file);
   const auto times = nlohmann::json::parse(in, nullptr, false);
   if (!times.is_object())
@@ -104,10 +103,9 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
 
 Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, const Installation& place,
                        ProgressLine& line) {
-  const auto environments = plan::ask_environments(place, {});
-  if (!environments) return tl::unexpected(environments.error());
+  const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   say_of_model_file(a.options.model);
-  auto bundle = plan::get_bundle(spec, place, environments->measured, wishes_of(a.options, line));
+  auto bundle = plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
     if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
@@ -118,7 +116,7 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
   }
   Source source{*std::move(bundle), {}};
   if (!a.tune) return source;
-  auto kernels = tuned_kernels(source.bundle, *environments, a, place, line);
+  auto kernels = tuned_kernels(source.bundle, environments, a, place, line);
   if (!kernels) return tl::unexpected(kernels.error());
   source.kernels = *std::move(kernels);
   return source;
@@ -146,9 +144,8 @@ std::string own_libraries(const GenerateArguments& a, const Installation& place)
 Result<std::string> write_files(const GenerateArguments& a, const Source& source, const Installation& place,
                                 const fs::path& folder) {
   if (a.target == "libtorch") {
-    const auto calls = generate::libtorch_into(folder, source.bundle.folder, place.root);
-    if (!calls) return tl::unexpected(calls.error());
-    return fmt::format("{} operations a run, each a call of ATen", *calls);
+    const auto calls = STRATA_TRY(generate::libtorch_into(folder, source.bundle.folder, place.root));
+    return fmt::format("{} operations a run, each a call of ATen", calls);
   }
   const bool cuda = a.target == "cuda";
   const auto program =
@@ -157,8 +154,7 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "runtime";
-  if (auto done = generate::generate_into(folder, *program, source.bundle.folder, options); !done)
-    return tl::unexpected(done.error());
+  STRATA_TRY(generate::generate_into(folder, *program, source.bundle.folder, options));
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
                                    [](const auto& step) { return step.when == compiler::When::run && !step.view; });
   auto said = fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls,
@@ -170,13 +166,12 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
 // All of the folder appears, or nothing: it is written beside its place and renamed.
 Result<std::string> write_program(const GenerateArguments& a, const Source& source, const Installation& place,
                                   const fs::path& folder) {
-  const auto partial = make_folder_beside(folder);
-  if (!partial) return tl::unexpected(partial.error());
-  const auto made = write_files(a, source, place, *partial);
-  const auto error = made ? put_in_place(*partial, folder) : std::error_code();
+  const auto partial = STRATA_TRY(make_folder_beside(folder));
+  const auto made = write_files(a, source, place, partial);
+  const auto error = made ? put_in_place(partial, folder) : std::error_code();
   if (made && !error) return made;
   std::error_code ignored;
-  fs::remove_all(*partial, ignored);
+  fs::remove_all(partial, ignored);
   if (!made) return made;
   return fail(fmt::format("cannot write {}: {}", folder.string(), error.message()),
               "is there space, and may you write there?");

@@ -37,7 +37,7 @@ Result<void> check_dump(const GraphArguments& a) {
   if (!a.budget.empty() && (a.dump_after.empty() || !a.backward))
     return fail("--memory-budget: only the program of a training step is made to fit one",
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
-  if (auto budget = parse_memory_budget(a.budget); !budget) return tl::unexpected(budget.error());
+  STRATA_TRY(parse_memory_budget(a.budget));
   const std::string reduced = a.backward ? "amp-bf16" : "bf16";
   if (a.maths != "fp32" && (a.maths != reduced || a.dump_after.empty()))
     return fail(fmt::format("--precision {}: {}", a.maths,
@@ -83,11 +83,10 @@ Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
 Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec) {
   auto place = installation();
   if (!a.python.empty()) place.python = a.python;
-  const auto environments = plan::ask_environments(place, {});
-  if (!environments) return tl::unexpected(environments.error());
+  const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   ProgressLine line;
   say_of_model_file(a.options.model);
-  return plan::get_bundle(spec, place, environments->measured, wishes_of(a.options, line));
+  return plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
 }
 
 // With --backward the training step that strata makes of the network, else the network alone.

@@ -68,9 +68,7 @@ std::string command_that_sends(const CompareArguments& a, const fs::path& folder
 Result<SharedFolder> begin_folder(CompareArguments& a, const Whole& whole, const fs::path& path) {
   int nodes = a.cluster.nodes;
   if (nodes == 0) {
-    const auto counted = cluster::count_nodes(a.cluster.partition);
-    if (!counted) return tl::unexpected(counted.error());
-    nodes = *counted;
+    nodes = STRATA_TRY(cluster::count_nodes(a.cluster.partition));
   }
   SharedFolder folder;
   folder.path = path;
@@ -164,9 +162,8 @@ Result<std::vector<std::string>> words_for_sbatch(const ClusterArguments& a, con
   if (!a.partition.empty()) words.push_back("--partition=" + a.partition);
   if (!a.constraint.empty()) words.push_back("--constraint=" + a.constraint);
   for (const auto& text : a.sbatch) {
-    auto option = option_of_sbatch(text);
-    if (!option) return tl::unexpected(option.error());
-    words.push_back(std::move(*option));
+    auto option = STRATA_TRY(option_of_sbatch(text));
+    words.push_back(std::move(option));
   }
   words.push_back(folder.script().string());
   return words;
@@ -178,19 +175,17 @@ std::string shards_in_words(const SharedFolder& folder, const std::vector<int>& 
 }
 
 Result<void> send_array(const CompareArguments& a, SharedFolder& folder, const std::vector<int>& shards) {
-  const auto words = words_for_sbatch(a.cluster, folder, shards);
-  if (!words) return tl::unexpected(words.error());
-  if (auto written = write_script(a, folder); !written) return written;
+  const auto words = STRATA_TRY(words_for_sbatch(a.cluster, folder, shards));
+  STRATA_TRY(write_script(a, folder));
   std::error_code ignored;
   for (const int shard : shards) fs::remove(folder.end_of(shard), ignored);  // of an earlier try
-  const auto job = cluster::submit(*words);
-  if (!job) return tl::unexpected(job.error());
-  folder.submissions.push_back({*job, utc_now(), shards});
+  const auto job = STRATA_TRY(cluster::submit(words));
+  folder.submissions.push_back({job, utc_now(), shards});
   if (auto written = cluster::write_shared_folder(folder); !written) {
-    (void)cluster::cancel({*job});  // nobody would know of it
+    (void)cluster::cancel({job});  // nobody would know of it
     return written;
   }
-  answer(fmt::format("job {}: {}, a node each\nfolder {}: all nodes must see it\n./strata status {}\n", *job,
+  answer(fmt::format("job {}: {}, a node each\nfolder {}: all nodes must see it\n./strata status {}\n", job,
                      shards_in_words(folder, shards), folder.path.string(), plan::quoted(folder.path.string())));
   return {};
 }
@@ -213,7 +208,7 @@ Result<std::vector<int>> missing_of(const SharedFolder& folder) {
 Result<void> check_levels(const CompareArguments& a) {
   const auto found = level::discover(level::search_path(installation().root));
   const auto names = a.options.levels.empty() ? split(a.levels, ',') : a.options.levels;
-  if (auto chosen = plan::choose_levels(found, names, a.options.device); !chosen) return tl::unexpected(chosen.error());
+  STRATA_TRY(plan::choose_levels(found, names, a.options.device));
   return {};
 }
 
@@ -236,28 +231,25 @@ std::vector<std::string> words_of_task(const std::vector<std::string>& words) {
 
 Result<int> send_to_slurm(CompareArguments& a, const Whole& whole) {
   if (whole.parts < 1) return fail(fmt::format("there are no {} to split", whole.parts_name()), "", Exit::usage);
-  if (auto known = check_levels(a); !known) return tl::unexpected(known.error());
-  const auto path = make_folder(a, whole);
-  if (!path) return tl::unexpected(path.error());
+  STRATA_TRY(check_levels(a));
+  const auto path = STRATA_TRY(make_folder(a, whole));
   std::optional<FileLock> lock;  // two that send at once would send twice
-  if (!a.dry_run) lock.emplace(*path / "lock");
-  const bool known = cluster::is_shared_folder(*path);
-  auto folder = known ? known_folder(a, whole, *path) : begin_folder(a, whole, *path);
-  if (!folder) return tl::unexpected(folder.error());
-  std::vector<int> shards(static_cast<std::size_t>(folder->shards));
+  if (!a.dry_run) lock.emplace(path / "lock");
+  const bool known = cluster::is_shared_folder(path);
+  auto folder = STRATA_TRY(known ? known_folder(a, whole, path) : begin_folder(a, whole, path));
+  std::vector<int> shards(static_cast<std::size_t>(folder.shards));
   std::iota(shards.begin(), shards.end(), 1);
   if (known) {
-    auto missing = missing_of(*folder);
-    if (!missing) return tl::unexpected(missing.error());
-    if (missing->empty()) return 0;
-    shards = std::move(*missing);
+    auto missing = STRATA_TRY(missing_of(folder));
+    if (missing.empty()) return 0;
+    shards = std::move(missing);
   }
   if (a.dry_run) {
-    answer(fmt::format("would send {} ({}) from {}\n", shards_in_words(*folder, shards), cluster::number_list(shards),
-                       path->string()));
+    answer(fmt::format("would send {} ({}) from {}\n", shards_in_words(folder, shards), cluster::number_list(shards),
+                       path.string()));
     return 0;
   }
-  if (auto sent = send_array(a, *folder, shards); !sent) return tl::unexpected(sent.error());
+  STRATA_TRY(send_array(a, folder, shards));
   return 0;
 }
 

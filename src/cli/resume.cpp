@@ -51,12 +51,11 @@ std::vector<std::string> words_of(const store::Run& run) {
 // Set-up has to know the environments before this program starts.
 Result<void> check_environments(const std::string& run_id, const CompareArguments& began,
                                 const std::vector<plan::NamedPython>& now) {
-  const auto before = plan::parse_environments(began.environments);
-  if (!before) return tl::unexpected(before.error());
-  if (*before == now) return {};
-  return fail(before->empty() ? fmt::format("run {} began without --env", run_id)
-                              : fmt::format("run {} began with{}", run_id, plan::environment_words(*before)),
-              before->empty() ? "leave --env out" : "add" + plan::environment_words(*before), Exit::usage);
+  const auto before = STRATA_TRY(plan::parse_environments(began.environments));
+  if (before == now) return {};
+  return fail(before.empty() ? fmt::format("run {} began without --env", run_id)
+                             : fmt::format("run {} began with{}", run_id, plan::environment_words(before)),
+              before.empty() ? "leave --env out" : "add" + plan::environment_words(before), Exit::usage);
 }
 
 int resume(const ResumeArguments& a) {

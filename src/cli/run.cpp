@@ -152,10 +152,9 @@ Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::S
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
-  auto found = SuiteRun::unfinished(store, suite.hash, a.scale);
-  if (!found) return tl::unexpected(found.error());
-  if (!*found) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
-  a.resumed = std::move(*found);
+  auto found = STRATA_TRY(SuiteRun::unfinished(store, suite.hash, a.scale));
+  if (!found) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
+  a.resumed = std::move(found);
   return {};
 }
 

@@ -32,20 +32,14 @@ Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, Progr
   };
   CapturedCase captured;
   if (spec.value("maths", "fp32") != "fp32") {
-    auto strict = capture(in_float32(spec), nullptr);
-    if (!strict) return tl::unexpected(strict.error());
-    captured.strict = std::move(*strict);
+    captured.strict = STRATA_TRY(capture(in_float32(spec), nullptr));
   }
-  auto bundle = capture(spec, captured.strict ? &*captured.strict : nullptr);
-  if (!bundle) return tl::unexpected(bundle.error());
-  captured.bundle = std::move(*bundle);
+  captured.bundle = STRATA_TRY(capture(spec, captured.strict ? &*captured.strict : nullptr));
   if (s.options.deep && spec.value("mode", "infer") == "infer") {
     auto tapped = in_float32(spec);
     for (const char* part : {"dynamic", "light"}) tapped.erase(part);
     tapped["deep"] = true;
-    auto deep = capture(tapped, nullptr);
-    if (!deep) return tl::unexpected(deep.error());
-    captured.deep = std::move(*deep);
+    captured.deep = STRATA_TRY(capture(tapped, nullptr));
   }
   return captured;
 }
@@ -55,9 +49,8 @@ Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const
   const auto& s = ready.setting;
   const auto folder = store.path().parent_path() / "logs" / s.run_id / fmt::format("eval-{}", captured.bundle.key);
   const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(s.options.timeout_s.value_or(600) * 1000));
-  auto begun = measure::begin_evaluation(*ready.score, captured.bundle, s.place, s.environment, folder, timeout);
-  if (!begun) return tl::unexpected(begun.error());
-  captured.evaluation = std::move(*begun);
+  captured.evaluation =
+      STRATA_TRY(measure::begin_evaluation(*ready.score, captured.bundle, s.place, s.environment, folder, timeout));
   return {};
 }
 
@@ -71,23 +64,21 @@ const store::Case* stored_case(const store::Run* resumed, const std::string& key
 Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,
                                   store::Store& store, StoredRun& stored, ProgressLine& line) {
   const auto& s = ready.setting;
-  auto captured = capture_case(ready, spec, line);
-  if (!captured) return tl::unexpected(captured.error());
-  const auto key = key_of(captured->bundle.question);
+  auto captured = STRATA_TRY(capture_case(ready, spec, line));
+  const auto key = key_of(captured.bundle.question);
   if (const auto* before = stored_case(s.resumed, key); before && before->finished) {
-    if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
+    STRATA_TRY(stored.begin());
     line.callbacks().note(fmt::format("{}: measured already", before->id));
     measure::Outcome outcome;
     for (const auto& row : before->rows) measure::add_outcome(outcome, row, s.options.levels);
     return outcome;
   }
-  if (auto added = add_evaluation(*captured, ready, store); !added) return tl::unexpected(added.error());
-  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
+  STRATA_TRY(add_evaluation(captured, ready, store));
+  STRATA_TRY(stored.begin());
   auto outcome =
-      measure::compare_case(s, captured->bundle, captured->besides(), ready.levels, facts, store, line.callbacks());
+      measure::compare_case(s, captured.bundle, captured.besides(), ready.levels, facts, store, line.callbacks());
   if (!outcome) stored.cut_short();
-  if (outcome)
-    if (auto written = analysis::store_metrics(store, s.run_id, key); !written) return tl::unexpected(written.error());
+  if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key));
   return outcome;
 }
 

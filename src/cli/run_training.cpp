@@ -75,8 +75,7 @@ core::Case question_of(const TrainArguments& a, const training::Initial& initial
 
 Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
                                const fs::path& scratch) {
-  const auto shape = image_shape(bundle);
-  if (!shape) return tl::unexpected(shape.error());
+  const auto shape = STRATA_TRY(image_shape(bundle));
   training::Plan plan;
   plan.repeats = a.repeats;
   plan.own_repeats = a.own_repeats;
@@ -85,11 +84,9 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
   const auto augment = split(a.augment, ',');
   const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };
   plan.augment.flip = has("flip");
-  if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape->height / kSharesOfShift));
-  auto data = training::prepare_data(opened.set, *shape, bundle.question.batch,
-                                     a.images > 0 ? std::optional(a.images) : std::nullopt, scratch);
-  if (!data) return tl::unexpected(data.error());
-  plan.data = std::move(*data);
+  if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape.height / kSharesOfShift));
+  plan.data = STRATA_TRY(training::prepare_data(opened.set, shape, bundle.question.batch,
+                                                a.images > 0 ? std::optional(a.images) : std::nullopt, scratch));
   if (a.initials.size() > 1 && !a.norms)
     plan.norms = std::max<std::int64_t>(1, plan.data.train / bundle.question.batch / kLooksAnEpoch);
   plan.data_note = fmt::format("{}: {} images to learn from, {} to test{}", opened.set.name, plan.data.train,
@@ -127,9 +124,8 @@ Result<std::vector<std::vector<fs::path>>> weights_of(const TrainArguments& a, c
     const auto folder = scratch / fmt::format("initial-{}", all.size());
     std::error_code ec;  // what writes into it says it
     fs::create_directories(folder, ec);
-    auto files = training::initial_weights(bundle, initial, a.repeats, folder, place);
-    if (!files) return tl::unexpected(files.error());
-    all.push_back(std::move(*files));
+    auto files = STRATA_TRY(training::initial_weights(bundle, initial, a.repeats, folder, place));
+    all.push_back(std::move(files));
   }
   return all;
 }
@@ -148,9 +144,7 @@ Result<measure::Outcome> train_one(const Prepared& ready, const plan::Bundle& bu
   const auto& s = ready.setting;
   auto outcome =
       training::train_case(s, bundle, question, ready.levels, plan, begun_with, facts, store, line.callbacks());
-  if (outcome)
-    if (auto written = analysis::store_metrics(store, s.run_id, key_of(question)); !written)
-      return tl::unexpected(written.error());
+  if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key_of(question)));
   return outcome;
 }
 
@@ -168,11 +162,10 @@ std::optional<measure::Outcome> ended_before(const Prepared& ready, const core::
 Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
                                       ProgressLine& line) {
   auto& s = ready.setting;
-  auto opened = open_data(a, s.place.cache, line);
-  if (!opened) return tl::unexpected(opened.error());
+  auto opened = STRATA_TRY(open_data(a, s.place.cache, line));
   plan::TrainingWork work{
-      .train = static_cast<std::int64_t>(opened->set.train.count),
-      .test = static_cast<std::int64_t>(opened->set.test.count),
+      .train = static_cast<std::int64_t>(opened.set.train.count),
+      .test = static_cast<std::int64_t>(opened.set.test.count),
       .batch = a.batch,
       .epochs = a.epochs,
       .repeats = trainings_of(a, a.own_repeats.empty() ? a.repeats : static_cast<int>(a.own_repeats.size())),
@@ -182,37 +175,33 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
     line.callbacks().note(a.scaled);
     stored.set("scaled", a.scaled);
   }
-  const auto bundle = capture(ready, opened->set, line);
-  if (!bundle) return tl::unexpected(bundle.error());
-  const auto temporary = temporary_folder(s.place.cache);
-  if (!temporary) return tl::unexpected(temporary.error());
-  const fs::path scratch = fs::path(*temporary) / "training";
+  const auto bundle = STRATA_TRY(capture(ready, opened.set, line));
+  const auto temporary = STRATA_TRY(temporary_folder(s.place.cache));
+  const fs::path scratch = fs::path(temporary) / "training";
   std::error_code ec;
   fs::create_directories(scratch, ec);
-  auto plan = plan_of(a, *bundle, *opened, scratch);
-  if (!plan) return tl::unexpected(plan.error());
-  line.callbacks().note(plan->data_note);
-  const auto begun_with = weights_of(a, *bundle, scratch, s.place);
-  if (!begun_with) return tl::unexpected(begun_with.error());
-  const auto told = foretell(a, ready, work, *bundle, opened->set);
+  auto plan = STRATA_TRY(plan_of(a, bundle, opened, scratch));
+  line.callbacks().note(plan.data_note);
+  const auto begun_with = STRATA_TRY(weights_of(a, bundle, scratch, s.place));
+  const auto told = foretell(a, ready, work, bundle, opened.set);
   say_of_time(told, line);
   if (told.known && !a.common.resumed) stored.set("predicted_s", told.seconds);
-  if (auto begun = stored.begin(); !begun) return tl::unexpected(begun.error());
+  STRATA_TRY(stored.begin());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
   const auto keep = store.path().parent_path() / "trainings" / s.run_id;
   measure::Outcome all;
   for (std::size_t i = 0; i < a.initials.size() && !interrupted(); ++i) {
-    const auto question = question_of(a, a.initials[i], *bundle, opened->set);
+    const auto question = question_of(a, a.initials[i], bundle, opened.set);
     std::optional<measure::Outcome> ended;
-    plan->keep = keep;
+    plan.keep = keep;
     if (a.initials.size() > 1) {
-      plan->keep /= folder_name(a.initials[i].name);
+      plan.keep /= folder_name(a.initials[i].name);
       ended = ended_before(ready, question);
       line.callbacks().note(fmt::format("initialisation {} of {}: {}{}", i + 1, a.initials.size(), a.initials[i].name,
                                         ended ? ": trained already" : ""));
     }
     const auto outcome = ended ? Result<measure::Outcome>(*ended)
-                               : train_one(ready, *bundle, question, *plan, (*begun_with)[i], facts, store, line);
+                               : train_one(ready, bundle, question, plan, begun_with[i], facts, store, line);
     if (!outcome) {
       stored.cut_short();
       return outcome;

@@ -32,7 +32,7 @@ fs::path store_of(const RunsArguments& a) {
 
 // A store that is there, to be changed.
 Result<store::Store> open_to_change(const fs::path& path) {
-  if (auto there = store::Store::open_existing(path); !there) return there;
+  STRATA_TRY(store::Store::open_existing(path));
   return store::Store::open(path);
 }
 
@@ -68,9 +68,8 @@ std::uintmax_t remove_files_of(const fs::path& store, const std::string& run_id)
 Result<std::vector<std::string>> ids_of(const store::Store& store, const std::vector<std::string>& runs) {
   std::vector<std::string> ids;
   for (const auto& which : runs) {
-    const auto id = store.find_run(which);
-    if (!id) return tl::unexpected(id.error());
-    if (std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
+    const auto id = STRATA_TRY(store.find_run(which));
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   }
   return ids;
 }
@@ -98,23 +97,20 @@ int delete_runs(const RunsArguments& a) {
 
 // Every run of `from`, the oldest first, so that equal times keep their order.
 Result<void> copy_all(const store::Store& from, store::Store& into, std::size_t& copied, std::size_t& known) {
-  auto runs = from.list_runs(0);
-  if (!runs) return tl::unexpected(runs.error());
-  std::reverse(runs->begin(), runs->end());
-  for (const auto& run : *runs) {
+  auto runs = STRATA_TRY(from.list_runs(0));
+  std::reverse(runs.begin(), runs.end());
+  for (const auto& run : runs) {
     if (interrupted()) return fail("interrupted: what was copied stays", "run the command again for the rest");
-    const auto done = into.copy_run(from, run.run_id);
-    if (!done) return tl::unexpected(done.error());
-    ++(*done ? copied : known);
+    const auto done = STRATA_TRY(into.copy_run(from, run.run_id));
+    ++(done ? copied : known);
   }
   return {};
 }
 
 Result<void> write_store_of(const store::Store& from, const std::string& run_id, const fs::path& path) {
-  auto into = store::Store::open(path);
-  if (!into) return tl::unexpected(into.error());
-  if (const auto copied = into->copy_run(from, run_id); !copied) return tl::unexpected(copied.error());
-  return into->give_back_space();
+  auto into = STRATA_TRY(store::Store::open(path));
+  STRATA_TRY(into.copy_run(from, run_id));
+  return into.give_back_space();
 }
 
 int export_run(const RunsArguments& a) {

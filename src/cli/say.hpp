@@ -9,7 +9,7 @@
 
 #include "common/places.hpp"
 #include "common/result.hpp"
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "report/table.hpp"
 #include "report/terminal.hpp"
 

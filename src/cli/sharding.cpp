@@ -50,11 +50,9 @@ Json asked_of(const CompareArguments& a) {
 // The newest run of the shard that the store has. Its cases are left out.
 Result<std::optional<store::Run>> newest_run(const fs::path& path, const Json& settings) {
   if (!there_is(path)) return std::nullopt;
-  const auto store = store::Store::open_existing(path);
-  if (!store) return tl::unexpected(store.error());
-  auto runs = store->list_runs(0);
-  if (!runs) return tl::unexpected(runs.error());
-  for (auto& run : *runs)
+  const auto store = STRATA_TRY(store::Store::open_existing(path));
+  auto runs = STRATA_TRY(store.list_runs(0));
+  for (auto& run : runs)
     if (lookup::text(run.settings, "shard_of") == lookup::text(settings, "shard_of") &&
         lookup::text(run.settings, "shard") == lookup::text(settings, "shard"))
       return std::optional(std::move(run));
@@ -70,24 +68,20 @@ Result<void> go_on(CompareArguments& a, OwnShard& own) {
   own.lock = std::make_shared<FileLock>(path.string() + ".lock", [&] {
     tell(fmt::format("shard {}: another process is at it: waiting for its end\n", own.shard.text()));
   });
-  const auto found = newest_run(path, own.settings);
-  if (!found) return tl::unexpected(found.error());
-  if (!*found) return {};
-  const auto state = store::state_of(**found);
+  const auto found = STRATA_TRY(newest_run(path, own.settings));
+  if (!found) return {};
+  const auto state = store::state_of(*found);
   if (state == store::RunState::running)
-    return fail(
-        fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), (*found)->run_id),
-        "let it end; `./strata list runs` shows it", Exit::usage);
+    return fail(fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), found->run_id),
+                "let it end; `./strata list runs` shows it", Exit::usage);
   if (state == store::RunState::finished) {
-    own.done = (*found)->run_id;
+    own.done = found->run_id;
     return {};
   }
-  const auto store = store::Store::open_existing(path);
-  if (!store) return tl::unexpected(store.error());
-  auto run = store->load_id((*found)->run_id);
-  if (!run) return tl::unexpected(run.error());
-  tell(fmt::format("shard {}: continuing run {}\n", own.shard.text(), run->run_id));
-  a.resumed = std::move(*run);
+  const auto store = STRATA_TRY(store::Store::open_existing(path));
+  auto run = STRATA_TRY(store.load_id(found->run_id));
+  tell(fmt::format("shard {}: continuing run {}\n", own.shard.text(), run.run_id));
+  a.resumed = std::move(run);
   return {};
 }
 
@@ -132,24 +126,22 @@ std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const 
 }
 
 Result<Whole> whole_sweep(CompareArguments& a) {
-  if (auto read = read_texts(a); !read) return tl::unexpected(read.error());
-  auto specs = plan::specs_of(a.options);
-  if (!specs) return tl::unexpected(specs.error());
+  STRATA_TRY(read_texts(a));
+  auto specs = STRATA_TRY(plan::specs_of(a.options));
   // not said: what each machine has
   if (a.options.thread_counts.empty() && a.options.threads == 0)
-    for (auto& spec : *specs) spec.erase("threads");
+    for (auto& spec : specs) spec.erase("threads");
   auto asked = asked_of(a);
-  asked["specs"] = *specs;
+  asked["specs"] = specs;
   asked["dataset"] = a.options.dataset;
-  return Whole{"sweep", specs->size(), std::move(asked)};
+  return Whole{"sweep", specs.size(), std::move(asked)};
 }
 
 Result<Whole> whole_training(const TrainArguments& a) {
   int repeats = a.repeats;
   if (!a.scale.empty()) {
-    const auto scale = plan::parse_scale(a.scale);
-    if (!scale) return tl::unexpected(scale.error());
-    repeats = plan::cut(*scale, a.epochs, a.repeats).repeats;
+    const auto scale = STRATA_TRY(plan::parse_scale(a.scale));
+    repeats = plan::cut(scale, a.epochs, a.repeats).repeats;
   }
   const auto& o = a.common.options;
   auto asked = asked_of(a.common);
@@ -170,23 +162,21 @@ Result<Whole> whole_training(const TrainArguments& a) {
 }
 
 Result<OwnShard> own_shard(CompareArguments& a, const Whole& whole) {
-  const auto shard = cluster::read_shard(a.cluster.shard);
-  if (!shard) return tl::unexpected(shard.error());
-  if (static_cast<std::size_t>(shard->count) > whole.parts)
-    return fail(fmt::format("--shard {}: there are {} {} to split", shard->text(), whole.parts, whole.parts_name()),
+  const auto shard = STRATA_TRY(cluster::read_shard(a.cluster.shard));
+  if (static_cast<std::size_t>(shard.count) > whole.parts)
+    return fail(fmt::format("--shard {}: there are {} {} to split", shard.text(), whole.parts, whole.parts_name()),
                 fmt::format("at most as many shards as {}: --shard 1/{}", whole.parts_name(), whole.parts),
                 Exit::usage);
   const auto seed = a.options.order_seed;
   if (whole.verb == "train" && !seed)
-    return fail(fmt::format("--shard {}: the shards of a training need one seed of the order of images", shard->text()),
+    return fail(fmt::format("--shard {}: the shards of a training need one seed of the order of images", shard.text()),
                 "give all of them the same: --order-seed 1", Exit::usage);
   OwnShard own;
-  own.shard = *shard;
+  own.shard = shard;
   const auto node = node_name();
   own.settings = {
-      {"shard", shard->text()}, {"shard_of", whole.id(seed, shard->count)}, {"parts", whole.parts}, {"node", node}};
-  if (a.cluster.go_on && !a.resumed)
-    if (auto gone = go_on(a, own); !gone) return tl::unexpected(gone.error());
+      {"shard", shard.text()}, {"shard_of", whole.id(seed, shard.count)}, {"parts", whole.parts}, {"node", node}};
+  if (a.cluster.go_on && !a.resumed) STRATA_TRY(go_on(a, own));
   // what it did on another node before stays named
   const auto before = a.resumed ? lookup::text(a.resumed->settings, "node") : std::string();
   if (!before.empty() && before != node)

@@ -36,9 +36,8 @@ Result<store::Store> open_store(const std::string& path) {
 }
 
 Result<store::Run> load(const ShowArguments& a, const std::string& which) {
-  auto store = open_store(a.store);
-  if (!store) return tl::unexpected(store.error());
-  return store->load_run(which);
+  auto store = STRATA_TRY(open_store(a.store));
+  return store.load_run(which);
 }
 
 // Trainings, sweeps and suites have pages of their own. nullopt: the run is none of them.

@@ -28,11 +28,10 @@ class StoredRun {
 
   Result<void> begin() {
     if (begun_) return {};
-    if (auto written = resumed_ ? store_.continue_run(run_) : store_.begin_run(run_); !written) return written;
+    STRATA_TRY(resumed_ ? store_.continue_run(run_) : store_.begin_run(run_));
     begun_ = true;
     for (const auto& problem : problems_)
-      if (auto warned = store_.add_warning(run_.run_id, measure::warnings::broken_level(problem.error.what)); !warned)
-        return warned;
+      STRATA_TRY(store_.add_warning(run_.run_id, measure::warnings::broken_level(problem.error.what)));
     return {};
   }
 

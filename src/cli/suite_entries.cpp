@@ -119,11 +119,10 @@ Result<std::vector<Words>> product_of(const suite::Suite& suite, const suite::En
   for (const auto* setting : settings_of(suite, entry, verb)) {
     const auto* option = option_named(verb, setting->key);
     if (option == nullptr) return tl::unexpected(unknown_key(suite, *setting, verb));
-    const auto ways = ways_of(suite, *setting, *option);
-    if (!ways) return tl::unexpected(ways.error());
+    const auto ways = STRATA_TRY(ways_of(suite, *setting, *option));
     std::vector<Words> longer;
     for (const auto& words : all)
-      for (const auto& way : *ways) {
+      for (const auto& way : ways) {
         longer.push_back(words);
         longer.back().insert(longer.back().end(), way.begin(), way.end());
       }
@@ -141,7 +140,7 @@ void add(Words& words, const char* option, const std::string& value) {
 Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const ForAllEntries& more) {
   auto suite = written;
   use_current_names(suite);
-  if (auto ok = check_defaults(suite); !ok) return tl::unexpected(ok.error());
+  STRATA_TRY(check_defaults(suite));
   std::vector<SuiteEntry> all;
   for (const auto& entry : suite.entries) {
     const auto known = VerbWords::of(entry.verb);
@@ -153,9 +152,8 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const Fo
                       near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(VerbWords::verbs(), ", ")),
           "docs/suites.md"));
     }
-    const auto product = product_of(suite, entry, known->options());
-    if (!product) return tl::unexpected(product.error());
-    for (auto words : *product) {
+    const auto product = STRATA_TRY(product_of(suite, entry, known->options()));
+    for (auto words : product) {
       if (entry.verb == "train") add(words, "--scale", more.scale);
       if (std::find(words.begin(), words.end(), "--dataset") != words.end()) add(words, "--data-dir", more.data_dir);
       add(words, "--python", more.python);

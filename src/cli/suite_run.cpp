@@ -59,10 +59,9 @@ Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
   planned.unavailable = lacking_device(entry.device);
   if (planned.unavailable) return planned;
   const auto verb = VerbWords::of(entry.words.front());
-  if (auto read = verb->try_read(entry.words); !read) return tl::unexpected(read.error());
+  STRATA_TRY(verb->try_read(entry.words));
   verb->common().dry_run = true;
-  auto texts = verb->trains() ? Result<void>() : read_texts(verb->common());
-  if (!texts) return tl::unexpected(texts.error());
+  STRATA_TRY(verb->trains() ? Result<void>() : read_texts(verb->common()));
   auto ready = verb->trains() ? ready_to_train(verb->training()) : get_ready(verb->common());
   if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
   if (!ready)
@@ -93,9 +92,8 @@ Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, con
   if (!there_is(path)) return std::nullopt;
   const auto store = store::Store::open_existing(path);
   if (!store) return tl::unexpected(store.error());
-  auto runs = store->list_runs(0);
-  if (!runs) return tl::unexpected(runs.error());
-  for (auto& run : *runs) {
+  auto runs = STRATA_TRY(store->list_runs(0));
+  for (auto& run : runs) {
     if (report::text(run.settings, "verb") != "run" || report::text(run.settings, "hash") != hash ||
         report::text(run.settings, "scale") != scale)
       continue;
@@ -113,15 +111,13 @@ void SuiteRun::predict(const std::vector<PlannedEntry>& entries) {
 
 Result<void> SuiteRun::begin(bool resumed) {
   run_.process = store::this_process();
-  auto store = store::Store::open(store_);
-  if (!store) return tl::unexpected(store.error());
-  return resumed ? store->continue_run(run_) : store->begin_run(run_);
+  auto store = STRATA_TRY(store::Store::open(store_));
+  return resumed ? store.continue_run(run_) : store.begin_run(run_);
 }
 
 Result<void> SuiteRun::write() {
-  auto store = store::Store::open(store_);
-  if (!store) return tl::unexpected(store.error());
-  return store->finish_run(run_);
+  auto store = STRATA_TRY(store::Store::open(store_));
+  return store.finish_run(run_);
 }
 
 bool SuiteRun::is_done(std::size_t place) const {
@@ -133,17 +129,14 @@ bool SuiteRun::is_done(std::size_t place) const {
 }
 
 Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
-  const auto store = store::Store::open_existing(store_);
-  if (!store) return tl::unexpected(store.error());
-  const auto runs = store->list_runs(0);
-  if (!runs) return tl::unexpected(runs.error());
-  for (const auto& run : *runs) {
+  const auto store = STRATA_TRY(store::Store::open_existing(store_));
+  const auto runs = STRATA_TRY(store.list_runs(0));
+  for (const auto& run : runs) {
     if (report::text(run.settings, "suite.run") != run_.run_id ||
         report::number(run.settings, "suite.entry") != static_cast<double>(place + 1))
       continue;
-    auto whole = store->load_id(run.run_id);
-    if (!whole) return tl::unexpected(whole.error());
-    if (!whole->cases.empty()) return std::optional(std::move(*whole));
+    auto whole = STRATA_TRY(store.load_id(run.run_id));
+    if (!whole.cases.empty()) return std::optional(std::move(whole));
   }
   return std::nullopt;
 }
@@ -199,7 +192,7 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quie
     if (done.state != "unavailable") kept["took_s"] = report::number(kept, "took_s").value_or(0) + took;
     if (const auto run = run_of(i); run && *run) kept["run"] = (*run)->run_id;
     if (!done.reason.empty()) tell(fmt::format("entry {}: {}: {}\n", i + 1, done.state, done.reason));
-    if (auto written = write(); !written) return written;
+    STRATA_TRY(write());
   }
   return {};
 }

@@ -44,7 +44,7 @@ void arrange_points(Prepared& ready, const plan::Grid& grid, bool limited, const
 // The search begins at the least batch of the list; the list's ends are its bounds.
 Result<void> begin_search(CompareArguments& a, Prepared& ready) {
   if (a.find_batch.empty()) return {};
-  if (auto rule = analysis::parse_batch_rule(a.find_batch); !rule) return tl::unexpected(rule.error());
+  STRATA_TRY(analysis::parse_batch_rule(a.find_batch));
   std::vector<std::int64_t> named;
   for (const auto& spec : ready.specs)
     if (spec["batch"].is_number_integer()) named.push_back(spec["batch"].get<std::int64_t>());
@@ -103,19 +103,17 @@ Result<int> run_sweep(CompareArguments& a) {
     if (!a.find_batch.empty())
       return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
                   "leave one of them out", Exit::usage);
-    const auto whole = whole_sweep(a);
-    if (!whole) return tl::unexpected(whole.error());
-    if (!a.cluster.on.empty()) return send_to_slurm(a, *whole);
-    auto shard = own_shard(a, *whole);
-    if (!shard) return tl::unexpected(shard.error());
-    if (!shard->done.empty()) return say_shard_done(*shard);
-    own = std::move(*shard);
+    const auto whole = STRATA_TRY(whole_sweep(a));
+    if (!a.cluster.on.empty()) return send_to_slurm(a, whole);
+    auto shard = STRATA_TRY(own_shard(a, whole));
+    if (!shard.done.empty()) return say_shard_done(shard);
+    own = std::move(shard);
   }
   std::optional<plan::Grid> grid;
   return run_as(
       a, {.verb = "sweep",
           .arrange = [&](Prepared& ready) -> Result<void> {
-            if (auto begun = begin_search(a, ready); !begun) return begun;
+            STRATA_TRY(begin_search(a, ready));
             grid.emplace(ready.specs);
             arrange_points(ready, *grid, !a.dry_run, own);
             return {};

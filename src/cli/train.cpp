@@ -36,12 +36,11 @@ constexpr const char* kUsualSchemes = "torch;kaiming:fan_in,relu;kaiming:fan_out
 Result<void> read_schemes(TrainArguments& a) {
   a.initials.clear();
   for (const auto& text : split(a.sweep_init ? kUsualSchemes : a.init, ';')) {
-    auto initial = training::read_init(text);
-    if (!initial) return tl::unexpected(initial.error());
+    auto initial = STRATA_TRY(training::read_init(text));
     for (const auto& before : a.initials)
-      if (before.name == initial->name)
-        return fail(fmt::format("--init {}: {} is named twice", a.init, initial->name), "", Exit::usage);
-    a.initials.push_back(std::move(*initial));
+      if (before.name == initial.name)
+        return fail(fmt::format("--init {}: {} is named twice", a.init, initial.name), "", Exit::usage);
+    a.initials.push_back(std::move(initial));
   }
   if (a.initials.size() > 1 && a.common.cluster.splits())
     return fail("several initialisations are not split over shards", "a call for each: --init " + a.initials[0].name,
@@ -70,11 +69,11 @@ Result<void> read_texts_of(TrainArguments& a) {
   o.mode = "train";
   o.batches = {a.batch};
   o.thread_counts = {a.threads > 0 ? a.threads : probe::physical_cores()};
-  if (auto read = read_texts(a.common); !read) return read;
+  STRATA_TRY(read_texts(a.common));
   for (const auto& word : split(a.augment, ','))
     if (word != "flip" && word != "crop")
       return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment, word), "", Exit::usage);
-  if (auto read = read_schemes(a); !read) return read;
+  STRATA_TRY(read_schemes(a));
   const auto margin = number_and_unit(a.margin_text);
   if (!margin || margin->second != "pp" || !(margin->first > 0 && margin->first <= 50))
     return fail(fmt::format("--margin {}: allowed: percentage points above 0 and up to 50", a.margin_text),
@@ -92,9 +91,8 @@ Result<void> read_texts_of(TrainArguments& a) {
 
 Result<void> cut_by_scale(TrainArguments& a) {
   if (a.scale.empty()) return {};
-  const auto scale = plan::parse_scale(a.scale);
-  if (!scale) return tl::unexpected(scale.error());
-  const auto left = plan::cut(*scale, a.epochs, a.repeats);
+  const auto scale = STRATA_TRY(plan::parse_scale(a.scale));
+  const auto left = plan::cut(scale, a.epochs, a.repeats);
   a.scaled = fmt::format("scaled: {} of {} epoch{}, {} of {} repeat{}", left.epochs, a.epochs, a.epochs == 1 ? "" : "s",
                          left.repeats, a.repeats, a.repeats == 1 ? "" : "s");
   a.epochs = left.epochs;
@@ -155,8 +153,8 @@ std::string data_name(const TrainArguments& a, const std::string& set) {
 }
 
 Result<Prepared> ready_to_train(TrainArguments& a) {
-  if (auto cut = cut_by_scale(a); !cut) return tl::unexpected(cut.error());
-  if (auto ok = read_texts_of(a); !ok) return tl::unexpected(ok.error());
+  STRATA_TRY(cut_by_scale(a));
+  STRATA_TRY(read_texts_of(a));
   auto ready = get_ready(a.common);
   if (ready) drop_untrained(ready->levels, a.common.options.levels);
   return ready;
@@ -176,41 +174,38 @@ void scale_images(TrainArguments& a, plan::TrainingWork& work) {
 }
 
 Result<int> run_train(TrainArguments& a) {
-  if (!a.common.output.empty())
-    if (auto ok = report::check_writable(a.common.output, "-o"); !ok) return tl::unexpected(ok.error());
+  if (!a.common.output.empty()) STRATA_TRY(report::check_writable(a.common.output, "-o"));
   std::optional<OwnShard> own;
   if (a.common.cluster.splits()) {
-    const auto whole = whole_training(a);
-    if (!whole) return tl::unexpected(whole.error());
-    if (!a.common.cluster.on.empty()) return send_to_slurm(a.common, *whole);
-    auto shard = own_shard(a.common, *whole);
-    if (!shard) return tl::unexpected(shard.error());
-    if (!shard->done.empty()) return say_shard_done(*shard);
-    own = std::move(*shard);
-    for (std::size_t repeat = 0; repeat < whole->parts; ++repeat)
+    const auto whole = STRATA_TRY(whole_training(a));
+    if (!a.common.cluster.on.empty()) return send_to_slurm(a.common, whole);
+    auto shard = STRATA_TRY(own_shard(a.common, whole));
+    if (!shard.done.empty()) return say_shard_done(shard);
+    own = std::move(shard);
+    for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)
       if (own->shard.has(repeat)) a.own_repeats.push_back(static_cast<int>(repeat));
   }
   auto ready = ready_to_train(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
   if (a.common.dry_run) return print_forecast(forecast(a, *ready), a);
-  if (auto same = check_resumed(*ready, a.common); !same) return tl::unexpected(same.error());
-  auto store = store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store));
-  if (!store) return tl::unexpected(store.error());
+  STRATA_TRY(check_resumed(*ready, a.common));
+  auto store =
+      STRATA_TRY(store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store)));
   auto run = a.common.resumed ? *a.common.resumed : describe(*ready, a);
   if (own) run.settings.update(own->settings);
-  StoredRun stored(std::move(run), *store, ready->problems, a.common.resumed.has_value());
+  StoredRun stored(std::move(run), store, ready->problems, a.common.resumed.has_value());
   const auto start = std::chrono::steady_clock::now();
   Result<measure::Outcome> outcome = measure::Outcome{};
   {
     ProgressLine line;
-    outcome = run_training(a, *ready, *store, stored, line);
+    outcome = run_training(a, *ready, store, stored, line);
   }
   std::optional<Error> failed;
   if (!outcome) failed = outcome.error();
   const bool has_case =
       stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
-  const int shown = has_case ? show_trained(a, *store, ready->setting) : 0;
+  const int shown = has_case ? show_trained(a, store, ready->setting) : 0;
   if (interrupted()) {
     tell(has_case ? fmt::format("interrupted: complete epochs are stored; ./strata resume {} continues\n",
                                 ready->setting.run_id)
@@ -220,7 +215,7 @@ Result<int> run_train(TrainArguments& a) {
   if (failed) return tl::unexpected(*failed);
   if (shown != 0) return shown;
   if (outcome->failed || outcome->missing) return static_cast<int>(outcome->failed ? Exit::failed : Exit::environment);
-  say_of_forecast(*store, ready->setting.run_id);
+  say_of_forecast(store, ready->setting.run_id);
   return 0;
 }
 

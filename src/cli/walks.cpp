@@ -63,7 +63,7 @@ double Walks::elapsed() const {
 }
 
 Result<measure::Outcome> Walks::run() {
-  if (auto done = remember_exhaustion(); !done) return tl::unexpected(done.error());
+  STRATA_TRY(remember_exhaustion());
   capture_smallest();
   say_plan();
   bool measured = false;
@@ -91,8 +91,9 @@ Result<measure::Outcome> Walks::run() {
 std::vector<Walks::Point*> Walks::order_of(int number) {
   std::vector<Point*> order;
   for (const auto& point : points_) {
-    const auto plays = [](const measure::Player& player) { return player.playing; };
-    const bool over = point->open && std::none_of(point->open->players().begin(), point->open->players().end(), plays);
+    const auto is_active = [](const measure::Participant& participant) { return participant.active; };
+    const bool over =
+        point->open && std::none_of(point->open->participants().begin(), point->open->participants().end(), is_active);
     if (!point->missing && !over) order.push_back(point.get());
   }
   stats::Random random(ready_.setting.order_seed + static_cast<std::uint64_t>(number));
@@ -103,7 +104,7 @@ std::vector<Walks::Point*> Walks::order_of(int number) {
 Result<void> Walks::walk(int number) {
   auto order = order_of(number);
   for (;;) {
-    if (auto done = visit_all(order, number); !done) return done;
+    STRATA_TRY(visit_all(order, number));
     if (number > 0 || !rule_ || spent_ || interrupted()) return {};
     order = search_on();
     if (order.empty()) return {};
@@ -126,13 +127,13 @@ Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
     const auto begun = elapsed();
     const bool first = !point.open, captured_before = point.captured != nullptr;
     const double foreseen_s = measured_s_ + forecast_.beside_s(point.spec, first);
-    if (auto done = visit(point, number); !done) return done;
+    STRATA_TRY(visit(point, number));
     if (point.before > number || point.missing || interrupted()) continue;  // not a whole visit
     const double capture_s = first ? point.capture_s : 0;
     const bool proven_now = first && point.before == 0;  // else by an earlier process of this run
     note_visit(point, proven_now, foreseen_s, elapsed() - begun + (captured_before ? capture_s : 0));
     ++visits_;
-    if (auto done = remember_exhaustion(); !done) return done;
+    STRATA_TRY(remember_exhaustion());
   }
   return {};
 }
@@ -154,7 +155,7 @@ std::vector<Walks::Point*> Walks::search_on() {
           analysis::batch_seen(row, question, measure::room_of(question, ready_.setting.machine));
     };
     if (point->open)
-      for (const auto& player : point->open->players()) look(player.row);
+      for (const auto& participant : point->open->participants()) look(participant.row);
     else if (point->stored)
       for (const auto& row : point->stored->rows) look(row);
   }
@@ -203,9 +204,8 @@ Result<void> Walks::visit(Point& point, int number) {
   auto outcome = point.open->visit();
   warm_.unload();
   if (outcome && !interrupted() && is_doubtful(point)) {
-    auto again = open_with_all_runs(point, number);
-    if (!again) return tl::unexpected(again.error());
-    if (*again) outcome = point.open->visit();
+    auto again = STRATA_TRY(open_with_all_runs(point, number));
+    if (again) outcome = point.open->visit();
   }
   if (!outcome) {
     stored_.cut_short();
@@ -213,16 +213,16 @@ Result<void> Walks::visit(Point& point, int number) {
   }
   point.outcome = *outcome;
   if (first)
-    for (const auto& player : point.open->players()) learn_memory(point.captured->bundle, player.row);
+    for (const auto& participant : point.open->participants()) learn_memory(point.captured->bundle, participant.row);
   return analysis::store_metrics(store_, ready_.setting.run_id, key_of(point.captured->bundle.question));
 }
 
 bool Walks::is_doubtful(const Point& point) {
   const auto& bundle = point.captured->bundle;
   bool doubtful = false;
-  for (const auto& player : point.open->players()) {
-    if (player.row.state != to_string(State::unequal)) continue;
-    const auto accused = std::pair(bundle.question.mode, player.name());
+  for (const auto& participant : point.open->participants()) {
+    if (participant.row.state != to_string(State::unequal)) continue;
+    const auto accused = std::pair(bundle.question.mode, participant.name());
     if (core::has_few_runs(bundle.info))
       doubtful = doubtful || !unequal_.contains(accused);
     else
@@ -233,8 +233,8 @@ bool Walks::is_doubtful(const Point& point) {
 
 Result<bool> Walks::open_with_all_runs(Point& point, int number) {
   std::vector<std::string> accused;
-  for (const auto& player : point.open->players())
-    if (player.row.state == to_string(State::unequal)) accused.push_back(player.name());
+  for (const auto& participant : point.open->participants())
+    if (participant.row.state == to_string(State::unequal)) accused.push_back(participant.name());
   const auto words = point_words(point.spec);
   line_.callbacks().note(
       fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", words, fmt::join(accused, ", ")));
@@ -245,14 +245,13 @@ Result<bool> Walks::open_with_all_runs(Point& point, int number) {
     line_.callbacks().note(fmt::format("{}: {}", words, captured.error().what));
     return false;
   }
-  if (auto cut = store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0); !cut)
-    return tl::unexpected(cut.error());
+  STRATA_TRY(store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0));
   auto again = std::make_unique<CapturedCase>(std::move(*captured));
   dropped_.emplace_back(std::exchange(point.captured, std::move(again)), std::move(point.open));
   point.stored = nullptr;
   point.begun_again = true;
   point.apart = number > 0;
-  if (auto begun = begin_case(point); !begun) return tl::unexpected(begun.error());
+  STRATA_TRY(begin_case(point));
   return true;
 }
 
@@ -273,15 +272,14 @@ Result<void> Walks::capture(Point& point) {
 
 // Captures it, and begins its case unless the run that goes on has all its restarts.
 Result<void> Walks::open(Point& point) {
-  if (auto captured = capture(point); !captured) return captured;
+  STRATA_TRY(capture(point));
   const auto& s = ready_.setting;
   const auto key = key_of(point.captured->bundle.question);
-  if (auto begun = stored_.begin(); !begun) return begun;
+  STRATA_TRY(stored_.begin());
   point.stored = stored_case(s.resumed, key);
   if (point.stored) {
-    const auto restarts = store_.restarts(s.run_id, key);
-    if (!restarts) return tl::unexpected(restarts.error());
-    point.before = static_cast<int>(restarts->size());
+    const auto restarts = STRATA_TRY(store_.restarts(s.run_id, key));
+    point.before = static_cast<int>(restarts.size());
     if (point.before >= s.effort.restarts) {
       for (const auto& row : point.stored->rows) {
         measure::add_outcome(point.outcome, row, s.options.levels);
@@ -294,10 +292,8 @@ Result<void> Walks::open(Point& point) {
 }
 
 Result<void> Walks::begin_case(Point& point) {
-  auto opened = measure::VisitedCase::open(ready_.setting, point.captured->bundle, besides_of(point), ready_.levels,
-                                           facts_, store_, line_.callbacks());
-  if (!opened) return tl::unexpected(opened.error());
-  point.open = std::move(*opened);
+  point.open = STRATA_TRY(measure::VisitedCase::open(ready_.setting, point.captured->bundle, besides_of(point),
+                                                     ready_.levels, facts_, store_, line_.callbacks()));
   return {};
 }
 
@@ -324,10 +320,9 @@ void Walks::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
 Result<void> Walks::remember_exhaustion() {
   if (a_.retry) return {};
   const auto& s = ready_.setting;
-  const auto seen = store_.out_of_memory(s.machine);
-  if (!seen) return tl::unexpected(seen.error());
+  const auto seen = STRATA_TRY(store_.out_of_memory(s.machine));
   const double limit = s.options.memory_limit_gib.value_or(0);
-  for (const auto& one : *seen)
+  for (const auto& one : seen)
     if (one.torch == s.environment.torch_version &&
         (one.limit_gib == 0 || (limit > 0 && one.limit_gib >= kSameLimit * limit)))
       outgrown_.add(one.level, one.question);
@@ -337,7 +332,7 @@ Result<void> Walks::remember_exhaustion() {
 Result<void> Walks::note_missing(Point& point, const Error& error) {
   point.missing = true;
   if (!first_error_) first_error_ = error;
-  if (auto begun = stored_.begin(); !begun) return begun;
+  STRATA_TRY(stored_.begin());
   const auto words = point_words(point.spec);
   line_.callbacks().note(fmt::format("{}: {}", words, error.what));
   return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(words, error.what));

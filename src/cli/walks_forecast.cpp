@@ -91,11 +91,11 @@ void Walks::say_how_far_off() {
 std::optional<double> Walks::needed_bytes(const Point& point) const {
   if (!point.open) return std::nullopt;
   double sum = 0;
-  for (const auto& player : point.open->players()) {
-    const auto state = state_from(player.row.state);
+  for (const auto& participant : point.open->participants()) {
+    const auto state = state_from(participant.row.state);
     if (state == State::unavailable || state == State::unsupported) continue;
-    const auto peak = outside::number_or(player.row.memory, "peak_private_bytes");
-    if (!player.playing || peak <= 0) return std::nullopt;
+    const auto peak = outside::number_or(participant.row.memory, "peak_private_bytes");
+    if (!participant.active || peak <= 0) return std::nullopt;
     sum += peak;
   }
   return sum > 0 ? std::optional(sum) : std::nullopt;

@@ -238,14 +238,12 @@ bool is_shard(const store::Run& run) {
 
 Result<store::Run> with_other_shards(store::Run run, const store::Store& store) {
   const auto whole = lookup::text(run.settings, "shard_of");
-  const auto listed = store.list_runs(0);
-  if (!listed) return tl::unexpected(listed.error());
+  const auto listed = STRATA_TRY(store.list_runs(0));
   std::vector<store::Run> runs;
-  for (const auto& other : *listed) {
+  for (const auto& other : listed) {
     if (other.run_id == run.run_id || lookup::text(other.settings, "shard_of") != whole) continue;
-    auto loaded = store.load_id(other.run_id);
-    if (!loaded) return tl::unexpected(loaded.error());
-    runs.push_back(std::move(*loaded));
+    auto loaded = STRATA_TRY(store.load_id(other.run_id));
+    runs.push_back(std::move(loaded));
   }
   runs.push_back(std::move(run));
   return join_shards(std::move(runs));

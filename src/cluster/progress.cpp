@@ -79,19 +79,17 @@ std::int64_t points_done(const store::Run& run) {
 Result<Kept> read_kept(const fs::path& path, const SharedFolder& folder, int shard) {
   const auto store = store::Store::open_existing(path);
   if (!store) return tl::unexpected(store.error());
-  const auto runs = store->list_runs(0);
-  if (!runs) return tl::unexpected(runs.error());
-  for (const auto& run : *runs) {  // the newest first
+  const auto runs = STRATA_TRY(store->list_runs(0));
+  for (const auto& run : runs) {  // the newest first
     if (lookup::text(run.settings, "shard_of") != folder.id ||
         lookup::text(run.settings, "shard") != Shard{shard, folder.shards}.text())
       continue;
-    const auto whole = store->load_id(run.run_id);
-    if (!whole) return tl::unexpected(whole.error());
+    const auto whole = STRATA_TRY(store->load_id(run.run_id));
     Kept kept;
     kept.run = run.run_id;
     kept.node = lookup::text(run.settings, "node");
     kept.whole = store::state_of(run) == store::RunState::finished;
-    kept.done = folder.verb == "train" ? repeats_done(*store, *whole) : points_done(*whole);
+    kept.done = folder.verb == "train" ? repeats_done(*store, whole) : points_done(whole);
     return kept;
   }
   return Kept{};

@@ -53,12 +53,11 @@ Result<SharedFolder> read_shared_folder(const fs::path& path) {
   if (!is_shared_folder(path))
     return fail(fmt::format("{}: nothing was sent to a cluster from this folder (it has no split.json)", path.string()),
                 "name the folder that --on slurm printed", Exit::usage);
-  const auto json = outside::read_file(about(path));
-  if (!json) return tl::unexpected(json.error());
+  const auto json = STRATA_TRY(outside::read_file(about(path)));
   SharedFolder folder;
   std::error_code ec;
   folder.path = fs::absolute(path, ec).lexically_normal();
-  outside::Fields fields(*json, about(path).string(), "name another --folder");
+  outside::Fields fields(json, about(path).string(), "name another --folder");
   fields.set_exit(Exit::usage);
   fields.integer("format", kFormat, kFormat);
   folder.verb = fields.text("verb");

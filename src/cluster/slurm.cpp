@@ -195,15 +195,14 @@ Result<std::string> submit(const std::vector<std::string>& words) {
   std::vector<std::string> all{"sbatch", "--parsable"};
   all.insert(all.end(), words.begin(), words.end());
   // A task inherits what sbatch has, and what marks the children of this process would end it with this process.
-  const auto ran = call(all, {"env", "-u", "STRATA_WORKER"});
-  if (!ran) return tl::unexpected(ran.error());
-  if (!well(*ran))
-    return fail(fmt::format("sbatch refuses the job: {}", words_of_failure(*ran)),
+  const auto ran = STRATA_TRY(call(all, {"env", "-u", "STRATA_WORKER"}));
+  if (!well(ran))
+    return fail(fmt::format("sbatch refuses the job: {}", words_of_failure(ran)),
                 "`sinfo` shows partitions and nodes; --partition, --constraint and --sbatch go to sbatch as they are",
                 Exit::environment);
-  auto job = std::string(trimmed(ran->stdout_text.substr(0, ran->stdout_text.find_first_of(";\n"))));  // "123;cluster"
+  auto job = std::string(trimmed(ran.stdout_text.substr(0, ran.stdout_text.find_first_of(";\n"))));  // "123;cluster"
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
-    return fail(fmt::format("sbatch --parsable prints no job's number: {}", words_of_failure(*ran)),
+    return fail(fmt::format("sbatch --parsable prints no job's number: {}", words_of_failure(ran)),
                 "`squeue --me` shows whether it was taken");
   return job;
 }
@@ -232,22 +231,20 @@ Result<std::vector<Task>> tasks_of(const std::vector<std::string>& jobs) {
 Result<void> cancel(const std::vector<std::string>& jobs) {
   std::vector<std::string> words{"scancel"};
   words.insert(words.end(), jobs.begin(), jobs.end());
-  const auto ran = call(words);
-  if (!ran) return tl::unexpected(ran.error());
-  if (!well(*ran)) return fail(fmt::format("scancel: {}", words_of_failure(*ran)));
+  const auto ran = STRATA_TRY(call(words));
+  if (!well(ran)) return fail(fmt::format("scancel: {}", words_of_failure(ran)));
   return {};
 }
 
 Result<int> count_nodes(const std::string& partition) {
   std::vector<std::string> words{"sinfo", "--noheader", "--format=%D"};
   if (!partition.empty()) words.push_back("--partition=" + partition);
-  const auto ran = call(words);
-  if (!ran) return tl::unexpected(ran.error());
+  const auto ran = STRATA_TRY(call(words));
   int nodes = 0;
-  if (well(*ran))
-    for (const auto& line : split(ran->stdout_text, '\n')) nodes += std::max(0, number<int>(trimmed(line)).value_or(0));
+  if (well(ran))
+    for (const auto& line : split(ran.stdout_text, '\n')) nodes += std::max(0, number<int>(trimmed(line)).value_or(0));
   if (nodes > 0) return nodes;
-  return fail(fmt::format("sinfo tells no number of nodes: {}", words_of_failure(*ran)), "say it: --nodes N",
+  return fail(fmt::format("sinfo tells no number of nodes: {}", words_of_failure(ran)), "say it: --nodes N",
               Exit::environment);
 }
 

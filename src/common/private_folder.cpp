@@ -103,7 +103,7 @@ Result<void> private_folder(const fs::path& folder, const std::string& remedy) {
 }
 
 Result<void> private_tree(const fs::path& folder, const std::string& remedy) {
-  if (auto ok = private_folder(folder, remedy); !ok) return ok;
+  STRATA_TRY(private_folder(folder, remedy));
   std::error_code ec;
   for (const auto& entry : fs::recursive_directory_iterator(folder, ec)) {
     struct stat found {};

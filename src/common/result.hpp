@@ -25,4 +25,21 @@ inline tl::unexpected<Error> fail(std::string what, std::string hint = {}, Exit 
   return tl::unexpected<Error>(Error{std::move(what), std::move(hint), exit});
 }
 
+template <class T, class E>
+T value_of(tl::expected<T, E>&& result) {
+  return *std::move(result);
+}
+
+template <class E>
+void value_of(tl::expected<void, E>&& /*without a value*/) {}
+
 }  // namespace strata
+
+// The value of a tl::expected: `const auto file = STRATA_TRY(open(path));`. On an error the calling function returns
+// that error. A statement expression, which GCC and Clang have; not to be used within another STRATA_TRY.
+#define STRATA_TRY(...)                                                        \
+  ({                                                                           \
+    auto strata_tried = (__VA_ARGS__);                                         \
+    if (!strata_tried) return tl::unexpected(std::move(strata_tried).error()); \
+    ::strata::value_of(std::move(strata_tried));                               \
+  })

@@ -302,18 +302,16 @@ Result<SafeTensors> SafeTensors::parse(std::span<const std::byte> file, std::str
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + length_bytes, header_bytes);
   if (text.front() != '{') return refuse(where, "the header does not begin with {");
   const auto data = file.subspan(length_bytes + header_bytes);
-  auto header = parse_header(text, where);
-  if (!header) return tl::unexpected(header.error());
+  auto header = STRATA_TRY(parse_header(text, where));
   std::vector<Entry> entries;
-  for (const auto& [name, value] : header->items()) {
+  for (const auto& [name, value] : header.items()) {
     if (name == metadata_key) continue;
-    auto entry = parse_entry(name, value, data.size(), where);
-    if (!entry) return tl::unexpected(entry.error());
-    entry->view.data = data.data() + entry->begin;
-    entry->view.bytes = entry->end - entry->begin;
-    entries.push_back(std::move(*entry));
+    auto entry = STRATA_TRY(parse_entry(name, value, data.size(), where));
+    entry.view.data = data.data() + entry.begin;
+    entry.view.bytes = entry.end - entry.begin;
+    entries.push_back(std::move(entry));
   }
-  if (auto tiled = check_tiling(entries, data.size(), where); !tiled) return tl::unexpected(tiled.error());
+  STRATA_TRY(check_tiling(entries, data.size(), where));
   SafeTensors out;
   out.where_ = std::move(where);
   for (Entry& entry : entries) out.tensors_.emplace(std::move(entry.name), std::move(entry.view));
@@ -351,33 +349,31 @@ std::size_t half_of_memory() {
 }  // namespace
 
 Result<SafeTensors> SafeTensors::open(const std::filesystem::path& path) {
-  const auto file = open_file(path);
-  if (!file) return tl::unexpected(file.error());
-  if (file->bytes > half_of_memory())
-    return fail(path.string() + ": has " + std::to_string(file->bytes) + " bytes, which this machine's memory of " +
+  const auto file = STRATA_TRY(open_file(path));
+  if (file.bytes > half_of_memory())
+    return fail(path.string() + ": has " + std::to_string(file.bytes) + " bytes, which this machine's memory of " +
                     std::to_string(2 * half_of_memory()) + " bytes does not hold",
                 "Try a smaller batch, or a machine with more memory.");
-  const std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(file->bytes, std::nothrow)),
+  const std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new(file.bytes, std::nothrow)),
                                           [](std::byte* at) { ::operator delete(at); });
   if (!memory) return system_failure(path, "read", ENOMEM);
   std::size_t have = 0;
-  while (have < file->bytes) {
-    const ssize_t got = ::read(file->number, memory.get() + have, std::min<std::size_t>(file->bytes - have, 1u << 30));
+  while (have < file.bytes) {
+    const ssize_t got = ::read(file.number, memory.get() + have, std::min<std::size_t>(file.bytes - have, 1u << 30));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_failure(path, "read", errno);
     if (got == 0) return refuse(path.string(), "it was made shorter while it was read");
     have += static_cast<std::size_t>(got);
   }
-  auto parsed = parse({memory.get(), file->bytes}, path.string());
+  auto parsed = parse({memory.get(), file.bytes}, path.string());
   if (parsed) parsed->memory_ = memory;
   return parsed;
 }
 
 Result<SafeTensors> SafeTensors::map(const std::filesystem::path& path) {
-  const auto file = open_file(path);
-  if (!file) return tl::unexpected(file.error());
-  const auto bytes = file->bytes;
-  void* mapped = bytes ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number, 0) : nullptr;
+  const auto file = STRATA_TRY(open_file(path));
+  const auto bytes = file.bytes;
+  void* mapped = bytes ? ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number, 0) : nullptr;
   if (mapped == MAP_FAILED) return system_failure(path, "map", errno);
   std::shared_ptr<const void> mapping;
   if (mapped) mapping.reset(mapped, [bytes](void* at) { ::munmap(at, bytes); });
@@ -404,14 +400,13 @@ Result<void> write_safetensors(const std::filesystem::path& path, const std::vec
   std::stable_sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
     return element_bytes(a->second.dtype) > element_bytes(b->second.dtype);
   });
-  const auto header = make_header(order, path.string());
-  if (!header) return tl::unexpected(header.error());
+  const auto header = STRATA_TRY(make_header(order, path.string()));
   const std::filesystem::path partial = path.string() + "." + std::to_string(::getpid()) + ".partial";
   const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return system_failure(path, "create", errno);
-  const std::uint64_t length = header->size();
+  const std::uint64_t length = header.size();
   Result<void> done = write_all(file, &length, sizeof length, path);
-  if (done) done = write_all(file, header->data(), header->size(), path);
+  if (done) done = write_all(file, header.data(), header.size(), path);
   for (std::size_t i = 0; done && i < order.size(); ++i)
     done = write_all(file, order[i]->second.data, order[i]->second.bytes, path);
   if (::close(file) != 0 && done) done = system_failure(path, "write", errno);

@@ -43,8 +43,7 @@ bool reaches_pass(std::string_view last, std::string_view pass) {
 namespace {
 
 Result<Program> apply_passes(Result<Program> program, const Options& options) {
-  if (!options.stop_after.empty())
-    if (auto known = check_pass_name(options.stop_after); !known) return tl::unexpected(known.error());
+  if (!options.stop_after.empty()) STRATA_TRY(check_pass_name(options.stop_after));
   if (!program) return program;
   if (options.type != graph::Type::float32 && options.type != graph::Type::bfloat16)
     return fail(fmt::format("a program in {}", graph::name_of(options.type)), "allowed are float32 and bfloat16",
@@ -60,7 +59,7 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
       return fail(fmt::format("{}: {}", pass.name, done.error().what), done.error().hint, done.error().exit);
     last = pass.name;
   }
-  if (auto planned = plan_memory(*program); !planned) return tl::unexpected(planned.error());
+  STRATA_TRY(plan_memory(*program));
   if (auto right = verify(*program); !right)
     return fail(fmt::format("after {}: {}", last, right.error().what), right.error().hint);
   return program;

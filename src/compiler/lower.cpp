@@ -76,10 +76,10 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   remove_identities(program);
-  if (auto done = settle(program); !done) return tl::unexpected(done.error());
+  STRATA_TRY(settle(program));
   own_outputs(program);
-  if (auto done = remove_dead(program); !done) return tl::unexpected(done.error());
-  if (auto done = plan_memory(program); !done) return tl::unexpected(done.error());
+  STRATA_TRY(remove_dead(program));
+  STRATA_TRY(plan_memory(program));
   return program;
 }
 

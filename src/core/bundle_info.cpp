@@ -220,9 +220,8 @@ bool has_few_runs(const Json& info) {
 }
 
 Result<Case> case_in(const std::filesystem::path& bundle) {
-  const auto info = read_bundle_info(bundle, false);
-  if (!info) return tl::unexpected(info.error());
-  return captured_case(*info, (bundle / "bundle.json").string());
+  const auto info = STRATA_TRY(read_bundle_info(bundle, false));
+  return captured_case(info, (bundle / "bundle.json").string());
 }
 
 }  // namespace strata::core

@@ -69,9 +69,7 @@ Result<Schedule> read_schedule(const Json& value, const std::string& where) {
 Result<Recipe> read_recipe(const Json& fields, const std::string& where) {
   Recipe recipe;
   if (const Json& optimiser = outside::field(fields, "optimiser"); !optimiser.is_null()) {
-    auto read = read_optimiser(optimiser, where + ": optimiser");
-    if (!read) return tl::unexpected(read.error());
-    recipe.optimiser = *read;
+    recipe.optimiser = STRATA_TRY(read_optimiser(optimiser, where + ": optimiser"));
   }
   recipe.loss = outside::text_or(fields, "loss", recipe.loss);
   if (const Json& about = outside::field(fields, "training"); !about.is_null()) {
@@ -109,14 +107,11 @@ Result<Case> read_axes(const Json& value, const char* precision, const std::stri
   if (fields.error()) return tl::unexpected(*fields.error());
   const Json& inputs = outside::field(value, "inputs");
   for (std::size_t i = 0; inputs.is_array() && i < inputs.size(); ++i) {
-    auto input = read_input(inputs[i], fmt::format("{}: inputs[{}]", where, i));
-    if (!input) return tl::unexpected(input.error());
-    question.inputs.push_back(std::move(*input));
+    auto input = STRATA_TRY(read_input(inputs[i], fmt::format("{}: inputs[{}]", where, i)));
+    question.inputs.push_back(std::move(input));
   }
   if (question.mode == Mode::train) {
-    auto recipe = read_recipe(value, where);
-    if (!recipe) return tl::unexpected(recipe.error());
-    question.recipe = std::move(*recipe);
+    question.recipe = STRATA_TRY(read_recipe(value, where));
   }
   return question;
 }
@@ -145,9 +140,7 @@ Result<Optimiser> read_optimiser(const Json& value, const std::string& where) {
   }
   if (fields.error()) return tl::unexpected(*fields.error());
   if (const Json& schedule = outside::field(value, "schedule"); !schedule.is_null()) {
-    auto read = read_schedule(schedule, where + ".schedule");
-    if (!read) return tl::unexpected(read.error());
-    optimiser.schedule = *read;
+    optimiser.schedule = STRATA_TRY(read_schedule(schedule, where + ".schedule"));
   }
   return optimiser;
 }

@@ -34,9 +34,8 @@ Result<nlohmann::json> read_metadata(const fs::path& file) {
   std::string text(length, '\0');
   in.read(text.data(), static_cast<std::streamsize>(length));
   if (!in) return fail(fmt::format("{}: no header", file.string()));
-  const auto header = outside::parse(text, file.string());
-  if (!header) return tl::unexpected(header.error());
-  return outside::parse(outside::text_or(outside::field(*header, "__metadata__"), cache_metadata_key), file.string());
+  const auto header = STRATA_TRY(outside::parse(text, file.string()));
+  return outside::parse(outside::text_or(outside::field(header, "__metadata__"), cache_metadata_key), file.string());
 }
 
 // Whether the sources are still those that the cache was made from; says which is not.
@@ -96,38 +95,34 @@ Result<void> read_split(const SafeTensors& file, Part part, Dataset& set) {
 
 // An error says why the cache cannot be used as it is, and is no more than a reason to make it again.
 Result<Opened> read_cache(const fs::path& place, const std::vector<SourceFiles>& sources, const OpenOptions& options) {
-  auto file = SafeTensors::map(place);
-  if (!file) return tl::unexpected(file.error());
-  const auto about = read_metadata(place);
-  if (!about) return tl::unexpected(about.error());
-  if (outside::integer_or(*about, "format") != cache_format) return fail("it is of another version");
-  if (outside::field(*about, "options") != options_json(options)) return fail("it was read with other options");
-  if (outside::flag_or(*about, "skip_bad", false) && !options.skip_bad && outside::integer_or(*about, "skipped") > 0)
+  auto file = STRATA_TRY(SafeTensors::map(place));
+  const auto about = STRATA_TRY(read_metadata(place));
+  if (outside::integer_or(about, "format") != cache_format) return fail("it is of another version");
+  if (outside::field(about, "options") != options_json(options)) return fail("it was read with other options");
+  if (outside::flag_or(about, "skip_bad", false) && !options.skip_bad && outside::integer_or(about, "skipped") > 0)
     return fail("it leaves out records that could not be read");
-  if (auto fresh = check_sources(outside::field(*about, "sources"), sources); !fresh)
-    return tl::unexpected(fresh.error());
+  STRATA_TRY(check_sources(outside::field(about, "sources"), sources));
   Opened opened;
   auto& set = opened.set;
-  set.name = outside::text_or(*about, "name");
-  set.kind = outside::text_or(*about, "kind") == "one_class" ? Targets::one_class : Targets::several_classes;
-  set.highest_value = static_cast<int>(outside::integer_or(*about, "highest_value", 255));
-  for (const auto& name : outside::field(*about, "classes"))
+  set.name = outside::text_or(about, "name");
+  set.kind = outside::text_or(about, "kind") == "one_class" ? Targets::one_class : Targets::several_classes;
+  set.highest_value = static_cast<int>(outside::integer_or(about, "highest_value", 255));
+  for (const auto& name : outside::field(about, "classes"))
     if (name.is_string()) set.classes.push_back(name.get<std::string>());
-  for (const Part part : both_parts)
-    if (auto split = read_split(*file, part, set); !split) return tl::unexpected(split.error());
-  const auto& lists = outside::field(*about, "lists");
+  for (const Part part : both_parts) STRATA_TRY(read_split(file, part, set));
+  const auto& lists = outside::field(about, "lists");
   set.train.list_sha256 = outside::text_or(lists, "train");
   set.test.list_sha256 = outside::text_or(lists, "test");
-  read_facts(*about, opened.facts);
-  const auto* first = file->find(labels_name(Part::train, set.kind));
+  read_facts(about, opened.facts);
+  const auto* first = file.find(labels_name(Part::train, set.kind));
   std::error_code ec;
   opened.facts.file = place;
   opened.facts.bytes = fs::file_size(place, ec);
   std::size_t data_bytes = 0;
-  for (const auto& name : file->names()) data_bytes += file->find(name)->bytes;
+  for (const auto& name : file.names()) data_bytes += file.find(name)->bytes;
   if (checksum({first->data, data_bytes}, options.threads) != opened.facts.sha256)
     return fail("its bytes are not those that were written");
-  set.memory = std::make_shared<SafeTensors>(std::move(*file));
+  set.memory = std::make_shared<SafeTensors>(std::move(file));
   return opened;
 }
 
@@ -198,15 +193,12 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
     options.size = entry->shape.height;  // which has no say there
     options.decode = Decode::full;
   }
-  auto reader = make_reader(name, options);
-  if (!reader) return tl::unexpected(reader.error());
-  const auto sources = (*reader)->sources();
-  if (!sources) return tl::unexpected(sources.error());
+  auto reader = STRATA_TRY(make_reader(name, options));
+  const auto sources = STRATA_TRY(reader->sources());
   const auto place = cache_file(name, options);
   if (!options.make && !there_is(place))
     return fail(fmt::format("{} was not read yet", name), fmt::format("./strata data verify {}", name));
-  if (auto own = private_folder(options.cache_dir, "set STRATA_CACHE to a folder of your own"); !own)
-    return tl::unexpected(own.error());
+  STRATA_TRY(private_folder(options.cache_dir, "set STRATA_CACHE to a folder of your own"));
   std::error_code ec;
   fs::create_directories(place.parent_path(), ec);
   if (ec)
@@ -216,14 +208,13 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
     if (options.note) options.note(fmt::format("waiting for another strata that reads {}", name));
   });
   if (!options.again && there_is(place)) {
-    auto opened = read_cache(place, *sources, options);
+    auto opened = read_cache(place, sources, options);
     if (opened || !options.make) return opened;
     if (interrupted().load()) return fail("interrupted");
     if (options.note) options.note(fmt::format("{} is read again: {}", name, opened.error().what));
   }
-  if (auto made = make_cache(set_name(name), **reader, *sources, place, options); !made)
-    return tl::unexpected(made.error());
-  auto opened = read_cache(place, *sources, options);
+  STRATA_TRY(make_cache(set_name(name), *reader, sources, place, options));
+  auto opened = read_cache(place, sources, options);
   if (opened) opened->facts.made_now = true;
   return opened;
 }

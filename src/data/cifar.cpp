@@ -58,17 +58,14 @@ class CifarReader : public Reader {
       std::string labels;
       std::size_t count = 0;
       for (const auto& path : paths(part)) {
-        auto bytes = read_bytes(path, entry.count[index_of(part)] * (label_bytes_ + cifar_image_bytes));
-        if (!bytes) return tl::unexpected(bytes.error());
-        const auto records = cifar_records(bytes->size(), label_bytes_, path.string());
-        if (!records) return tl::unexpected(records.error());
+        auto bytes = STRATA_TRY(read_bytes(path, entry.count[index_of(part)] * (label_bytes_ + cifar_image_bytes)));
+        const auto records = STRATA_TRY(cifar_records(bytes.size(), label_bytes_, path.string()));
         const auto expected = entry.count[index_of(part)] / paths(part).size();
-        if (auto fits = check_count(expected, *records, options_.partial, path.string()); !fits)
-          return tl::unexpected(fits.error());
-        for (std::size_t i = 0; i < *records; ++i)
-          labels += static_cast<char>((*bytes)[i * (label_bytes_ + cifar_image_bytes) + label_bytes_ - 1]);
-        files.push_back({.path = path.string(), .first = count, .bytes = std::move(*bytes)});
-        count += *records;
+        STRATA_TRY(check_count(expected, records, options_.partial, path.string()));
+        for (std::size_t i = 0; i < records; ++i)
+          labels += static_cast<char>(bytes[i * (label_bytes_ + cifar_image_bytes) + label_bytes_ - 1]);
+        files.push_back({.path = path.string(), .first = count, .bytes = std::move(bytes)});
+        count += records;
       }
       about.count[index_of(part)] = count;
       about.list_sha256[index_of(part)] = sha256_hex(labels);
@@ -80,10 +77,8 @@ class CifarReader : public Reader {
     const auto& files = files_[index_of(part)];
     std::size_t at = files.size() - 1;
     while (files[at].first > i) --at;
-    const auto got = read_cifar_record(files[at].bytes, label_bytes_, i - files[at].first,
-                                       find_entry(set_)->classes.size(), files[at].path, image);
-    if (!got) return tl::unexpected(got.error());
-    *label.label = *got;
+    *label.label = STRATA_TRY(read_cifar_record(files[at].bytes, label_bytes_, i - files[at].first,
+                                                find_entry(set_)->classes.size(), files[at].path, image));
     return {};
   }
 

@@ -121,17 +121,16 @@ Result<void> download_file(const CatalogueEntry& entry, const Download& download
   const fs::path partial = place.string() + ".partial";
   std::error_code ec;
   if (fs::is_regular_file(place, ec)) {
-    const auto md5 = md5_of_file(place);
-    if (!md5) return tl::unexpected(md5.error());
-    if (*md5 == download.md5) return {};
-    return fail(fmt::format("{}: md5 {}; the publisher's: {}", place.string(), *md5, download.md5),
+    const auto md5 = STRATA_TRY(md5_of_file(place));
+    if (md5 == download.md5) return {};
+    return fail(fmt::format("{}: md5 {}; the publisher's: {}", place.string(), md5, download.md5),
                 "remove that file, and run the same command again");
   }
   fs::create_directories(place.parent_path(), ec);
   if (ec)
     return fail(fmt::format("{}: cannot make this folder: {}", place.parent_path().string(), ec.message()),
                 "name a folder that you may write to: --data-dir", Exit::usage);
-  if (auto room = check_room(download, options); !room) return room;
+  STRATA_TRY(check_room(download, options));
   const auto url = url_of(download, options);
   if (options.note) options.note(fmt::format("getting {}", url));
   // A part that is whole already needs no road.
@@ -154,11 +153,10 @@ Result<void> download_file(const CatalogueEntry& entry, const Download& download
     return fail(fmt::format("{}: curl ended with {}{}", url, code,
                             code == curl_http_error ? " (the server has no such file, or refuses it)" : ""),
                 by_hand(entry, download, options), Exit::environment);
-  const auto md5 = md5_of_file(partial);
-  if (!md5) return tl::unexpected(md5.error());
-  if (*md5 != download.md5) {
+  const auto md5 = STRATA_TRY(md5_of_file(partial));
+  if (md5 != download.md5) {
     fs::remove(partial, ec);
-    return fail(fmt::format("{}: md5 {}; the publisher's: {}; removed", url, *md5, download.md5),
+    return fail(fmt::format("{}: md5 {}; the publisher's: {}; removed", url, md5, download.md5),
                 "run the same command again; if it stays so, the file there is another one");
   }
   fs::rename(partial, place, ec);
@@ -184,13 +182,12 @@ std::error_code merge_into(const fs::path& from, const fs::path& to) {
 Result<void> unpack(const CatalogueEntry& entry, const Download& download, const FetchOptions& options) {
   const auto archive = place_of(entry, download, options.data_dir);
   if (options.note) options.note(fmt::format("unpacking {}", archive.filename().string()));
-  const auto stage = make_folder_beside(options.data_dir / entry.name);
-  if (!stage) return tl::unexpected(stage.error());
-  const int code = run_program({"tar", "--extract", "--file", archive.string(), "--directory", stage->string(),
+  const auto stage = STRATA_TRY(make_folder_beside(options.data_dir / entry.name));
+  const int code = run_program({"tar", "--extract", "--file", archive.string(), "--directory", stage.string(),
                                 "--no-same-owner", "--no-same-permissions"});
   std::error_code ec, ignored;
-  if (code == 0) ec = merge_into(*stage, options.data_dir);
-  fs::remove_all(*stage, ignored);
+  if (code == 0) ec = merge_into(stage, options.data_dir);
+  fs::remove_all(stage, ignored);
   if (interrupted().load()) return fail("interrupted; the archive is kept, and the same command unpacks it");
   if (code != 0)
     return fail(fmt::format("{}: tar ended with {}", archive.string(), code), "is there room for what it unpacks to?");
@@ -212,9 +209,9 @@ Result<void> fetch(const CatalogueEntry& entry, const FetchOptions& options) {
     return fail(fmt::format("{}: cannot make this folder: {}", options.data_dir.string(), ec.message()),
                 "name a folder that you may write to: --data-dir", Exit::usage);
   for (const auto& download : entry.downloads) {
-    if (auto done = download_file(entry, download, options); !done) return done;
+    STRATA_TRY(download_file(entry, download, options));
     if (!download.archive) continue;
-    if (auto done = unpack(entry, download, options); !done) return done;
+    STRATA_TRY(unpack(entry, download, options));
   }
   return {};
 }
@@ -225,10 +222,9 @@ Result<std::size_t> check_published(const CatalogueEntry& entry, const fs::path&
     const auto place = place_of(entry, download, data_dir);
     std::error_code ec;
     if (download.archive || !fs::is_regular_file(place, ec)) continue;
-    const auto md5 = md5_of_file(place);
-    if (!md5) return tl::unexpected(md5.error());
-    if (*md5 != download.md5)
-      return fail(fmt::format("{}: md5 {}; the publisher's: {}", place.string(), *md5, download.md5),
+    const auto md5 = STRATA_TRY(md5_of_file(place));
+    if (md5 != download.md5)
+      return fail(fmt::format("{}: md5 {}; the publisher's: {}", place.string(), md5, download.md5),
                   "get the file again: remove it, then ./strata data fetch " + entry.name);
     ++checked;
   }

@@ -39,12 +39,10 @@ class FolderReader : public Reader {
     std::vector<SourceFiles> out;
     SourceFiles photos{.name = root_.filename().string(), .files = {}};
     for (const Part part : both_parts) {
-      auto list = list_of(part);
-      if (!list) return tl::unexpected(list.error());
-      const auto images = read_image_list(*list);
-      if (!images) return tl::unexpected(images.error());
-      for (const auto& image : *images) photos.files.push_back(root_ / image);
-      out.push_back({.name = fmt::format("list of {} images", name_of(part)), .files = {*list}});
+      auto list = STRATA_TRY(list_of(part));
+      const auto images = STRATA_TRY(read_image_list(list));
+      for (const auto& image : images) photos.files.push_back(root_ / image);
+      out.push_back({.name = fmt::format("list of {} images", name_of(part)), .files = {list}});
     }
     out.push_back(std::move(photos));
     return out;
@@ -54,16 +52,13 @@ class FolderReader : public Reader {
     Description about{.classes = {}, .shape = {3, options_.size, options_.size}};
     std::set<std::string> classes;
     for (const Part part : both_parts) {
-      const auto list = list_of(part);
-      if (!list) return tl::unexpected(list.error());
-      auto images = read_image_list(*list);
-      if (!images) return tl::unexpected(images.error());
+      const auto list = STRATA_TRY(list_of(part));
+      auto images = STRATA_TRY(read_image_list(list));
       auto& loaded = images_[index_of(part)];
-      loaded.assign(images->begin(), images->end());
+      loaded.assign(images.begin(), images.end());
       about.count[index_of(part)] = loaded.size();
-      const auto hash = sha256_of_file(*list);
-      if (!hash) return tl::unexpected(hash.error());
-      about.list_sha256[index_of(part)] = *hash;
+      const auto hash = STRATA_TRY(sha256_of_file(list));
+      about.list_sha256[index_of(part)] = hash;
       if (part == Part::train)
         for (const auto& image : loaded) classes.insert(class_of(image));
     }
@@ -125,12 +120,11 @@ class FolderReader : public Reader {
   }
 
   Result<std::vector<std::string>> read_image_list(const fs::path& list) const {
-    const auto bytes = read_bytes(list, most_list_bytes);
-    if (!bytes) return tl::unexpected(bytes.error());
+    const auto bytes = STRATA_TRY(read_bytes(list, most_list_bytes));
     std::vector<std::string> images;
     std::unordered_set<std::string> seen;
     std::size_t number = 0;
-    for (auto& line : split({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, '\n')) {
+    for (auto& line : split({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, '\n')) {
       ++number;
       if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;

@@ -59,9 +59,8 @@ class IdxReader : public Reader {
   Result<std::vector<SourceFiles>> sources() const override {
     std::vector<SourceFiles> out;
     for (const char* name : file_names) {
-      auto path = place(name);
-      if (!path) return tl::unexpected(path.error());
-      out.push_back({.name = fs::relative(*path, options_.data_dir).string(), .files = {*path}});
+      auto path = STRATA_TRY(place(name));
+      out.push_back({.name = fs::relative(path, options_.data_dir).string(), .files = {path}});
     }
     return out;
   }
@@ -72,26 +71,17 @@ class IdxReader : public Reader {
     for (const Part part : both_parts) {
       auto& [images, labels, image_file, label_file] = parts_[index_of(part)];
       const auto files = index_of(part) * 2;
-      auto image_path = place(file_names[files]), label_path = place(file_names[files + 1]);
-      if (!image_path) return tl::unexpected(image_path.error());
-      if (!label_path) return tl::unexpected(label_path.error());
-      image_file = image_path->string();
-      label_file = label_path->string();
+      const auto image_path = STRATA_TRY(place(file_names[files]));
+      const auto label_path = STRATA_TRY(place(file_names[files + 1]));
+      image_file = image_path.string();
+      label_file = label_path.string();
       const auto most = entry.count[index_of(part)];
-      if (auto read = read_bytes(*image_path, 16 + most * entry.shape.bytes()); read)
-        images = std::move(*read);
-      else
-        return tl::unexpected(read.error());
-      if (auto read = read_bytes(*label_path, 8 + most); read)
-        labels = std::move(*read);
-      else
-        return tl::unexpected(read.error());
-      const auto image_idx = parse_idx(images, 3, image_file);
-      if (!image_idx) return tl::unexpected(image_idx.error());
-      const auto label_idx = parse_idx(labels, 1, label_file);
-      if (!label_idx) return tl::unexpected(label_idx.error());
-      if (auto fits = check_sizes(entry, part, *image_idx, *label_idx); !fits) return tl::unexpected(fits.error());
-      about.count[index_of(part)] = image_idx->sizes[0];
+      images = STRATA_TRY(read_bytes(image_path, 16 + most * entry.shape.bytes()));
+      labels = STRATA_TRY(read_bytes(label_path, 8 + most));
+      const auto image_idx = STRATA_TRY(parse_idx(images, 3, image_file));
+      const auto label_idx = STRATA_TRY(parse_idx(labels, 1, label_file));
+      STRATA_TRY(check_sizes(entry, part, image_idx, label_idx));
+      about.count[index_of(part)] = image_idx.sizes[0];
       about.list_sha256[index_of(part)] = sha256_hex({reinterpret_cast<const char*>(labels.data()), labels.size()});
     }
     return about;

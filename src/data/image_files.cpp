@@ -60,8 +60,8 @@ Result<void> write_records(const Reader& reader, const Description& about, std::
   std::vector<std::uint8_t> image(about.shape.bytes()), targets(about.classes.size());
   std::int64_t label = 0;
   for (std::size_t i = 0; i < std::min(most, about.count[index_of(Part::train)]); ++i) {
-    if (auto done = reader.read(Part::train, i, image, {.label = &label, .targets = targets}); !done) return done;
-    if (auto done = write_png(numbered(folder, i, ".png"), image, about.shape, about.highest_value); !done) return done;
+    STRATA_TRY(reader.read(Part::train, i, image, {.label = &label, .targets = targets}));
+    STRATA_TRY(write_png(numbered(folder, i, ".png"), image, about.shape, about.highest_value));
   }
   return {};
 }
@@ -95,12 +95,8 @@ Result<fs::path> image_files(const std::string& name, ReadOptions options, std::
   std::unique_ptr<Reader> reader;
   std::vector<SourceFiles> sources;
   if (name != "digits") {
-    auto made = make_reader(name, options);
-    if (!made) return tl::unexpected(made.error());
-    reader = std::move(*made);
-    auto found = reader->sources();
-    if (!found) return tl::unexpected(found.error());
-    sources = std::move(*found);
+    reader = STRATA_TRY(make_reader(name, options));
+    sources = STRATA_TRY(reader->sources());
   }
   const auto called = reader && is_folder(name) ? fs::path(name).lexically_normal().filename().string() : name;
   const auto place =
@@ -108,21 +104,20 @@ Result<fs::path> image_files(const std::string& name, ReadOptions options, std::
   if (there_is(place)) return place;
   std::error_code ec;
   fs::create_directories(place.parent_path(), ec);
-  auto made = make_folder_beside(place);
-  if (!made) return tl::unexpected(made.error());
+  auto made = STRATA_TRY(make_folder_beside(place));
   const auto photos = photographs(sources);
-  auto written = !reader          ? write_digits(most, *made)
+  auto written = !reader          ? write_digits(most, made)
                  : photos.empty() ? Result<void>()
-                                  : copy_photographs(photos, most, *made);
+                                  : copy_photographs(photos, most, made);
   if (written && reader && photos.empty()) {
     const auto about = reader->load();
-    written = about ? write_records(*reader, *about, most, *made) : tl::unexpected(about.error());
+    written = about ? write_records(*reader, *about, most, made) : tl::unexpected(about.error());
   }
-  if (written && put_in_place(*made, place) && !there_is(place))
+  if (written && put_in_place(made, place) && !there_is(place))
     written =
         fail(fmt::format("{}: cannot be written", place.string()), "name another place for the cache: STRATA_CACHE");
   if (!written) {
-    fs::remove_all(*made, ec);
+    fs::remove_all(made, ec);
     return tl::unexpected(written.error());
   }
   return place;

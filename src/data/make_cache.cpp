@@ -196,11 +196,9 @@ class Making {
       : name_(name), reader_(reader), sources_(sources), options_(options) {}
 
   Result<void> run(const fs::path& place) {
-    if (auto done = hash_sources(); !done) return done;
+    STRATA_TRY(hash_sources());
     const auto loading = Clock::now();
-    auto about = reader_.load();
-    if (!about) return tl::unexpected(about.error());
-    about_ = std::move(*about);
+    about_ = STRATA_TRY(reader_.load());
     load_s_ = seconds_since(loading);
     for (const Part part : both_parts)
       if (about_.count[index_of(part)] == 0)
@@ -210,14 +208,13 @@ class Making {
     // What the header will hold at most: counts only shrink, and reasons are short.
     const auto reserved = header_of(regions_, about_.count, metadata()).size() + most_reasons * 2000 + page_bytes;
     const auto data_at = (reserved + page_bytes - 1) / page_bytes * page_bytes;
-    auto file = MappedFile::create(place.string() + ".partial", data_at + data_bytes);
-    if (!file) return tl::unexpected(file.error());
+    auto file = STRATA_TRY(MappedFile::create(place.string() + ".partial", data_at + data_bytes));
     const auto reading = Clock::now();
     const auto processor = processor_s();
-    if (auto done = read_records((*file)->bytes().data() + data_at); !done) return done;
+    STRATA_TRY(read_records(file->bytes().data() + data_at));
     read_s_ = seconds_since(reading);
     read_cpu_s_ = processor_s() - processor;
-    return finish(**file, data_at, place);
+    return finish(*file, data_at, place);
   }
 
  private:

@@ -16,15 +16,14 @@ constexpr std::size_t most_photo_bytes = std::size_t{256} << 20;
 }
 
 Result<void> read_photo(const std::filesystem::path& path, const ReadOptions& options, std::span<std::uint8_t> planes) {
-  const auto bytes = read_bytes(path, most_photo_bytes);
-  if (!bytes) return tl::unexpected(bytes.error());
+  const auto bytes = STRATA_TRY(read_bytes(path, most_photo_bytes));
   const auto side = static_cast<std::size_t>(options.size);
-  if (!is_jpeg(*bytes) && !is_png(*bytes))
+  if (!is_jpeg(bytes) && !is_png(bytes))
     return fail(fmt::format("{}: neither JPEG nor PNG", path.string()), "strata reads these two");
-  const auto image = is_jpeg(*bytes) ? decode_jpeg(*bytes, path.string(), options.decode == Decode::scaled ? side : 0)
-                                     : decode_png(*bytes, path.string());
-  if (!image) return tl::unexpected(image.error());
-  resize_to_square(*image, side, planes);
+  const auto image =
+      STRATA_TRY(is_jpeg(bytes) ? decode_jpeg(bytes, path.string(), options.decode == Decode::scaled ? side : 0)
+                                : decode_png(bytes, path.string()));
+  resize_to_square(image, side, planes);
   return {};
 }
 

@@ -62,17 +62,14 @@ class StlReader : public Reader {
     for (const Part part : both_parts) {
       auto& [images, labels] = parts_[index_of(part)];
       const auto most = entry.count[index_of(part)];
-      auto image_bytes = read_bytes(path_of(part, "X"), most * stl_image_bytes);
-      if (!image_bytes) return tl::unexpected(image_bytes.error());
-      auto label_bytes = read_bytes(path_of(part, "y"), most);
-      if (!label_bytes) return tl::unexpected(label_bytes.error());
-      images = std::move(*image_bytes);
-      labels = std::move(*label_bytes);
+      auto image_bytes = STRATA_TRY(read_bytes(path_of(part, "X"), most * stl_image_bytes));
+      auto label_bytes = STRATA_TRY(read_bytes(path_of(part, "y"), most));
+      images = std::move(image_bytes);
+      labels = std::move(label_bytes);
       const auto count =
           stl_records(images.size(), labels.size(), path_of(part, "X").string(), path_of(part, "y").string());
       if (!count) return tl::unexpected(count.error());
-      if (auto fits = check_count(most, *count, options_.partial, path_of(part, "X").string()); !fits)
-        return tl::unexpected(fits.error());
+      STRATA_TRY(check_count(most, *count, options_.partial, path_of(part, "X").string()));
       about.count[index_of(part)] = *count;
       about.list_sha256[index_of(part)] = sha256_hex({reinterpret_cast<const char*>(labels.data()), labels.size()});
     }

@@ -98,9 +98,8 @@ class VocReader : public Reader {
     SourceFiles photos{.name = below("JPEGImages").string(), .files = {}};
     SourceFiles annotations{.name = below("Annotations").string(), .files = {}};
     for (const Part part : both_parts) {
-      const auto lines = read_list(list_of(part), false);
-      if (!lines) return tl::unexpected(lines.error());
-      for (const auto& line : *lines) {
+      const auto lines = STRATA_TRY(read_list(list_of(part), false));
+      for (const auto& line : lines) {
         photos.files.push_back(photo_of(line.image));
         annotations.files.push_back(annotation_of(line.image));
       }
@@ -127,18 +126,15 @@ class VocReader : public Reader {
                       .kind = first_ ? Targets::one_class : Targets::several_classes};
     for (const Part part : both_parts) {
       const auto path = list_of(part);
-      const auto lines = read_list(path, false);
-      if (!lines) return tl::unexpected(lines.error());
+      const auto lines = STRATA_TRY(read_list(path, false));
       auto& loaded = parts_[index_of(part)];
-      for (const auto& line : *lines) loaded.images.push_back(line.image);
-      if (auto fits = check_count(entry.count[index_of(part)], lines->size(), options_.partial, path.string()); !fits)
-        return tl::unexpected(fits.error());
-      about.count[index_of(part)] = lines->size();
-      const auto hash = sha256_of_file(path);
-      if (!hash) return tl::unexpected(hash.error());
-      about.list_sha256[index_of(part)] = *hash;
+      for (const auto& line : lines) loaded.images.push_back(line.image);
+      STRATA_TRY(check_count(entry.count[index_of(part)], lines.size(), options_.partial, path.string()));
+      about.count[index_of(part)] = lines.size();
+      const auto hash = STRATA_TRY(sha256_of_file(path));
+      about.list_sha256[index_of(part)] = hash;
       if (first_) continue;
-      if (auto done = load_targets(part); !done) return tl::unexpected(done.error());
+      STRATA_TRY(load_targets(part));
     }
     return about;
   }
@@ -146,9 +142,7 @@ class VocReader : public Reader {
   Result<void> read(Part part, std::size_t i, std::span<std::uint8_t> image, LabelPlace label) const override {
     const auto& loaded = parts_[index_of(part)];
     if (first_) {
-      auto done = first_class(annotation_of(loaded.images[i]));
-      if (!done) return tl::unexpected(done.error());
-      *label.label = *done;
+      *label.label = STRATA_TRY(first_class(annotation_of(loaded.images[i])));
     } else {
       std::copy_n(loaded.targets.begin() + static_cast<std::ptrdiff_t>(i * label.targets.size()), label.targets.size(),
                   label.targets.begin());
@@ -182,9 +176,8 @@ class VocReader : public Reader {
 
   Result<std::vector<VocLine>> read_list(const fs::path& path, bool with_values) const {
     if (!fs::is_regular_file(path)) return missing_file(set_, path);
-    const auto bytes = read_bytes(path, most_voc_text_bytes);
-    if (!bytes) return tl::unexpected(bytes.error());
-    return parse_voc_list(as_text(*bytes), with_values, path.string());
+    const auto bytes = STRATA_TRY(read_bytes(path, most_voc_text_bytes));
+    return parse_voc_list(as_text(bytes), with_values, path.string());
   }
 
   // The official labels: in each class's list -1 none, 0 only difficult ones, 1 there.
@@ -194,15 +187,14 @@ class VocReader : public Reader {
     loaded.targets.resize(loaded.images.size() * classes.size());
     for (std::size_t c = 0; c < classes.size(); ++c) {
       const auto path = class_list_of(classes[c], part);
-      const auto lines = read_list(path, true);
-      if (!lines) return tl::unexpected(lines.error());
-      for (std::size_t i = 0; i < std::max(lines->size(), loaded.images.size()); ++i) {
-        if (i >= lines->size() || i >= loaded.images.size() || (*lines)[i].image != loaded.images[i])
+      const auto lines = STRATA_TRY(read_list(path, true));
+      for (std::size_t i = 0; i < std::max(lines.size(), loaded.images.size()); ++i) {
+        if (i >= lines.size() || i >= loaded.images.size() || lines[i].image != loaded.images[i])
           return fail(fmt::format("{}: image {} is {}; {} has {}", path.string(), i,
-                                  i < lines->size() ? (*lines)[i].image : "missing", list_of(part).string(),
+                                  i < lines.size() ? lines[i].image : "missing", list_of(part).string(),
                                   i < loaded.images.size() ? loaded.images[i] : "none"),
                       voc_hint);
-        const int value = (*lines)[i].value;
+        const int value = lines[i].value;
         loaded.targets[i * classes.size() + c] = value == 1 ? 1 : value == 0 ? difficult_target : 0;
       }
     }
@@ -210,15 +202,13 @@ class VocReader : public Reader {
   }
 
   Result<std::int64_t> first_class(const fs::path& path) const {
-    const auto bytes = read_bytes(path, most_voc_text_bytes);
-    if (!bytes) return tl::unexpected(bytes.error());
-    const auto objects = parse_voc_objects(as_text(*bytes), path.string());
-    if (!objects) return tl::unexpected(objects.error());
-    if (objects->empty()) return fail(fmt::format("{}: no object in it, and so no class", path.string()), voc_hint);
+    const auto bytes = STRATA_TRY(read_bytes(path, most_voc_text_bytes));
+    const auto objects = STRATA_TRY(parse_voc_objects(as_text(bytes), path.string()));
+    if (objects.empty()) return fail(fmt::format("{}: no object in it, and so no class", path.string()), voc_hint);
     const auto& classes = find_entry(set_)->classes;
-    const auto found = std::find(classes.begin(), classes.end(), objects->front());
+    const auto found = std::find(classes.begin(), classes.end(), objects.front());
     if (found == classes.end())
-      return fail(fmt::format("{}: the first object is '{}'; allowed: {}", path.string(), short_name(objects->front()),
+      return fail(fmt::format("{}: the first object is '{}'; allowed: {}", path.string(), short_name(objects.front()),
                               fmt::join(classes, ", ")),
                   voc_hint);
     return found - classes.begin();

@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Problem(Exception):
-    """Something the user has to mend: `code` usage or failed, `what`, `hint`."""
+    """Something the user has to fix: `code` usage or failed, `what`, `hint`."""
 
     def __init__(self, code: str, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -35,7 +35,7 @@ def load(path: Path) -> Any:
         raise Problem(
             "usage",
             f"--eval: {path} cannot be imported: {place(error, path)}",
-            "mend the file, or run it with python to see the whole trace",
+            "fix the file, or run it with python to see the whole trace",
         ) from error
     return module
 

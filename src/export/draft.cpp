@@ -49,7 +49,7 @@ Result<Draft> Draft::begin(const fs::path& wanted, bool replace) {
   if (ec || place.empty() || place == place.root_path())
     return fail(fmt::format("-o {}: not a folder that can be made", wanted.string()), "name a new folder, as -o served",
                 Exit::usage);
-  if (auto free = check_place(place, replace); !free) return tl::unexpected(free.error());
+  STRATA_TRY(check_place(place, replace));
   const auto parent = place.parent_path();
   if (!fs::is_directory(parent, ec))
     return fail(fmt::format("-o {}: the folder {} does not exist", wanted.string(), parent.string()),

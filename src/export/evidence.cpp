@@ -134,9 +134,7 @@ Evidence find_evidence(const fs::path& path, const plan::Job& job) {
 Result<Json> hashes_of(const fs::path& folder, const std::vector<std::string>& names) {
   Json out = Json::object();
   for (const auto& name : names) {
-    const auto hash = sha256_of_file(folder / name);
-    if (!hash) return tl::unexpected(hash.error());
-    out[name] = *hash;
+    out[name] = STRATA_TRY(sha256_of_file(folder / name));
   }
   return out;
 }

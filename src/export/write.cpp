@@ -81,11 +81,10 @@ std::string cpp_fields(const Json& list, const core::Case& question) {
 Result<std::string> cpp_weights(const fs::path& file) {
   std::error_code ec;
   if (!fs::exists(file, ec)) return std::string();
-  const auto weights = SafeTensors::open(file);
-  if (!weights) return tl::unexpected(weights.error());
+  const auto weights = STRATA_TRY(SafeTensors::open(file));
   std::string out;
-  for (const auto& name : weights->names()) {
-    const auto& one = *weights->find(name);
+  for (const auto& name : weights.names()) {
+    const auto& one = *weights.find(name);
     out += fmt::format("\n    {},", cpp_field(name, one.dtype, fmt::format("{{{}}}", fmt::join(one.shape, ", "))));
   }
   return out;
@@ -186,34 +185,31 @@ Result<void> write_export(const Draft& draft, const Export& made) {
   std::error_code ec;
   for (const auto& piece : all_pieces(made)) {
     if (piece.optional && !fs::exists(piece.from, ec)) continue;
-    if (auto copied = draft.copy(piece.from, piece.name); !copied) return copied;
+    STRATA_TRY(draft.copy(piece.from, piece.name));
     files.emplace_back(piece.name, piece.about);
   }
   for (const auto& piece : made.recipe.artefacts)
     if (fs::exists(draft.folder() / piece.name, ec)) artefacts.push_back(piece.name);
-  const auto hashes = hashes_of(draft.folder(), artefacts);
-  if (!hashes) return tl::unexpected(hashes.error());
+  const auto hashes = STRATA_TRY(hashes_of(draft.folder(), artefacts));
   Json certificate = made.evidence.certificate.is_object()
                          ? made.evidence.certificate
                          : Json{{"why_not", made.evidence.why_not}, {"prove_with", made.proving}};
   certificate["schema"] = "strata.certificate/1";
   certificate["proven"] = made.evidence.certificate.is_object();
-  certificate["files"] = *hashes;
+  certificate["files"] = hashes;
   files.emplace_back("case.json", "the case: inputs, outputs, threads, device, versions");
   files.emplace_back("case.hpp", "the same for C++");
   files.emplace_back("certificate.json", "the proof of equal work, with SHA-256 of the artefact's files");
-  const auto text = readme(made, files);
-  if (!text) return tl::unexpected(text.error());
-  const auto header = case_hpp(made, draft.folder(), artefacts);
-  if (!header) return tl::unexpected(header.error());
+  const auto text = STRATA_TRY(readme(made, files));
+  const auto header = STRATA_TRY(case_hpp(made, draft.folder(), artefacts));
   Json sizes = Json::object();
   for (const auto& [name, bytes] : sizes_of(draft.folder(), artefacts)) sizes[name] = bytes;
   for (const auto& [name, content] :
        std::map<std::string, std::string>{{"case.json", case_json(made, sizes).dump(1) + "\n"},
-                                          {"case.hpp", *header},
+                                          {"case.hpp", header},
                                           {"certificate.json", certificate.dump(1) + "\n"},
-                                          {"README.md", *text}})
-    if (auto written = draft.write(name, content); !written) return written;
+                                          {"README.md", text}})
+    STRATA_TRY(draft.write(name, content));
   return {};
 }
 

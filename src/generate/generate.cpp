@@ -171,10 +171,9 @@ std::string stage_cpp(const Subject& subject, const Stage& stage, const std::vec
 Result<std::set<std::string>> buffers_in_constants(const compiler::Program& program, const fs::path& bundle) {
   std::set<std::string> names;
   if (program.graph.buffers.empty()) return names;
-  const auto weights = SafeTensors::map(bundle / "weights" / "timed.safetensors");
-  if (!weights) return tl::unexpected(weights.error());
+  const auto weights = STRATA_TRY(SafeTensors::map(bundle / "weights" / "timed.safetensors"));
   for (const auto& one : program.graph.buffers)
-    if (weights->find(one.name) == nullptr) names.insert(one.name);
+    if (weights.find(one.name) == nullptr) names.insert(one.name);
   return names;
 }
 
@@ -315,9 +314,9 @@ bool goes_along(compiler::Target target, std::string_view folder, const std::str
 
 // `code`: the statements of all stages.
 Result<void> add_fixed(Files& files, const Subject& subject, const Options& options, const std::string& code) {
-  const auto kit = kit_files(options.sources / "kit", code,
-                             {is_training(subject.program) ? "training.hpp" : "operations.hpp", "safetensors.hpp"});
-  if (!kit) return tl::unexpected(kit.error());
+  const auto kit =
+      STRATA_TRY(kit_files(options.sources / "kit", code,
+                           {is_training(subject.program) ? "training.hpp" : "operations.hpp", "safetensors.hpp"}));
   const bool cuda = subject.program.target == compiler::Target::cuda;
   std::vector<std::string> folders{"kit", "template", cuda ? "template/cuda" : "template/onednn",
                                    is_training(subject.program) ? "template/train" : "template/infer"};
@@ -326,11 +325,10 @@ Result<void> add_fixed(Files& files, const Subject& subject, const Options& opti
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.sources / folder, error)) {
       const auto name = entry.path().filename().string();
-      if (entry.is_directory() || !goes_along(subject.program.target, folder, name, *kit)) continue;
-      const auto text = read_text(entry.path());
-      if (!text) return tl::unexpected(text.error());
+      if (entry.is_directory() || !goes_along(subject.program.target, folder, name, kit)) continue;
+      const auto text = STRATA_TRY(read_text(entry.path()));
       const bool is_kit = folder.starts_with("kit");
-      files[is_kit ? folder + "/" + name : name] = is_kit ? *text : fill_in(*text, values_for(name, subject));
+      files[is_kit ? folder + "/" + name : name] = is_kit ? text : fill_in(text, values_for(name, subject));
     }
     if (error)
       return fail(fmt::format("cannot read {}: {}", (options.sources / folder).string(), error.message()),
@@ -356,44 +354,36 @@ std::vector<std::string> refused_ports(const graph::Graph& graph) {
 }
 
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
-  if (auto done = know_all(program); !done) return tl::unexpected(done.error());
-  const auto info = core::read_bundle_info(bundle, false);
-  if (!info) return tl::unexpected(info.error());
-  const auto question = core::captured_case(*info, (bundle / "bundle.json").string());
-  if (!question) return tl::unexpected(question.error());
-  const auto constants = buffers_in_constants(program, bundle);
-  if (!constants) return tl::unexpected(constants.error());
-  const auto& name = question->model;
-  const Subject subject{program,           *info, *question, name, identifier(name), ValueNames(program, *constants),
+  STRATA_TRY(know_all(program));
+  const auto info = STRATA_TRY(core::read_bundle_info(bundle, false));
+  const auto question = STRATA_TRY(core::captured_case(info, (bundle / "bundle.json").string()));
+  const auto constants = STRATA_TRY(buffers_in_constants(program, bundle));
+  const auto& name = question.model;
+  const Subject subject{program,           info, question, name, identifier(name), ValueNames(program, constants),
                         stages_of(program)};
-  const auto statements = statements_of(program, subject.names, subject.stages, options.steps_by_node);
-  if (!statements) return tl::unexpected(statements.error());
+  const auto statements = STRATA_TRY(statements_of(program, subject.names, subject.stages, options.steps_by_node));
   std::string code;
-  for (const auto& stage : *statements)
+  for (const auto& stage : statements)
     for (const auto& line : stage) code += line + "\n";
   Files files;
-  if (auto done = add_fixed(files, subject, options, code); !done) return tl::unexpected(done.error());
+  STRATA_TRY(add_fixed(files, subject, options, code));
   files["plan.hpp"] = plan_hpp(subject);
   files["program.cpp"] = program_cpp(subject);
   for (std::size_t i = 0; i < subject.stages.size(); ++i)
     files[fmt::format("stages/{:02}_{}.cpp", i + 1, subject.stages[i].name)] =
-        stage_cpp(subject, subject.stages[i], (*statements)[i]);
+        stage_cpp(subject, subject.stages[i], statements[i]);
   return files;
 }
 
 Result<void> generate_into(const fs::path& folder, const compiler::Program& program, const fs::path& bundle,
                            const Options& options) {
-  const auto files = generate(program, bundle, options);
-  if (!files) return tl::unexpected(files.error());
-  for (const auto& [path, text] : *files)
-    if (auto done = write_text(folder / path, text); !done) return done;
+  const auto files = STRATA_TRY(generate(program, bundle, options));
+  for (const auto& [path, text] : files) STRATA_TRY(write_text(folder / path, text));
   if (auto done = copy_constants(bundle, folder); !done || !options.weights_and_reference) return done;
-  if (auto done = copy_weights(bundle, folder); !done) return done;
-  const auto question = core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
+  STRATA_TRY(copy_weights(bundle, folder));
+  const auto question = STRATA_TRY(core::case_in(bundle));
   const auto write = is_training(program) ? write_training_reference : write_reference;
-  return write(folder / "reference.safetensors", program.graph, bundle,
-               std::string(core::name_of(question->precision)));
+  return write(folder / "reference.safetensors", program.graph, bundle, std::string(core::name_of(question.precision)));
 }
 
 }  // namespace strata::generate

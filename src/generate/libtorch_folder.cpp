@@ -26,32 +26,26 @@ std::string described(const graph::Graph& graph, const char* what, const std::ve
 }  // namespace
 
 Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root) {
-  const auto graph = graph_of(bundle);
-  if (!graph) return tl::unexpected(graph.error());
-  const auto question = core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  const auto source = libtorch_source(*graph, question->id());
-  if (!source) return tl::unexpected(source.error());
-  if (auto done = write_text(folder / "network.cpp", *source); !done) return tl::unexpected(done.error());
+  const auto graph = STRATA_TRY(graph_of(bundle));
+  const auto question = STRATA_TRY(core::case_in(bundle));
+  const auto source = STRATA_TRY(libtorch_source(graph, question.id()));
+  STRATA_TRY(write_text(folder / "network.cpp", source));
   const std::map<std::string, std::string> values{
-      {"name", escape::markdown(question->model)},
-      {"case", escape::markdown_code(question->id())},
-      {"inputs", described(*graph, "Inputs", graph->inputs) + described(*graph, "Outputs", graph->outputs)}};
+      {"name", escape::markdown(question.model)},
+      {"case", escape::markdown_code(question.id())},
+      {"inputs", described(graph, "Inputs", graph.inputs) + described(graph, "Outputs", graph.outputs)}};
   for (const auto* file :
        {"runtime/libtorch/aten_network.hpp", "runtime/libtorch/main.cpp", "runtime/libtorch/CMakeLists.txt",
         "runtime/libtorch/README.md", "runtime/serve/safetensors.hpp", "runtime/serve/fields.hpp",
         "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
-    const auto text = read_text(root / file);
-    if (!text) return tl::unexpected(text.error());
-    if (auto done = write_text(folder / fs::path(file).filename(),
-                               fs::path(file).extension() == ".md" ? fill_in(*text, values) : *text);
-        !done)
-      return tl::unexpected(done.error());
+    const auto text = STRATA_TRY(read_text(root / file));
+    STRATA_TRY(write_text(folder / fs::path(file).filename(),
+                          fs::path(file).extension() == ".md" ? fill_in(text, values) : text));
   }
   for (const auto& done : {copy_constants(bundle, folder), copy_weights(bundle, folder),
-                           write_reference(folder / "reference.safetensors", *graph, bundle, "fp32")})
+                           write_reference(folder / "reference.safetensors", graph, bundle, "fp32")})
     if (!done) return tl::unexpected(done.error());
-  return graph->nodes.size();
+  return graph.nodes.size();
 }
 
 }  // namespace strata::generate

@@ -9,28 +9,24 @@ namespace strata::generate {
 namespace {
 
 Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const std::filesystem::path& bundle) {
-  const auto question = core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  const auto loss = graph::loss_named(question->recipe.value_or(core::Recipe()).loss);
-  if (!loss) return tl::unexpected(loss.error());
-  return graph::differentiate(network, *loss);
+  const auto question = STRATA_TRY(core::case_in(bundle));
+  const auto loss = STRATA_TRY(graph::loss_named(question.recipe.value_or(core::Recipe()).loss));
+  return graph::differentiate(network, loss);
 }
 
 }  // namespace
 
 Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle) {
-  const auto graph = graph_of(bundle);
-  if (!graph) return tl::unexpected(graph.error());
-  return differentiated(*graph, bundle);
+  const auto graph = STRATA_TRY(graph_of(bundle));
+  return differentiated(graph, bundle);
 }
 
 Result<compiler::Program> program_of(const std::filesystem::path& bundle, const compiler::Kernels& kernels,
                                      compiler::Target target, std::optional<compiler::MemoryBudget> budget) {
   auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  const auto question = core::case_in(bundle);
-  if (!question) return tl::unexpected(question.error());
-  const auto type = type_of(question->precision);
+  const auto question = STRATA_TRY(core::case_in(bundle));
+  const auto type = type_of(question.precision);
   const compiler::Options options{compiler::native_block(), "", kernels, target, budget, type};
   if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
   auto training = differentiated(*graph, bundle);

@@ -80,22 +80,20 @@ class Kept {
 
 Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
                              const std::string& maths) {
-  const auto inputs = SafeTensors::open(bundle / "inputs.safetensors");
-  if (!inputs) return tl::unexpected(inputs.error());
-  const auto reference = SafeTensors::open(bundle / "reference" / "timed.safetensors");
-  if (!reference) return tl::unexpected(reference.error());
+  const auto inputs = STRATA_TRY(SafeTensors::open(bundle / "inputs.safetensors"));
+  const auto reference = STRATA_TRY(SafeTensors::open(bundle / "reference" / "timed.safetensors"));
   const auto mode = maths == "fp32" ? "" : "." + maths;
-  const auto runs = SafeTensors::open(bundle / "reference" / fmt::format("timed{}.envelope.safetensors", mode));
-  if (!runs) return tl::unexpected(runs.error());
+  const auto runs =
+      STRATA_TRY(SafeTensors::open(bundle / "reference" / fmt::format("timed{}.envelope.safetensors", mode)));
   Tensors tensors;
-  if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
+  STRATA_TRY(add_inputs(tensors, graph, inputs));
   Kept kept;
   for (const auto& one : graph.outputs) {
-    const auto* found = reference->find("f64/0/" + one.name);
-    if (found == nullptr) return lacks(*reference, "f64/0/" + one.name);
+    const auto* found = reference.find("f64/0/" + one.name);
+    if (found == nullptr) return lacks(reference, "f64/0/" + one.name);
     const auto wanted = to_doubles(*found);
     kept.add(tensors, "output/" + one.name, wanted, found->shape);
-    kept.add(tensors, "bound/" + one.name, {strict * envelope(*runs, one.name, wanted, least_envelope_in(maths))}, {});
+    kept.add(tensors, "bound/" + one.name, {strict * envelope(runs, one.name, wanted, least_envelope_in(maths))}, {});
   }
   return write_safetensors(file, tensors);
 }
@@ -122,11 +120,11 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     if (!*one) return tl::unexpected(one->error());
   const auto timed = timed_of(bundle / "reference" / "train.json");
   if (!timed) return tl::unexpected(timed.error());
-  const auto in_mode = maths == "fp32" ? timed : timed_of(bundle / "reference" / fmt::format("train.{}.json", maths));
-  if (!in_mode) return tl::unexpected(in_mode.error());
-  const auto& runs = in_mode->at("envelope");
+  const auto in_mode =
+      STRATA_TRY(maths == "fp32" ? timed : timed_of(bundle / "reference" / fmt::format("train.{}.json", maths)));
+  const auto& runs = in_mode.at("envelope");
   Tensors tensors;
-  if (auto done = add_inputs(tensors, graph, *inputs); !done) return done;
+  STRATA_TRY(add_inputs(tensors, graph, *inputs));
   const auto* label = labels->find("0/labels");
   if (label == nullptr) return lacks(*labels, "0/labels");
   tensors.emplace_back("labels", *label);
@@ -142,11 +140,9 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(maths)) * scale}, {});
     return {};
   };
-  if (auto done = add("loss", runs.value("loss", 0.0), 0); !done) return done;
+  STRATA_TRY(add("loss", runs.value("loss", 0.0), 0));
   for (const auto& [parameter, of_runs] : runs["grad"].items())
-    if (auto done = add("grad:" + parameter, of_runs.get<double>(), gradient_floor * timed->value("grad_floor", 0.0));
-        !done)
-      return done;
+    STRATA_TRY(add("grad:" + parameter, of_runs.get<double>(), gradient_floor * timed->value("grad_floor", 0.0)));
   return write_safetensors(file, tensors);
 }
 

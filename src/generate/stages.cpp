@@ -82,8 +82,7 @@ class StageWriter {
       for (const int value : borrowed_[s])
         lines_.push_back(
             fmt::format("const Weight {} = p.kept({});", names_.name(value), escape::cpp_string(names_.name(value))));
-      for (const int i : stages_[s].steps)
-        if (auto done = add_step(i); !done) return tl::unexpected(done.error());
+      for (const int i : stages_[s].steps) STRATA_TRY(add_step(i));
       all.push_back(lines_);
     }
     return all;
@@ -134,8 +133,7 @@ class StageWriter {
                                  grouped(bytes)));
     const bool by_node = by_node_ || step.node.module.empty();
     lines_.push_back(fmt::format("p.step({});", escape::cpp_string(by_node ? step.node.name : step.node.module)));
-    for (const int load : needed)
-      if (auto done = add_load_step(load); !done) return done;
+    for (const int load : needed) STRATA_TRY(add_load_step(load));
     return emit(step);
   }
 
@@ -151,7 +149,7 @@ class StageWriter {
                                        layout_literal(program_.place(value).layout, program_.block)));
       lines_.emplace_back("p.load_steps();");
     }
-    if (auto done = emit(step); !done) return done;
+    STRATA_TRY(emit(step));
     if (!folds) lines_.emplace_back("p.run_steps();");
     for (const int value : step.node.outputs)
       if (kept_.contains(value))

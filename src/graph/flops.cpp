@@ -181,20 +181,17 @@ Flops flops_of(const Graph& graph, const std::vector<std::int64_t>& times_called
 Result<std::optional<Flops>> flops_in(const std::filesystem::path& bundle) {
   std::error_code ec;
   if (std::filesystem::exists(bundle / "graph.json", ec)) {
-    const auto graph = load(bundle);
-    if (!graph) return tl::unexpected(graph.error());
-    return flops_of(*graph);
+    const auto graph = STRATA_TRY(load(bundle));
+    return flops_of(graph);
   }
   const auto path = bundle / "calls.json";
   std::ifstream in(path);
   if (!in) return std::nullopt;
   std::ostringstream text;
   text << in.rdbuf();
-  const auto calls = parse(text.str(), path.string());
-  if (!calls) return tl::unexpected(calls.error());
-  const auto often = times_in(text.str(), calls->nodes.size(), path.string());
-  if (!often) return tl::unexpected(often.error());
-  auto found = flops_of(*calls, *often);
+  const auto calls = STRATA_TRY(parse(text.str(), path.string()));
+  const auto often = STRATA_TRY(times_in(text.str(), calls.nodes.size(), path.string()));
+  auto found = flops_of(calls, often);
   if (found.total == 0 && found.uncounted.empty()) return std::nullopt;  // another library may have done the work
   return found;
 }

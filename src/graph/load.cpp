@@ -301,7 +301,7 @@ Result<SafeTensors> open_constants(const Graph& graph, const fs::path& bundle) {
   if (graph.constants.empty()) return SafeTensors();
   auto file = SafeTensors::map(bundle / "graph_constants.safetensors");
   if (!file) return tl::unexpected(file.error());
-  if (auto fits = check_tensors(graph, graph.constants, *file); !fits) return tl::unexpected(fits.error());
+  STRATA_TRY(check_tensors(graph, graph.constants, *file));
   return file;
 }
 

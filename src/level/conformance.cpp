@@ -126,7 +126,7 @@ Text Session::prepare() {
 }
 
 Text Session::load() {
-  if (auto fresh = restart(); !fresh) return fresh;
+  STRATA_TRY(restart());
   if (auto loaded = ask_ok("load", load_request()); !loaded) return because(loaded.error());
   if (auto given = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !given)
     return because(given.error());
@@ -173,8 +173,7 @@ Text Session::matches(const fs::path& path, const std::vector<int>& indices, con
         return because(fmt::format("{} lacks the tensor {}/{}; it holds {}", path.filename().string(), index, name,
                                    fmt::join(got->names(), ", ")));
       if (theirs == nullptr) continue;
-      if (auto close = close_to(*mine, *theirs, fmt::format("{}/{} with weights {}", index, name, weights)); !close)
-        return close;
+      STRATA_TRY(close_to(*mine, *theirs, fmt::format("{}/{} with weights {}", index, name, weights)));
     }
   for (const std::string& name : got->names())
     if (!expected.contains(name))

@@ -61,7 +61,7 @@ Result<std::vector<KeptFile>> to_maintain(const Level& level, const Places& plac
     const auto lines = code_lines(file);
     if (!lines)
       return fail(fmt::format("level {}: \"to_maintain\" names {}, which cannot be read", level.id, file.string()),
-                  "mend its level.json; docs/protocol.md shows the field");
+                  "fix its level.json; docs/protocol.md shows the field");
     kept.push_back({file.filename().string(), *lines});
   }
   return kept;

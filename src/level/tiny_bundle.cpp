@@ -104,16 +104,14 @@ Result<Network> write_tensors(const fs::path& folder) {
   std::vector<Values> inputs;
   Network timed;
   for (std::size_t i = 0; i < ring; ++i) inputs.push_back(source.draw(batch * features));
-  if (auto written = write_entries(folder, inputs, batch); !written) return tl::unexpected(written.error());
+  STRATA_TRY(write_entries(folder, inputs, batch));
   for (const std::string set : weight_sets) {
     const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden),
                              source.draw(classes)};
-    if (auto written = write_weights(folder / "weights" / (set + ".safetensors"), network); !written)
-      return tl::unexpected(written.error());
+    STRATA_TRY(write_weights(folder / "weights" / (set + ".safetensors"), network));
     if (set == "timed") timed = network;
     const auto shown = set == "timed" ? inputs : std::vector<Values>(inputs.begin(), inputs.begin() + 2);
-    if (auto written = write_outputs(folder, set, network, shown, batch); !written)
-      return tl::unexpected(written.error());
+    STRATA_TRY(write_outputs(folder, set, network, shown, batch));
   }
   return timed;
 }
@@ -203,8 +201,8 @@ Result<void> write_open_part(const fs::path& folder, const Network& timed, const
                   "check its permissions and the disk's space");
     Source source(size);
     const std::vector<Values> inputs{source.draw(size * features), source.draw(size * features)};
-    if (auto written = write_entries(place, inputs, size); !written) return written;
-    if (auto written = write_outputs(place, "timed", timed, inputs, size); !written) return written;
+    STRATA_TRY(write_entries(place, inputs, size));
+    STRATA_TRY(write_outputs(place, "timed", timed, inputs, size));
     Json part = about;
     part["ring"] = inputs.size();
     part["case"]["batch"] = size;
@@ -232,9 +230,8 @@ Result<void> write_tiny_bundle(const fs::path& folder, const std::string& model)
       return fail(fmt::format("cannot make the folder {}: {}", (folder / part).string(), error.message()),
                   "check its permissions and the disk's space");
   }
-  const auto timed = write_tensors(folder);
-  if (!timed) return tl::unexpected(timed.error());
-  if (auto written = write_open_part(folder, *timed, model); !written) return written;
+  const auto timed = STRATA_TRY(write_tensors(folder));
+  STRATA_TRY(write_open_part(folder, timed, model));
   std::ofstream file(folder / "bundle.json");
   file << describe(model).dump(1) << '\n';
   std::ofstream(folder / "graph.json") << captured().dump(1) << '\n';

@@ -35,7 +35,7 @@ class Instance : public run::Executor {
  public:
   Instance(Shared& shared, int number) : shared_(shared), number_(number) {}
   std::string name() const override { return fmt::format("process {} of {}", number_ + 1, kInstances); }
-  bool playing() const override { return true; }
+  bool active() const override { return true; }
   Result<void> start(int restart) override;
   Result<run::Came> measure(const run::Turn& turn) override;
   void pause() override { session_->process().pause(); }
@@ -123,9 +123,8 @@ std::string machine_key(const Json& machine) {
 }
 
 Result<ProcessSigma> process_sigma(const store::Store& store, const Json& machine, int threads) {
-  const auto effect = store.find_effect(machine_key(machine), threads);
-  if (!effect) return tl::unexpected(effect.error());
-  if (*effect) return ProcessSigma{(*effect)->sigma, "calibrated " + (*effect)->measured.substr(0, 10)};
+  const auto effect = STRATA_TRY(store.find_effect(machine_key(machine), threads));
+  if (effect) return ProcessSigma{effect->sigma, "calibrated " + effect->measured.substr(0, 10)};
   return ProcessSigma{stats::assumed_process_sigma(threads), "assumed"};
 }
 

@@ -3,7 +3,7 @@
 // (docs/method.md).
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 
 namespace strata::measure {
 

@@ -24,19 +24,20 @@ class CaseRun {
   // The last state of every row.
   Result<Outcome> finish();
 
-  Result<Player> make_player(const level::Level& level) const;
+  Result<Participant> make_participant(const level::Level& level) const;
   const std::filesystem::path& logs() const { return logs_; }
-  Result<void> add_row(Player& player);
+  Result<void> add_row(Participant& participant);
   // Prepares the level and proves equal work on all weight sets; alone on the machine also its start and its memory.
-  void prove(Player& player);
+  void prove(Participant& participant);
   // A warning of a kind that every visit of a case may come to, about the case or the row: the first one stays.
   // `noted`: also said to people.
   Result<void> warn_once(store::Warning warning, bool noted = false);
   // The certificate as far as it goes now; a level that is not equal loses its numbers.
-  void certify(Player& player);
-  void store_phases(Player& player) const;  // medians of a training step's, for the report; nothing in inference
+  void certify(Participant& participant);
+  void store_phases(
+      Participant& participant) const;  // medians of a training step's, for the report; nothing in inference
   // Of another bundle of the case.
-  Result<Job> make_job(const Player& player, const plan::Bundle& other) const;
+  Result<Job> make_job(const Participant& participant, const plan::Bundle& other) const;
   Try<double> prepare(const Job& job) const;  // as measure::prepare
   std::vector<std::string> prepare_command(const level::Level& level) const;
   std::optional<Failure> cannot_run(const level::Level& level) const;  // as plan::cannot_run
@@ -51,7 +52,7 @@ class CaseRun {
   References references;
   std::optional<DynamicPass> open_batch;
   store::Case record;
-  std::vector<Player> players;
+  std::vector<Participant> participants;
   CutCase cut;
   int restarts = 0;                // whole ones, of this visit and those before
   std::vector<probe::Load> loads;  // of others in them
@@ -60,8 +61,8 @@ class CaseRun {
  private:
   Result<void> look_at_machine();
   Result<void> learn_from_earlier(const std::vector<level::Level>& levels);
-  std::optional<Failure> prepare_one(const Player& player) const;
-  std::optional<Failure> prove_in_float32(Player& player);
+  std::optional<Failure> prepare_one(const Participant& participant) const;
+  std::optional<Failure> prove_in_float32(Participant& participant);
 
   MachineFacts& facts_;
   store::Store& store_;

@@ -18,9 +18,7 @@ class CaseSink {
   }
   Result<void> finished() { return store_.finish_case(run_id_, case_key_); }
   Result<void> new_row(store::Row& row) {
-    const auto id = store_.add_row(run_id_, case_key_, row);
-    if (!id) return tl::unexpected(id.error());
-    row.row_id = *id;
+    row.row_id = STRATA_TRY(store_.add_row(run_id_, case_key_, row));
     return {};
   }
   Result<void> row(const store::Row& row) { return store_.update_row(row); }

@@ -27,15 +27,15 @@ Result<std::unique_ptr<VisitedCase>> VisitedCase::open(const Setting& setting, c
                                                        MachineFacts& facts, store::Store& store,
                                                        const Progress& progress) {
   auto point = std::make_unique<CaseRun>(setting, bundle, besides, facts, store, progress);
-  if (auto done = point->begin(levels, bundle.question); !done) return tl::unexpected(done.error());
+  STRATA_TRY(point->begin(levels, bundle.question));
   return std::unique_ptr<VisitedCase>(new VisitedCase(std::move(point)));
 }
 
 VisitedCase::VisitedCase(std::unique_ptr<CaseRun> point) : point_(std::move(point)) {}
 VisitedCase::~VisitedCase() = default;
 
-const std::vector<Player>& VisitedCase::players() const {
-  return point_->players;
+const std::vector<Participant>& VisitedCase::participants() const {
+  return point_->participants;
 }
 
 Result<Outcome> VisitedCase::visit() {
@@ -44,7 +44,7 @@ Result<Outcome> VisitedCase::visit() {
     if (interrupted()) break;
     if (!first && !pass->in_every_visit()) continue;
     if (!pass->applies(point_->setting, point_->bundle.question)) continue;
-    if (auto done = pass->run(*point_); !done) return tl::unexpected(done.error());
+    STRATA_TRY(pass->run(*point_));
   }
   return point_->finish();
 }
@@ -52,9 +52,8 @@ Result<Outcome> VisitedCase::visit() {
 Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress) {
-  auto point = VisitedCase::open(setting, bundle, besides, levels, facts, store, progress);
-  if (!point) return tl::unexpected(point.error());
-  return (*point)->visit();
+  auto point = STRATA_TRY(VisitedCase::open(setting, bundle, besides, levels, facts, store, progress));
+  return point->visit();
 }
 
 }  // namespace strata::measure

@@ -7,7 +7,7 @@
 
 #include "measure/evaluate.hpp"
 #include "measure/machine_facts.hpp"
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "measure/warm_processes.hpp"
 #include "plan/named_environments.hpp"
 #include "plan/options.hpp"
@@ -72,7 +72,7 @@ class VisitedCase {
   // Restarts up to setting.effort.restarts, in its share of setting.effort.budget_s; at the first visit all that comes
   // before and after them, too. The store then holds what is known.
   Result<Outcome> visit();
-  const std::vector<Player>& players() const;
+  const std::vector<Participant>& participants() const;
 
  private:
   explicit VisitedCase(std::unique_ptr<CaseRun> point);

@@ -22,70 +22,70 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
   cut.trains_ = now.question.recipe && now.question.recipe->training;
   if (cut.trains_) {  // its epochs are kept; only what is said anew goes
     cut.before_ = &*found;
-    if (auto done = store.drop_warnings(setting.run_id, now.key); !done) return tl::unexpected(done.error());
+    STRATA_TRY(store.drop_warnings(setting.run_id, now.key));
     return cut;
   }
-  const auto stored = store.restarts(setting.run_id, now.key);
-  if (!stored) return tl::unexpected(stored.error());
+  const auto stored = STRATA_TRY(store.restarts(setting.run_id, now.key));
   if (!setting.options.tuned)
-    for (const auto& loads : *stored) cut.loads_.push_back(loads_of(loads));
+    for (const auto& loads : stored) cut.loads_.push_back(loads_of(loads));
   if (!cut.loads_.empty()) cut.before_ = &*found;
-  if (auto done = store.cut_case(setting.run_id, now.key, cut.restarts()); !done) return tl::unexpected(done.error());
+  STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));
   return cut;
 }
 
-bool CutCase::take_up(Player& player) const {
+bool CutCase::take_up(Participant& participant) const {
   if (!before_) return false;
   const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
-                                [&](const auto& one) { return one.name() == player.name(); });
+                                [&](const auto& one) { return one.name() == participant.name(); });
   if (row == before_->rows.end()) return false;
-  player.row.row_id = row->row_id;
+  participant.row.row_id = row->row_id;
   const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
   if (row->judged && row->state != "measured" && out)
-    player.drop({state_from(row->state).value_or(State::failed), row->reason, row->hint, row->log_tail});
+    participant.drop({state_from(row->state).value_or(State::failed), row->reason, row->hint, row->log_tail});
   return true;
 }
 
-const store::Row* CutCase::row_of(const Player& player) const {
+const store::Row* CutCase::row_of(const Participant& participant) const {
   if (!before_) return nullptr;
   const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
-                                [&](const auto& one) { return one.row_id == player.row.row_id; });
+                                [&](const auto& one) { return one.row_id == participant.row.row_id; });
   return row == before_->rows.end() ? nullptr : &*row;
 }
 
-bool CutCase::take_proof(Player& player) const {
-  const auto* row = row_of(player);
+bool CutCase::take_proof(Participant& participant) const {
+  const auto* row = row_of(participant);
   if (!row || !row->judged || row->state != "measured" || !proof::can_be_continued(row->proof)) return false;
-  player.proven_before = row->proof;
-  player.row.memory = row->memory;
-  player.row.settings = row->settings;
-  player.row.artefact_bytes = row->artefact_bytes;
+  participant.proven_before = row->proof;
+  participant.row.memory = row->memory;
+  participant.row.settings = row->settings;
+  participant.row.artefact_bytes = row->artefact_bytes;
   for (const char* name : {"accuracy", "facts", "libraries", "first_ever"})
-    if (const Json& fact = outside::field(row->info, name); !fact.is_null()) player.row.info[name] = fact;
+    if (const Json& fact = outside::field(row->info, name); !fact.is_null()) participant.row.info[name] = fact;
   for (const auto& start : row->start_up)
-    if (outside::integer_or(start, "restart", 0) == -1) player.row.start_up.push_back(start);
-  player.peak_bytes = static_cast<std::uint64_t>(std::max(outside::number_or(row->memory, "peak_private_bytes"),
-                                                          outside::number_or(row->memory, "expected_peak_bytes")));
+    if (outside::integer_or(start, "restart", 0) == -1) participant.row.start_up.push_back(start);
+  participant.peak_bytes = static_cast<std::uint64_t>(std::max(outside::number_or(row->memory, "peak_private_bytes"),
+                                                               outside::number_or(row->memory, "expected_peak_bytes")));
   return true;
 }
 
-void CutCase::add_to(std::vector<Player>& players, TurnsPlan& plan) const {
+void CutCase::add_to(std::vector<Participant>& participants, TurnsPlan& plan) const {
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
-  for (auto& player : players) {
-    const auto* row = player.playing ? row_of(player) : nullptr;
+  for (auto& participant : participants) {
+    const auto* row = participant.active ? row_of(participant) : nullptr;
     if (!row) continue;
     for (const auto& block : row->blocks)
-      if (block.restart < plan.first) player.row.blocks.push_back(block);
+      if (block.restart < plan.first) participant.row.blocks.push_back(block);
     for (const auto& start : row->start_up) {
       const auto number = outside::integer_or(start, "restart", -1);
-      if (number >= 0 && number < plan.first) player.row.start_up.push_back(start);
+      if (number >= 0 && number < plan.first) participant.row.start_up.push_back(start);
     }
     for (const auto& sums : outside::field(row->info, "meters")) {
       const auto number = outside::integer_or(sums, "restart", -1);
-      if (number >= 0 && number < plan.first) player.row.info["meters"].push_back(sums);
+      if (number >= 0 && number < plan.first) participant.row.info["meters"].push_back(sums);
     }
-    if (!player.job.level.harness) player.evidence.blocks_checked += static_cast<int>(player.row.blocks.size());
+    if (!participant.job.level.harness)
+      participant.evidence.blocks_checked += static_cast<int>(participant.row.blocks.size());
   }
 }
 

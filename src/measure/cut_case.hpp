@@ -16,17 +16,18 @@ class CutCase {
 
   // Its `trust`; null where nothing of it is kept.
   Json trust() const { return before_ ? before_->trust : Json(); }
-  // Gives a player the row that it had; false: it has none. A level that had dropped out of the restarts stays out.
-  bool take_up(Player& player) const;
-  // Whether the row of the run that goes on was proven to do equal work, deterministic and to its end: then the player
-  // has what was found there, and its certificate goes on from that one (proof::continued).
-  bool take_proof(Player& player) const;
-  // Blocks and starts of the whole restarts, for players that play.
-  void add_to(std::vector<Player>& players, TurnsPlan& plan) const;
+  // Gives a participant the row that it had; false: it has none. A level that had dropped out of the restarts stays
+  // out.
+  bool take_up(Participant& participant) const;
+  // Whether the row of the run that goes on was proven to do equal work, deterministic and to its end: then the
+  // participant has what was found there, and its certificate goes on from that one (proof::continued).
+  bool take_proof(Participant& participant) const;
+  // Blocks and starts of the whole restarts, for active participants.
+  void add_to(std::vector<Participant>& participants, TurnsPlan& plan) const;
 
  private:
   int restarts() const { return static_cast<int>(loads_.size()); }
-  const store::Row* row_of(const Player& player) const;  // by its row_id; nullptr: none
+  const store::Row* row_of(const Participant& participant) const;  // by its row_id; nullptr: none
   const store::Case* before_ = nullptr;
   bool trains_ = false;                          // a whole training, which has epochs and no restarts
   std::vector<std::vector<probe::Load>> loads_;  // of each whole restart

@@ -43,9 +43,8 @@ Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::
   const auto& listed = dynamic.question.open_batch->sizes;
   const std::vector<int> sizes(listed.begin(), listed.end());
   for (const int size : sizes) {
-    auto reference = proof::Reference::open(dynamic.folder / "sizes" / std::to_string(size));
-    if (!reference) return tl::unexpected(reference.error());
-    pass.sizes_.emplace(size, std::move(*reference));
+    auto reference = STRATA_TRY(proof::Reference::open(dynamic.folder / "sizes" / std::to_string(size)));
+    pass.sizes_.emplace(size, std::move(reference));
   }
   stats::Random random(seed);
   for (int lap = 0; lap < 2; ++lap) {
@@ -56,9 +55,9 @@ Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::
   return pass;
 }
 
-Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, int size,
+Try<void> DynamicPass::judge(const Participant& participant, const SafeTensors& outputs, int size,
                              const std::vector<int>& indices, Json& one) const {
-  const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, player.tolerance());
+  const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, participant.tolerance());
   one["worst_ratio"] = std::max(one.value("worst_ratio", 0.0), verdict.worst_ratio);
   if (!verdict.equal_work())
     return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
@@ -66,73 +65,64 @@ Try<void> DynamicPass::judge(const Player& player, const SafeTensors& outputs, i
 }
 
 // The open artefact's weights are proven at the case's own batch, as those of the fixed one.
-Try<void> DynamicPass::prove_weights(const Player& player, Session& session) const {
+Try<void> DynamicPass::prove_weights(const Participant& participant, Session& session) const {
   auto sets = fixed_->generic_sets();
   sets.emplace_back("timed");
   for (const std::string& set : sets) {
-    if (auto done = session.weights(set); !done) return done;
-    auto outputs = session.prove(kEntries);
-    if (!outputs) return tl::unexpected(outputs.error());
-    const auto verdict = proof::check_outputs(*fixed_, set, *outputs, kEntries, player.tolerance());
+    STRATA_TRY(session.weights(set));
+    auto outputs = STRATA_TRY(session.prove(kEntries));
+    const auto verdict = proof::check_outputs(*fixed_, set, outputs, kEntries, participant.tolerance());
     if (!verdict.equal_work())
       return tl::unexpected(Failure{state_of(verdict), fmt::format("weights {}: {}", set, verdict.reason), "", ""});
   }
   return {};
 }
 
-Try<void> DynamicPass::visit(const Player& player, Session& session, int size, int number, Json& out) const {
+Try<void> DynamicPass::visit(const Participant& participant, Session& session, int size, int number, Json& out) const {
   const auto folder = bundle_->folder / "sizes" / std::to_string(size);
-  if (auto done = session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())); !done) return done;
+  STRATA_TRY(session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())));
   Json one{{"size", size}, {"lap", number}};
   const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
     BlockPlan plan{iterations, head, iterations - 1, {}};
     for (int i = 0; i < iterations; ++i)
       plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
-    auto block = session.measure(plan);
-    if (!block) return tl::unexpected(block.error());
-    const auto output = session.checked_output();
-    if (!output) return tl::unexpected(output.error());
-    if (auto good = judge(player, *output, size, {plan.indices.back()}, one); !good)
-      return tl::unexpected(good.error());
-    return block->wall_ns;
+    auto block = STRATA_TRY(session.measure(plan));
+    const auto output = STRATA_TRY(session.checked_output());
+    STRATA_TRY(judge(participant, output, size, {plan.indices.back()}, one));
+    return block.wall_ns;
   };
-  const auto first = run(0, 1);
-  if (!first) return tl::unexpected(first.error());
-  auto outputs = session.prove(kEntries);
-  if (!outputs) return tl::unexpected(outputs.error());
-  if (auto good = judge(player, *outputs, size, kEntries, one); !good) return good;
-  const auto sized = run(kSettling, 1);
-  if (!sized) return tl::unexpected(sized.error());
+  const auto first = STRATA_TRY(run(0, 1));
+  auto outputs = STRATA_TRY(session.prove(kEntries));
+  STRATA_TRY(judge(participant, outputs, size, kEntries, one));
+  const auto sized = STRATA_TRY(run(kSettling, 1));
   const auto settled =
-      run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized->front()))), 3,
+      run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized.front()))), 3,
                         kMostCalls));
   if (!settled) return tl::unexpected(settled.error());
-  one["first_ns"] = first->front();
+  one["first_ns"] = first.front();
   one["wall_ns"] = *settled;
   out["visits"].push_back(std::move(one));
   return {};
 }
 
-Try<void> DynamicPass::serve(const Player& player, Session& session, Json& out) const {
-  if (auto done = session.load("timed"); !done) return done;
-  if (auto walls = session.warm_up(10, std::chrono::milliseconds(100)); !walls) return tl::unexpected(walls.error());
-  if (auto done = prove_weights(player, session); !done) return done;
-  auto before = session.report();
-  if (!before) return tl::unexpected(before.error());
+Try<void> DynamicPass::serve(const Participant& participant, Session& session, Json& out) const {
+  STRATA_TRY(session.load("timed"));
+  STRATA_TRY(session.warm_up(10, std::chrono::milliseconds(100)));
+  STRATA_TRY(prove_weights(participant, session));
+  auto before = STRATA_TRY(session.report());
   for (std::size_t i = 0; i < order_.size() && !interrupted(); ++i)
-    if (auto done = visit(player, session, order_[i], i < sizes_.size() ? 0 : 1, out); !done) return done;
-  auto after = session.report();
-  if (!after) return tl::unexpected(after.error());
-  out["reported"] = {{"before", *before}, {"after", *after}};
+    STRATA_TRY(visit(participant, session, order_[i], i < sizes_.size() ? 0 : 1, out));
+  auto after = STRATA_TRY(session.report());
+  out["reported"] = {{"before", before}, {"after", after}};
   return {};
 }
 
-Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::vector<std::string>& command,
+Result<Json> DynamicPass::run(const Participant& participant, const Job& job, const std::vector<std::string>& command,
                               const TurnsPlan& turns, const Progress& progress) const {
   const auto& range = *bundle_->question.open_batch;
   Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
            {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
-  progress.status(fmt::format("{} with an open batch", player.name()), -1);
+  progress.status(fmt::format("{} with an open batch", participant.name()), -1);
   const auto prepared = prepare(job, command);
   if (!prepared) {
     fill_failure(out, prepared.error());
@@ -140,7 +130,7 @@ Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::v
   }
   out["prepare_ms"] = *prepared;
   auto session = Session::open(job, {});
-  const auto served = session ? serve(player, **session, out) : Try<void>(tl::unexpected(session.error()));
+  const auto served = session ? serve(participant, **session, out) : Try<void>(tl::unexpected(session.error()));
   if (!served) {
     fill_failure(out, served.error());
     return out;
@@ -148,20 +138,20 @@ Result<Json> DynamicPass::run(const Player& player, const Job& job, const std::v
   (*session)->end();
   session->reset();
   // The same level twice: with the fixed size, and with the open one at that size.
-  std::vector<Player> pair{player, player};
+  std::vector<Participant> pair{participant, participant};
   for (auto& one : pair) {
     one.row.blocks.clear();
     one.row.start_up = Json::array();
   }
   pair[1].job = job;
-  progress.status(fmt::format("{}: open against fixed", player.name()), -1);
-  if (auto ran = take_turns(pair, Judge{fixed_, nullptr}, turns, progress); !ran) return tl::unexpected(ran.error());
+  progress.status(fmt::format("{}: open against fixed", participant.name()), -1);
+  STRATA_TRY(take_turns(pair, Judge{fixed_, nullptr}, turns, progress));
   const auto state = state_from(pair[1].row.state).value_or(State::failed);
-  if (!pair[1].playing && (state == State::unequal || state == State::mistrusted))
+  if (!pair[1].active && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});
   else if (interrupted())
     out["turns_note"] = "interrupted";
-  else if (const auto lost = std::find_if(pair.begin(), pair.end(), [](const Player& one) { return !one.playing; });
+  else if (const auto lost = std::find_if(pair.begin(), pair.end(), [](const Participant& one) { return !one.active; });
            lost != pair.end())
     out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open",
                                     lost->row.reason);  // what the visits gave stays

@@ -13,18 +13,18 @@ class DynamicPass {
   // `fixed` judges the case's own batch. Error: a reference that cannot be read.
   static Result<DynamicPass> open(const plan::Bundle& dynamic, const proof::Reference& fixed, std::uint64_t seed);
 
-  // What `player`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
+  // What `participant`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
   // command. Afterwards it takes turns with the artefact of the fixed size, which is a trial.
-  Result<Json> run(const Player& player, const Job& job, const std::vector<std::string>& prepare,
+  Result<Json> run(const Participant& participant, const Job& job, const std::vector<std::string>& prepare,
                    const TurnsPlan& turns, const Progress& progress) const;
 
  private:
   DynamicPass(const plan::Bundle& bundle, const proof::Reference& fixed) : bundle_(&bundle), fixed_(&fixed) {}
-  Try<void> serve(const Player& player, Session& session, Json& out) const;
-  Try<void> visit(const Player& player, Session& session, int size, int number, Json& out) const;
-  Try<void> judge(const Player& player, const SafeTensors& outputs, int size, const std::vector<int>& indices,
+  Try<void> serve(const Participant& participant, Session& session, Json& out) const;
+  Try<void> visit(const Participant& participant, Session& session, int size, int number, Json& out) const;
+  Try<void> judge(const Participant& participant, const SafeTensors& outputs, int size, const std::vector<int>& indices,
                   Json& one) const;
-  Try<void> prove_weights(const Player& player, Session& session) const;
+  Try<void> prove_weights(const Participant& participant, Session& session) const;
 
   const plan::Bundle* bundle_;
   const proof::Reference* fixed_;

@@ -27,25 +27,24 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   launch.env["STRATA_OVERLAY"] = place.overlay;
   if (const auto temporary = temporary_folder(place.cache)) launch.env["TMPDIR"] = *temporary;
   launch.log_path = (folder / fmt::format("{}.log", what)).string();
-  const auto ran = worker::run_to_end(launch, timeout);
-  if (!ran) return tl::unexpected(ran.error());
-  auto answer = worker::last_line(*ran);
+  const auto ran = STRATA_TRY(worker::run_to_end(launch, timeout));
+  auto answer = worker::last_line(ran);
   const bool ok = outside::flag_or(answer, "ok", false);
   if (ok) return answer;
   if (const auto said = outside::text_or(answer, "what"); !said.empty())
     return tl::unexpected(Failure{outside::text_or(answer, "code") == "usage" ? State::unsupported : State::failed,
-                                  said, outside::text_or(answer, "hint"), ran->log_tail});
-  if (ran->timed_out)
+                                  said, outside::text_or(answer, "hint"), ran.log_tail});
+  if (ran.timed_out)
     return tl::unexpected(Failure{State::timeout,
                                   fmt::format("--eval: {}() of {} took longer than {} s",
                                               std::string(what) == "inputs" ? "inputs" : score.function,
                                               score.path.filename().string(), timeout.count() / 1000),
-                                  "raise --timeout, or score fewer examples", ran->log_tail});
-  const auto how = ran->signal ? fmt::format("was killed by signal {}", *ran->signal)
-                               : fmt::format("ended with exit code {}", ran->exit_code);
-  return tl::unexpected(Failure{ran->signal ? State::crashed : State::failed,
+                                  "raise --timeout, or score fewer examples", ran.log_tail});
+  const auto how = ran.signal ? fmt::format("was killed by signal {}", *ran.signal)
+                              : fmt::format("ended with exit code {}", ran.exit_code);
+  return tl::unexpected(Failure{ran.signal ? State::crashed : State::failed,
                                 fmt::format("--eval: calling {} {}", score.path.filename().string(), how),
-                                "run the file with python", ran->log_tail});
+                                "run the file with python", ran.log_tail});
 }
 
 fs::path inputs_file(const fs::path& folder, std::size_t chunk) {
@@ -53,20 +52,16 @@ fs::path inputs_file(const fs::path& folder, std::size_t chunk) {
 }
 
 // What the level makes of every input, as files beside these.
-Try<void> run_all(const Player& player, const Evaluation& evaluation) {
-  auto opened = Session::open(player.job, {});
-  if (!opened) return tl::unexpected(opened.error());
-  if (auto done = (*opened)->load("timed"); !done) return done;
+Try<void> run_all(const Participant& participant, const Evaluation& evaluation) {
+  auto opened = STRATA_TRY(Session::open(participant.job, {}));
+  STRATA_TRY(opened->load("timed"));
   for (std::size_t chunk = 0; chunk < evaluation.chunks.size(); ++chunk) {
-    if (auto given = (*opened)->inputs(inputs_file(*evaluation.folder, chunk), evaluation.chunks[chunk]); !given)
-      return given;
+    STRATA_TRY(opened->inputs(inputs_file(*evaluation.folder, chunk), evaluation.chunks[chunk]));
     std::vector<int> all(static_cast<std::size_t>(evaluation.chunks[chunk]));
     std::iota(all.begin(), all.end(), 0);
-    if (auto done = (*opened)->prove_into(all, *evaluation.folder / fmt::format("outputs-{}.safetensors", chunk));
-        !done)
-      return done;
+    STRATA_TRY(opened->prove_into(all, *evaluation.folder / fmt::format("outputs-{}.safetensors", chunk)));
   }
-  (*opened)->end();
+  opened->end();
   return {};
 }
 
@@ -116,7 +111,7 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
   return made;
 }
 
-Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place,
+Json evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
               const plan::Environment& environment) {
   const auto failed = [&](const Failure& why) {
     return Json{{"state", std::string(to_string(why.state == State::unsupported ? State::failed : why.state))},
@@ -124,9 +119,9 @@ Json evaluate(const Player& player, const Evaluation& evaluation, const Installa
                 {"reason", why.what},
                 {"hint", why.hint}};
   };
-  if (const auto ran = run_all(player, evaluation); !ran) return failed(ran.error());
-  auto answer = ask("score", evaluation.score, player.job.bundle->folder, *evaluation.folder, place, environment.python,
-                    evaluation.timeout);
+  if (const auto ran = run_all(participant, evaluation); !ran) return failed(ran.error());
+  auto answer = ask("score", evaluation.score, participant.job.bundle->folder, *evaluation.folder, place,
+                    environment.python, evaluation.timeout);
   if (!answer) return failed(answer.error());
   answer->erase("ok");
   (*answer)["state"] = "scored";

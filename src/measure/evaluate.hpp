@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "plan/environment.hpp"
 
 namespace strata::measure {
@@ -26,7 +26,7 @@ struct Evaluation {
   std::chrono::milliseconds timeout{600000};
 };
 
-// Calls the file's inputs(). Error: what the user has to mend, before any worker starts.
+// Calls the file's inputs(). Error: what the user has to fix, before any worker starts.
 Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place,
                                     const plan::Environment& environment, const std::filesystem::path& folder,
                                     std::chrono::milliseconds timeout);
@@ -34,7 +34,7 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
 // Runs all inputs through the level with its timed weights, then scores:
 // {"state":"scored","score","count","per_example","answers"}, or
 // {"state":"failed",...,"reason","hint"}. It takes nothing that was measured away.
-Json evaluate(const Player& player, const Evaluation& evaluation, const Installation& place,
+Json evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
               const plan::Environment& environment);
 
 }  // namespace strata::measure

@@ -77,13 +77,11 @@ class EarlierRuns {
 
 Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& one,
                           const std::set<std::string>& levels) {
-  const auto now = store.load_case(run_id, one.key);
-  if (!now) return tl::unexpected(now.error());
-  const auto ids = store.runs_of_case(one.key, one.network, now->machine);
-  if (!ids) return tl::unexpected(ids.error());
-  EarlierRuns earlier(*now, levels);
+  const auto now = STRATA_TRY(store.load_case(run_id, one.key));
+  const auto ids = STRATA_TRY(store.runs_of_case(one.key, one.network, now.machine));
+  EarlierRuns earlier(now, levels);
   std::size_t taught = 0;
-  for (const auto& id : *ids) {
+  for (const auto& id : ids) {
     if (id == run_id) continue;
     if (const auto run = store.load_case(id, one.key); run && earlier.add(*run)) ++taught;
     if (taught == kMostRuns) break;

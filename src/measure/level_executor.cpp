@@ -40,21 +40,20 @@ Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int
     plan.iterations = std::clamp(static_cast<int>(std::lround(ns / iteration_ns)), 1, kMostIterations);
     if (is_long) plan.iterations *= 3;
     for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(i % std::max(1, ring));
-    if (auto block = session.measure(plan); !block) return tl::unexpected(block.error());
+    STRATA_TRY(session.measure(plan));
     evidence.add(session.last_timed(), is_long);
     return {};
   };
   for (int look = 0; look < kMostClockLooks && !interrupted(); ++look) {
     if (look >= kClockLooks && evidence.complaint().empty()) break;
-    for (const bool is_long : {false, true})
-      if (auto done = request(kBlockNs, is_long); !done) return tl::unexpected(done.error());
+    for (const bool is_long : {false, true}) STRATA_TRY(request(kBlockNs, is_long));
   }
   return evidence;
 }
 
 // Of one entry of the ring: two of them change places and back.
-double input_bytes_of(const Player& player) {
-  return outside::number_or(player.job.bundle->info, "input_bytes");
+double input_bytes_of(const Participant& participant) {
+  return outside::number_or(participant.job.bundle->info, "input_bytes");
 }
 
 }  // namespace
@@ -65,15 +64,15 @@ std::vector<int> cpus_of(int threads, int restart) {
 }
 
 std::optional<Failure> LevelExecutor::bring_up(int restart) {
-  auto session = open_session(warm_, player_.job, cpus_of(threads_, restart));
+  auto session = open_session(warm_, participant_.job, cpus_of(threads_, restart));
   if (!session) return session.error();
   if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = warm_up(**session);
   if (!walls) return walls.error();
   std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
-  player_.iteration_ns = std::max(1.0, stats::median(warm));
+  participant_.iteration_ns = std::max(1.0, stats::median(warm));
   clock_ = {};
-  if (!player_.job.level.harness)  // which has nothing to prove
+  if (!participant_.job.level.harness)  // which has nothing to prove
     if (auto why = prove_again(**session, restart)) return why;
   session_ = std::move(*session);
   began_ = true;
@@ -81,21 +80,22 @@ std::optional<Failure> LevelExecutor::bring_up(int restart) {
 }
 
 std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart) {
-  auto checked = check_clock(session, player_.iteration_ns, player_.job.bundle->info.value("ring", 1));
+  auto checked = check_clock(session, participant_.iteration_ns, participant_.job.bundle->info.value("ring", 1));
   if (!checked) return checked.error();
   clock_ = *checked;
-  if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
+  if (const auto why = participant_.evidence.note_clock(clock_); !why.empty())
     return Failure{State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kClockHint, ""};
   if (judge_.training) {
     const bool proven = session.take_proven();  // a moment ago, in this process
-    auto done = proven ? start_training(session, *judge_.training) : probe_restart(player_, session, *judge_.training);
+    auto done =
+        proven ? start_training(session, *judge_.training) : probe_restart(participant_, session, *judge_.training);
     if (!done) return done.error();
     return std::nullopt;
   }
   auto proven = session.prove({0, 1});
   if (!proven) return proven.error();
   const auto verdict =
-      proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, player_.tolerance());
+      proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, participant_.tolerance());
   if (!verdict.equal_work())
     return Failure{state_of(verdict), fmt::format("restart {}: {}", restart + 1, verdict.reason), "", ""};
   return std::nullopt;
@@ -103,19 +103,19 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
 
 Result<void> LevelExecutor::start(int restart) {
   const auto why = bring_up(restart);
-  if (!why && session_->fresh()) player_.add_start(session_->start_up(), restart);
+  if (!why && session_->fresh()) participant_.add_start(session_->start_up(), restart);
   meter_.reset();
   if (!why && instance_ == 0) meter_.emplace(session_->process().pid());
-  if (why && !interrupted()) player_.drop(*why);
+  if (why && !interrupted()) participant_.drop(*why);
   return {};
 }
 
 BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
   BlockPlan plan;
-  plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / player_.iteration_ns)), 1, kMostIterations);
+  plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / participant_.iteration_ns)), 1, kMostIterations);
   // The first iterations after another process ran are slow; a short iteration would carry that into the block.
-  plan.head = player_.iteration_ns < kBlockNs ? 2 : 0;
-  const auto ring = static_cast<std::uint64_t>(player_.job.bundle->info.value("ring", 1));
+  plan.head = participant_.iteration_ns < kBlockNs ? 2 : 0;
+  const auto ring = static_cast<std::uint64_t>(participant_.job.bundle->info.value("ring", 1));
   for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random.below(ring)));
   plan.check = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations)));
   if (!judge_.training) plan.exchange = static_cast<int>(random.below(ring));
@@ -127,7 +127,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   if (meter_) meter_->turn_begins();
   auto block = session_->measure(plan);
   if (!block) {
-    if (!interrupted()) player_.drop(block.error());
+    if (!interrupted()) participant_.drop(block.error());
     return run::Came::failure;
   }
   pause();  // before its output is judged
@@ -135,44 +135,44 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   const auto& timed = session_->last_timed();
   const double bytes = session_->last_bytes();
   clock_.add_kept(session_->kept_ns(), timed.told_ns / plan.iterations, bytes);
-  clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(player_) : 0));
+  clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(participant_) : 0));
   block->restart = turn.restart;
   block->round = turn.round;
   block->position = turn.position;
   block->instance = instance_;
   std::optional<Failure> wrong;
-  if (!player_.job.level.harness) {
+  if (!participant_.job.level.harness) {
     note_conduct(*block, plan);
-    if (const auto why = player_.evidence.note_clock(clock_); !why.empty())
+    if (const auto why = participant_.evidence.note_clock(clock_); !why.empty())
       wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
     const auto output = session_->checked_output();
     if (!output) {
       wrong = output.error();
     } else if (!wrong) {
       const std::vector<int> index{session_->checked_index()};
-      const auto verdict = judge_.training
-                               ? check_loss(*output, index.front())
-                               : proof::check_outputs(*judge_.outputs, "timed", *output, index, player_.tolerance());
+      const auto verdict =
+          judge_.training ? check_loss(*output, index.front())
+                          : proof::check_outputs(*judge_.outputs, "timed", *output, index, participant_.tolerance());
       if (judge_.training && !verdict.equal_work() && !began_) {
-        if (const auto why = begin_again(); why && !interrupted()) player_.drop(*why);
+        if (const auto why = begin_again(); why && !interrupted()) participant_.drop(*why);
         return run::Came::nothing;
       }
       began_ = false;
-      player_.evidence.add_block(verdict);
-      player_.evidence.note_inputs(session_->had_new_inputs());
+      participant_.evidence.add_block(verdict);
+      participant_.evidence.note_inputs(session_->had_new_inputs());
       if (!verdict.equal_work())
         wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
     }
   }
   if (wrong) block->check = wrong->what;
-  player_.row.blocks.push_back(std::move(*block));
-  if (wrong) player_.drop(*wrong);
+  participant_.row.blocks.push_back(std::move(*block));
+  if (wrong) participant_.drop(*wrong);
   return run::Came::block;
 }
 
 void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& plan) {
-  auto& conduct = player_.evidence.conduct;
-  const double moved = plan.exchange ? 2 * input_bytes_of(player_) : 0;
+  auto& conduct = participant_.evidence.conduct;
+  const double moved = plan.exchange ? 2 * input_bytes_of(participant_) : 0;
   conduct.add_block(block.wall_ns, plan.check, moved);
   if (block.cpu_ns && on_processors())
     conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().told_ns, plan.iterations, moved,
@@ -180,13 +180,13 @@ void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& pla
 }
 
 bool LevelExecutor::on_processors() const {
-  return player_.job.bundle->question.device == core::Device::cpu;
+  return participant_.job.bundle->question.device == core::Device::cpu;
 }
 
 // A long training that diverges says nothing of the work, which is proven step by step: it begins again, and the block
 // counts for nothing.
 std::optional<Failure> LevelExecutor::begin_again() {
-  ++player_.training.begun_again;
+  ++participant_.training.begun_again;
   meter_.reset();  // what loading takes is no iteration's
   if (auto done = start_training(*session_, *judge_.training); !done) return done.error();
   began_ = true;
@@ -196,27 +196,27 @@ std::optional<Failure> LevelExecutor::begin_again() {
 void LevelExecutor::note_meter(int restart) {
   if (!meter_) return;
   const auto work = meter_->work();
-  if (work && on_processors()) player_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
+  if (work && on_processors()) participant_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
   auto sums = meter_->sums();
   meter_.reset();
   if (sums.is_null()) return;
   sums["restart"] = restart;
-  player_.row.info["meters"].push_back(std::move(sums));
+  participant_.row.info["meters"].push_back(std::move(sums));
 }
 
 Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
-  if (player_.job.level.harness) return {};
-  if (const auto why = player_.evidence.conduct.complaint(); !why.empty()) {
-    player_.drop({State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kConductHint, ""});
+  if (participant_.job.level.harness) return {};
+  if (const auto why = participant_.evidence.conduct.complaint(); !why.empty()) {
+    participant_.drop({State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kConductHint, ""});
     return {};
   }
   if (!judge_.training) return {};
-  const auto checked = check_last_step(player_, *session_, *judge_.training, random);
+  const auto checked = check_last_step(participant_, *session_, *judge_.training, random);
   if (checked)
-    profile_phases(player_, *session_, *judge_.training);
+    profile_phases(participant_, *session_, *judge_.training);
   else if (!interrupted())
-    player_.drop(checked.error());
+    participant_.drop(checked.error());
   return {};
 }
 
@@ -229,7 +229,7 @@ void LevelExecutor::resume() {
 }
 
 void LevelExecutor::stop() {
-  if (session_ && player_.playing && !interrupted()) close_session(warm_, std::move(session_));
+  if (session_ && participant_.active && !interrupted()) close_session(warm_, std::move(session_));
   session_.reset();
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One worker process of one level as it takes turns: fresh in each restart (in a sweep: in each walk) and proven before
 // it is timed, one output checked in every block, stopped while it waits. It writes nothing: blocks and failures lie in
-// its player.
+// its participant.
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "measure/restart_meter.hpp"
 #include "measure/warm_processes.hpp"
 #include "run/executor.hpp"
@@ -17,16 +17,16 @@ std::vector<int> cpus_of(int threads, int restart);
 
 class LevelExecutor : public run::Executor {
  public:
-  // `instance`: 0, or 1 for the second worker of a level in an A/A run, which plays only as long as the first does.
+  // `instance`: 0, or 1 for the second worker of a level in an A/A run, which is active only as long as the first does.
   // `warm`: nullptr: a fresh process in each restart.
-  LevelExecutor(Player& player, int instance, const Judge& judge, int threads, WarmProcesses* warm)
-      : player_(player), instance_(instance), judge_(judge), threads_(threads), warm_(warm) {}
+  LevelExecutor(Participant& participant, int instance, const Judge& judge, int threads, WarmProcesses* warm)
+      : participant_(participant), instance_(instance), judge_(judge), threads_(threads), warm_(warm) {}
 
-  Player& player() { return player_; }
-  const Player& player() const { return player_; }
+  Participant& participant() { return participant_; }
+  const Participant& participant() const { return participant_; }
 
-  std::string name() const override { return player_.name(); }
-  bool playing() const override { return player_.playing; }
+  std::string name() const override { return participant_.name(); }
+  bool active() const override { return participant_.active; }
   Result<void> start(int restart) override;
   Result<run::Came> measure(const run::Turn& turn) override;
   // What its rounds took beside time goes into its row. In mode train: is what it does after the timed blocks still the
@@ -45,7 +45,7 @@ class LevelExecutor : public run::Executor {
   void note_conduct(const store::Block& block, const BlockPlan& plan);
   bool on_processors() const;  // and not on a GPU
 
-  Player& player_;
+  Participant& participant_;
   int instance_;
   const Judge& judge_;
   int threads_;

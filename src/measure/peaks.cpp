@@ -31,17 +31,16 @@ Result<Json> limits_of(const core::Case& question, const Json& machine, double b
   const auto seen = probe::measure_limits(room.threads, time_for(budget_s));
   const auto load = meter.lap();
   const bool quiet = load && !stats::crowded(room, load->taken());
-  const auto best = store.save_peak({.machine = machine_key(machine),
-                                     .instruction_set = seen.instruction_set,
-                                     .threads = seen.threads,
-                                     .gflops = seen.gflops,
-                                     .gbytes_per_s = seen.gbytes_per_s,
-                                     .quiet = quiet});
-  if (!best) return tl::unexpected(best.error());
-  limits["gflops"] = best->gflops;
-  limits["gbytes_per_s"] = best->gbytes_per_s;
-  limits["instruction_set"] = best->instruction_set;
-  limits["quiet"] = best->quiet;
+  const auto best = STRATA_TRY(store.save_peak({.machine = machine_key(machine),
+                                                .instruction_set = seen.instruction_set,
+                                                .threads = seen.threads,
+                                                .gflops = seen.gflops,
+                                                .gbytes_per_s = seen.gbytes_per_s,
+                                                .quiet = quiet}));
+  limits["gflops"] = best.gflops;
+  limits["gbytes_per_s"] = best.gbytes_per_s;
+  limits["instruction_set"] = best.instruction_set;
+  limits["quiet"] = best.quiet;
   limits["seen_gflops"] = seen.gflops;
   limits["seen_gbytes_per_s"] = seen.gbytes_per_s;
   return limits;

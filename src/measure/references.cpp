@@ -5,26 +5,18 @@ namespace strata::measure {
 
 Result<void> References::open(const plan::Bundle& bundle, const plan::Bundle* strict) {
   if (bundle.question.mode == core::Mode::train) {
-    auto reference = proof::TrainReference::open(bundle.folder);
-    if (!reference) return tl::unexpected(reference.error());
-    training_ = std::move(*reference);
+    training_ = STRATA_TRY(proof::TrainReference::open(bundle.folder));
     if (strict) {
-      auto opened = proof::TrainReference::open(strict->folder);
-      if (!opened) return tl::unexpected(opened.error());
-      strict_training_ = std::move(*opened);
+      strict_training_ = STRATA_TRY(proof::TrainReference::open(strict->folder));
     }
     const auto strength = proof::train_power(strict_training_ ? *strict_training_ : *training_);
     power_.weak = strength.weak;
     power_.reason = strength.reason;
     return {};
   }
-  auto reference = proof::Reference::open(bundle.folder);
-  if (!reference) return tl::unexpected(reference.error());
-  outputs_ = std::move(*reference);
+  outputs_ = STRATA_TRY(proof::Reference::open(bundle.folder));
   if (strict) {
-    auto opened = proof::Reference::open(strict->folder);
-    if (!opened) return tl::unexpected(opened.error());
-    strict_ = std::move(*opened);
+    strict_ = STRATA_TRY(proof::Reference::open(strict->folder));
   }
   power_ = proof::power(strict_ ? *strict_ : *outputs_);
   return {};
@@ -40,14 +32,14 @@ Judge References::strict_judge() const {
   return {all.strict, nullptr, all.strict_training, nullptr};
 }
 
-proof::Certificate References::certificate(const Player& player) const {
+proof::Certificate References::certificate(const Participant& participant) const {
   if (strict_training_) {
-    const proof::StrictTraining strict{*strict_training_, player.strict_training};
-    return proof::train_certificate(*training_, player.evidence, player.training, &strict);
+    const proof::StrictTraining strict{*strict_training_, participant.strict_training};
+    return proof::train_certificate(*training_, participant.evidence, participant.training, &strict);
   }
-  if (training_) return proof::train_certificate(*training_, player.evidence, player.training);
-  if (strict_) return proof::certificate(*strict_, power_, player.evidence, &*outputs_);
-  return proof::certificate(*outputs_, power_, player.evidence);
+  if (training_) return proof::train_certificate(*training_, participant.evidence, participant.training);
+  if (strict_) return proof::certificate(*strict_, power_, participant.evidence, &*outputs_);
+  return proof::certificate(*outputs_, power_, participant.evidence);
 }
 
 }  // namespace strata::measure

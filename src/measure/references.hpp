@@ -2,7 +2,7 @@
 // What the levels of one case are judged against: the references of its mode, and how strong a proof they make.
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "plan/bundle.hpp"
 #include "proof/certificate.hpp"
 
@@ -21,7 +21,7 @@ class References {
   // Of the pass in float32; only where the case's maths mode is another.
   Judge strict_judge() const;
   // What is proven of a level so far.
-  proof::Certificate certificate(const Player& player) const;
+  proof::Certificate certificate(const Participant& participant) const;
 
  private:
   std::optional<proof::Reference> outputs_, strict_;

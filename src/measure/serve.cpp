@@ -34,7 +34,7 @@ struct Point {
 };
 
 struct Served {
-  Player* player;
+  Participant* participant;
   std::vector<Point> points;
 };
 
@@ -65,17 +65,18 @@ class Serving {
   void in_processes(Served& one, int repetition);
 
  private:
-  Try<std::unique_ptr<Session>> start(const Player& player);
+  Try<std::unique_ptr<Session>> start(const Participant& participant);
   Try<Memory> watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request);
   Try<std::vector<ServeAnswer>> ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request);
-  Try<Json> measure(const Player& player, std::vector<std::unique_ptr<Session>>& sessions, const Point& point);
-  Try<std::optional<Json>> serve_once(const Player& player, std::vector<std::unique_ptr<Session>>& sessions,
+  Try<Json> measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
+                    const Point& point);
+  Try<std::optional<Json>> serve_once(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
                                       const Point& point, const ServeRequest& request);
-  std::optional<Failure> judge(const Player& player, const ServeAnswer& answer, int clients) const;
+  std::optional<Failure> judge(const Participant& participant, const ServeAnswer& answer, int clients) const;
   int threads_each(int clients) const { return std::max(1, plan_.threads / clients); }
-  void say(const Player& player, const Point& point, int repetition) const {
-    progress_.status(fmt::format("repetition {} of {}: {} with {} {}", repetition + 1, plan_.repetitions, player.name(),
-                                 point.clients, point.processes ? "processes" : "clients"),
+  void say(const Participant& participant, const Point& point, int repetition) const {
+    progress_.status(fmt::format("repetition {} of {}: {} with {} {}", repetition + 1, plan_.repetitions,
+                                 participant.name(), point.clients, point.processes ? "processes" : "clients"),
                      -1);
   }
 
@@ -86,32 +87,32 @@ class Serving {
   std::vector<int> cpus_;  // the same for every worker; empty: all
 };
 
-Try<std::unique_ptr<Session>> Serving::start(const Player& player) {
-  auto session = Session::open(player.job, cpus_);
+Try<std::unique_ptr<Session>> Serving::start(const Participant& participant) {
+  auto session = Session::open(participant.job, cpus_);
   if (!session) return session;
   if (!(*session)->offers("serve"))
     return tl::unexpected(Failure{State::unsupported,
                                   "the level does not take several clients at once: it has no operation `serve`",
                                   "docs/add_a_level.md says how it would", ""});
-  if (auto done = (*session)->load("timed"); !done) return tl::unexpected(done.error());
-  if (auto done = (*session)->warm_up(3, std::chrono::milliseconds(100)); !done) return tl::unexpected(done.error());
-  auto proven = (*session)->prove({0, 1});
-  if (!proven) return tl::unexpected(proven.error());
-  const auto verdict = proof::check_outputs(reference_, "timed", *proven, std::vector<int>{0, 1}, player.tolerance());
+  STRATA_TRY((*session)->load("timed"));
+  STRATA_TRY((*session)->warm_up(3, std::chrono::milliseconds(100)));
+  auto proven = STRATA_TRY((*session)->prove({0, 1}));
+  const auto verdict =
+      proof::check_outputs(reference_, "timed", proven, std::vector<int>{0, 1}, participant.tolerance());
   if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), verdict.reason, "", ""});
   return session;
 }
 
 // Every result that was kept must be that of its input: a level that was proven alone and is wrong here mixes its
 // callers up.
-std::optional<Failure> Serving::judge(const Player& player, const ServeAnswer& answer, int clients) const {
+std::optional<Failure> Serving::judge(const Participant& participant, const ServeAnswer& answer, int clients) const {
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
     if (!tensors && !wrong) wrong = Failure{State::failed, tensors.error().what, tensors.error().hint, ""};
     if (tensors && !wrong) {
       const auto verdict =
-          proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, player.tolerance());
+          proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, participant.tolerance());
       if (!verdict.equal_work())
         wrong = Failure{State::mistrusted, fmt::format("with {} requests in flight: {}", clients, verdict.reason),
                         "its callers share what each must have for itself", ""};
@@ -162,23 +163,22 @@ Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, cons
   return sum;
 }
 
-Try<Json> Serving::measure(const Player& player, std::vector<std::unique_ptr<Session>>& sessions, const Point& point) {
+Try<Json> Serving::measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
+                           const Point& point) {
   ServeRequest request;
   request.clients = point.processes ? 1 : point.clients;
   request.threads = threads_each(point.clients);
   request.at_least = std::chrono::nanoseconds(static_cast<std::int64_t>(plan_.seconds / plan_.repetitions * 1e9));
   request.samples = std::max(64, kSamples / point.clients);
-  request.checks = checks_of(player.job.bundle->info, point.clients);
-  const auto memory = watch(sessions, request);
-  if (!memory) return tl::unexpected(memory.error());
+  request.checks = checks_of(participant.job.bundle->info, point.clients);
+  const auto memory = STRATA_TRY(watch(sessions, request));
   // What starts late by chance, weighs half as much in twice the time.
   for (int attempt = 0; attempt < kAttempts && !interrupted(); ++attempt, request.at_least *= 2) {
-    auto measured = serve_once(player, sessions, point, request);
-    if (!measured) return tl::unexpected(measured.error());
-    if (!*measured) continue;
-    (**measured)["private_bytes"] = memory->private_bytes;
-    (**measured)["pss_bytes"] = memory->pss_bytes;
-    return std::move(**measured);
+    auto measured = STRATA_TRY(serve_once(participant, sessions, point, request));
+    if (!measured) continue;
+    (*measured)["private_bytes"] = memory.private_bytes;
+    (*measured)["pss_bytes"] = memory.pss_bytes;
+    return std::move(*measured);
   }
   return tl::unexpected(Failure{
       State::failed, "its clients did not run at the same time: less than 90% of some client's time is common to all",
@@ -186,16 +186,16 @@ Try<Json> Serving::measure(const Player& player, std::vector<std::unique_ptr<Ses
 }
 
 // nullopt: its clients did not run at the same time.
-Try<std::optional<Json>> Serving::serve_once(const Player& player, std::vector<std::unique_ptr<Session>>& sessions,
-                                             const Point& point, const ServeRequest& request) {
-  auto answers = ask(sessions, request);
-  if (!answers) return tl::unexpected(answers.error());
+Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
+                                             std::vector<std::unique_ptr<Session>>& sessions, const Point& point,
+                                             const ServeRequest& request) {
+  auto answers = STRATA_TRY(ask(sessions, request));
   std::vector<stats::ClientTimes> clients;
   std::optional<Failure> wrong;
   std::int64_t requests = 0, cpu_ns = 0;
   bool has_cpu = true;
-  for (const auto& answer : *answers) {
-    if (auto why = judge(player, answer, point.clients); why && !wrong) wrong = std::move(why);
+  for (const auto& answer : answers) {
+    if (auto why = judge(participant, answer, point.clients); why && !wrong) wrong = std::move(why);
     clients.insert(clients.end(), answer.clients.begin(), answer.clients.end());
     has_cpu = has_cpu && answer.cpu_ns.has_value();
     cpu_ns += answer.cpu_ns.value_or(0);
@@ -215,16 +215,16 @@ void Serving::in_threads(Served& one, int repetition) {
   std::vector<std::unique_ptr<Session>> session;
   for (auto& point : one.points) {
     if (point.processes || point.state != State::measured || interrupted()) continue;
-    say(*one.player, point, repetition);
+    say(*one.participant, point, repetition);
     if (session.empty()) {
-      auto started = start(*one.player);
+      auto started = start(*one.participant);
       if (!started) {
         point.fail(started.error());
         continue;
       }
       session.push_back(std::move(*started));
     }
-    auto measured = measure(*one.player, session, point);
+    auto measured = measure(*one.participant, session, point);
     if (measured)
       point.repetitions.push_back(std::move(*measured));
     else if (!interrupted())
@@ -237,8 +237,8 @@ void Serving::in_threads(Served& one, int repetition) {
 void Serving::in_processes(Served& one, int repetition) {
   for (auto& point : one.points) {
     if (!point.processes || point.state != State::measured || interrupted()) continue;
-    say(*one.player, point, repetition);
-    const auto needed = static_cast<double>(one.player->peak_bytes) * point.clients,
+    say(*one.participant, point, repetition);
+    const auto needed = static_cast<double>(one.participant->peak_bytes) * point.clients,
                free = static_cast<double>(probe::memory().available_bytes);
     if (needed > 0.85 * free) {
       point.fail(
@@ -249,7 +249,7 @@ void Serving::in_processes(Served& one, int repetition) {
     }
     std::vector<std::unique_ptr<Session>> sessions;
     for (int i = 0; i < point.clients && point.state == State::measured && !interrupted(); ++i) {
-      auto started = start(*one.player);
+      auto started = start(*one.participant);
       if (!started) {
         point.fail(started.error());
       } else {
@@ -258,7 +258,7 @@ void Serving::in_processes(Served& one, int repetition) {
       }
     }
     if (point.state != State::measured || interrupted()) continue;
-    auto measured = measure(*one.player, sessions, point);
+    auto measured = measure(*one.participant, sessions, point);
     if (measured)
       point.repetitions.push_back(std::move(*measured));
     else if (!interrupted())
@@ -287,16 +287,16 @@ Json record(const Served& one, const ServePlan& plan, bool& failed) {
 
 }  // namespace
 
-bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan,
+bool serve_clients(std::vector<Participant>& participants, const proof::Reference& reference, const ServePlan& plan,
                    const Progress& progress) {
   std::vector<Served> all;
-  for (auto& player : players) {
-    if (!player.playing || player.row.blocks.empty() || player.job.level.harness) continue;
-    Served one{&player, {}};
+  for (auto& participant : participants) {
+    if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
+    Served one{&participant, {}};
     for (const int clients : plan.clients)
       one.points.push_back({clients, false, State::measured, "", "", Json::array()});
     for (const int clients : plan.clients)
-      if (clients > 1 && player.job.level.language == "python")
+      if (clients > 1 && participant.job.level.language == "python")
         one.points.push_back({clients, true, State::measured, "", "", Json::array()});
     all.push_back(std::move(one));
   }
@@ -311,10 +311,10 @@ bool serve_clients(std::vector<Player>& players, const proof::Reference& referen
   }
   bool failed = false;
   for (auto& one : all) {
-    one.player->row.info["clients"] = record(one, plan, failed);
+    one.participant->row.info["clients"] = record(one, plan, failed);
     for (const auto& point : one.points)
       if (point.state != State::measured)
-        progress.note(fmt::format("{} with {} {}: {}: {}", one.player->name(), point.clients,
+        progress.note(fmt::format("{} with {} {}: {}: {}", one.participant->name(), point.clients,
                                   point.processes ? "processes" : "clients", to_string(point.state), point.reason));
   }
   return failed;

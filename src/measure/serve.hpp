@@ -3,7 +3,7 @@
 // the same cores.
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::measure {
@@ -16,9 +16,9 @@ struct ServePlan {
   std::uint64_t seed = 0;
 };
 
-// Fills `clients` in the info of every row that is still playing and no harness. What goes wrong is said there and
+// Fills `clients` in the info of every row that is still active and no harness. What goes wrong is said there and
 // costs the row nothing else; true: some result was wrong, or a worker failed.
-bool serve_clients(std::vector<Player>& players, const proof::Reference& reference, const ServePlan& plan,
+bool serve_clients(std::vector<Participant>& participants, const proof::Reference& reference, const ServePlan& plan,
                    const Progress& progress);
 
 }  // namespace strata::measure

@@ -123,17 +123,12 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   session->launch_ = job.launch;
   session->launch_.cpus = cpus;
   const auto start = Clock::now();
-  auto process = worker::Worker::start(session->launch_);
-  if (!process) return tl::unexpected(process.error());
-  session->worker_ = std::move(*process);
-  auto hello = session->call("hello", {{"api", worker::protocol_api}});
-  if (!hello) return tl::unexpected(hello.error());
-  session->hello_ = std::move(*hello);
-  const auto said = worker::read_hello(session->hello_, job.allow_debug);
-  if (!said) return tl::unexpected(said.error());
-  session->ops_ = said->ops;
+  session->worker_ = STRATA_TRY(worker::Worker::start(session->launch_));
+  session->hello_ = STRATA_TRY(session->call("hello", {{"api", worker::protocol_api}}));
+  const auto said = STRATA_TRY(worker::read_hello(session->hello_, job.allow_debug));
+  session->ops_ = said.ops;
   const double total = ms_since(start);
-  session->start_up_.library_ms = std::min(total, static_cast<double>(said->library_ns) * 1e-6);
+  session->start_up_.library_ms = std::min(total, static_cast<double>(said.library_ns) * 1e-6);
   session->start_up_.process_ms = total - session->start_up_.library_ms;
   return session;
 }
@@ -141,29 +136,27 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
 Try<void> Session::unload() {
   if (loaded_from_.empty()) return {};
   loaded_from_.clear();
-  auto done = call("unload", Json::object());
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("unload", Json::object()));
   return {};
 }
 
 Try<void> Session::load(const std::string& weights_name) {
   if (loaded_from_ == job_->bundle->folder) {
-    if (auto done = weights(weights_name); !done) return done;
+    STRATA_TRY(weights(weights_name));
     return give_ring();
   }
-  if (auto done = unload(); !done) return done;
+  STRATA_TRY(unload());
   start_up_.cold = !there_is(job_->cache / "warm.json");
   const auto start = Clock::now();
   loading_since_ns_ = monotonic_ns();
-  auto loaded = call("load", {{"case", outside::field(job_->bundle->info, "case")},
-                              {"bundle", job_->bundle->folder.string()},
-                              {"weights", weights_name},
-                              {"cache", job_->cache.string()}});
-  if (!loaded) return tl::unexpected(loaded.error());
+  auto loaded = STRATA_TRY(call("load", {{"case", outside::field(job_->bundle->info, "case")},
+                                         {"bundle", job_->bundle->folder.string()},
+                                         {"weights", weights_name},
+                                         {"cache", job_->cache.string()}}));
   loaded_from_ = job_->bundle->folder;
   proven_ = false;
   start_up_.load_ms = ms_since(start);
-  auto said = fields(*loaded, "load");
+  auto said = fields(loaded, "load");
   outside::Fields phases(said.object_or_empty("phases"), said.where() + ": \"phases\"", said.hint());
   start_up_.build_ms = std::min(start_up_.load_ms, phases.number("build_ns", 0, kLongestNs, 0) * 1e-6);
   start_up_.weights_ms = std::min(start_up_.load_ms, phases.number("weights_ns", 0, kLongestNs, 0) * 1e-6);
@@ -172,14 +165,14 @@ Try<void> Session::load(const std::string& weights_name) {
   said.integer("parameters", 0, kMost, 0);
   said.integer("artefact_bytes", 0, kMost, 0);
   if (said.error() || phases.error()) return tl::unexpected(broken(said.error() ? said : phases));
-  loaded_ = std::move(*loaded);
+  loaded_ = std::move(loaded);
   steps_ = 0;
   return give_ring();
 }
 
 Try<void> Session::give_ring() {
   const int ring = job_->bundle->info.value("ring", 0);
-  if (auto given = inputs(job_->bundle->folder / "inputs.safetensors", ring); !given) return given;
+  STRATA_TRY(inputs(job_->bundle->folder / "inputs.safetensors", ring));
   if (job_->bundle->question.mode != core::Mode::train) return {};
   return labels(job_->bundle->folder / "labels.safetensors", ring);
 }
@@ -192,14 +185,12 @@ Try<void> Session::counts(const Json& answer, std::string_view op, int ring) con
 }
 
 Try<void> Session::inputs(const fs::path& path, int ring) {
-  auto inputs = call("inputs", {{"path", path.string()}});
-  if (!inputs) return tl::unexpected(inputs.error());
-  return counts(*inputs, "inputs", ring);
+  auto inputs = STRATA_TRY(call("inputs", {{"path", path.string()}}));
+  return counts(inputs, "inputs", ring);
 }
 
 Try<void> Session::weights(const std::string& weights) {
-  auto done = call("weights", {{"weights", weights}});
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("weights", {{"weights", weights}}));
   steps_ = 0;
   return {};
 }
@@ -207,14 +198,13 @@ Try<void> Session::weights(const std::string& weights) {
 Try<void> Session::prove_into(const std::vector<int>& indices, const fs::path& out) {
   std::error_code ec;
   fs::remove(out, ec);
-  auto done = call("prove", {{"indices", indices}, {"out", out.string()}});
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("prove", {{"indices", indices}, {"out", out.string()}}));
   steps_ += static_cast<std::int64_t>(indices.size());
   return {};
 }
 
 Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
-  if (auto done = prove_into(indices, out_); !done) return tl::unexpected(done.error());
+  STRATA_TRY(prove_into(indices, out_));
   return take_output("prove");
 }
 
@@ -228,9 +218,8 @@ Try<SafeTensors> Session::take_output(std::string_view op) const {
 
 Try<Json> Session::read_weights() {
   if (!offers("read_weights")) return Json();
-  auto answer = call("read_weights", Json::object());
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "read_weights");
+  auto answer = STRATA_TRY(call("read_weights", Json::object()));
+  auto said = fields(answer, "read_weights");
   Json hashes = said.object("sha256");
   for (const auto& [name, hash] : hashes.items())
     if (!hash.is_string()) said.complain("sha256", hashes, "an object of strings");
@@ -239,23 +228,21 @@ Try<Json> Session::read_weights() {
 }
 
 Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nanoseconds at_least) {
-  auto answer = call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}});
-  if (!answer) return tl::unexpected(answer.error());
-  const auto found = worker::read_integers(*answer, "wall_ns", std::nullopt);
-  if (!found) return tl::unexpected(found.error());
-  if (found->empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
-  auto said = fields(*answer, "warm_up");
+  auto answer = STRATA_TRY(call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}}));
+  const auto found = STRATA_TRY(worker::read_integers(answer, "wall_ns", std::nullopt));
+  if (found.empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
+  auto said = fields(answer, "warm_up");
   const auto count = said.integer_or_null("iterations"), first = said.integer_or_null("first_ns");
   if (said.error()) return tl::unexpected(broken(said));
   const double since_load = static_cast<double>(asked_ns_ + waited_ns_ - loading_since_ns_);
   if (const auto why = proof::impossible_sum("the first iteration took",
-                                             static_cast<double>(first.value_or(found->front())), since_load);
+                                             static_cast<double>(first.value_or(found.front())), since_load);
       start_up_.first_iteration_ms == 0 && !why.empty())
     return tl::unexpected(impossible("warm_up", why));
-  steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(found->size()), kMost);
+  steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(found.size()), kMost);
   if (start_up_.first_iteration_ms == 0)
-    start_up_.first_iteration_ms = static_cast<double>(first.value_or(found->front())) * 1e-6;
-  return *found;
+    start_up_.first_iteration_ms = static_cast<double>(first.value_or(found.front())) * 1e-6;
+  return found;
 }
 
 Try<store::Block> Session::measure(const BlockPlan& plan) {
@@ -319,9 +306,8 @@ Try<Json> Session::memory() {
 
 Try<Json> Session::report() {
   if (!offers("report")) return Json();
-  auto answer = call("report", Json::object());
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "report");
+  auto answer = STRATA_TRY(call("report", Json::object()));
+  auto said = fields(answer, "report");
   Json facts = said.object("facts");
   outside::Fields known(facts, said.where() + ": \"facts\"", said.hint());  // others are kept as they are
   for (const char* number : {"guards", "guard_us", "graphs", "recompiles", "bailouts"})
@@ -337,14 +323,12 @@ fs::path Session::new_file() const {
 }
 
 Try<void> Session::set_mode(const std::string& mode, bool dropout) {
-  auto done = call("set_mode", {{"mode", mode}, {"dropout", dropout}});
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("set_mode", {{"mode", mode}, {"dropout", dropout}}));
   return {};
 }
 
 Try<void> Session::set_optimiser(const core::Optimiser& optimiser) {
-  auto done = call("set_optimiser", {{"optimiser", to_json(optimiser)}});
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("set_optimiser", {{"optimiser", to_json(optimiser)}}));
   steps_ = 0;
   return {};
 }
@@ -358,9 +342,8 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
   });
   Json arguments = {{"out", state.file->string()}};
   if (!names.empty()) arguments["names"] = names;
-  auto done = call("state", std::move(arguments));
-  if (!done) return tl::unexpected(done.error());
-  auto said = fields(*done, "state");
+  auto done = STRATA_TRY(call("state", std::move(arguments)));
+  auto said = fields(done, "state");
   state.step = said.integer("step", 0, kMost);
   state.lr = said.number("lr", -HUGE_VAL, HUGE_VAL);
   if (said.error()) return tl::unexpected(broken(said));
@@ -373,17 +356,15 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
 Try<void> Session::load_state(const fs::path& path, std::int64_t step, std::optional<std::int64_t> seed) {
   Json arguments = {{"path", path.string()}, {"step", step}};
   if (seed) arguments["seed"] = *seed;
-  auto done = call("load_state", std::move(arguments));
-  if (!done) return tl::unexpected(done.error());
+  STRATA_TRY(call("load_state", std::move(arguments)));
   steps_ = step;
   return {};
 }
 
 Try<Profile> Session::profile(const std::vector<int>& indices) {
-  auto answer = call("profile", {{"iterations", indices.size()}, {"indices", indices}});
-  if (!answer) return tl::unexpected(answer.error());
+  auto answer = STRATA_TRY(call("profile", {{"iterations", indices.size()}, {"indices", indices}}));
   steps_ += static_cast<std::int64_t>(indices.size());
-  auto said = fields(*answer, "profile");
+  auto said = fields(answer, "profile");
   const Json& phases = said.object("phases");
   if (phases.empty()) said.complain("phases", phases, "an object of one list of times for each phase");
   outside::Fields times(phases, said.where() + ": \"phases\"", said.hint());
@@ -413,25 +394,24 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   launch.argv = command;
   launch.argv.insert(launch.argv.end(), {"--bundle", job.bundle->folder.string(), "--cache", job.cache.string()});
   const auto start = Clock::now();
-  const auto ran = worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000)));
-  if (!ran) return tl::unexpected(ran.error());
-  const auto answer = worker::last_line(*ran);
-  if (outside::flag_or(answer, "ok", false) && ran->exit_code == 0 && !ran->signal) {
+  const auto ran = STRATA_TRY(worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000))));
+  const auto answer = worker::last_line(ran);
+  if (outside::flag_or(answer, "ok", false) && ran.exit_code == 0 && !ran.signal) {
     const double ms = ms_since(start);
     std::ofstream(mark) << Json{{"ms", ms}}.dump() << '\n';
     return ms;
   }
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !outside::flag_or(answer, "ok", false))
     return tl::unexpected(Failure{worker::failure_state(outside::text_or(answer, "code")), what,
-                                  outside::text_or(answer, "hint"), ran->log_tail});
-  const auto how = ran->timed_out ? std::string("took too long")
-                   : ran->signal  ? fmt::format("was killed by signal {}", *ran->signal)
-                                  : fmt::format("ended with exit code {}", ran->exit_code);
-  return tl::unexpected(Failure{ran->timed_out ? State::timeout
-                                : ran->signal  ? State::crashed
-                                               : State::failed,
+                                  outside::text_or(answer, "hint"), ran.log_tail});
+  const auto how = ran.timed_out ? std::string("took too long")
+                   : ran.signal  ? fmt::format("was killed by signal {}", *ran.signal)
+                                 : fmt::format("ended with exit code {}", ran.exit_code);
+  return tl::unexpected(Failure{ran.timed_out ? State::timeout
+                                : ran.signal  ? State::crashed
+                                              : State::failed,
                                 fmt::format("level {}: preparing its artefact {}", job.level.name(), how),
-                                fmt::format("the whole log is {}", job.launch.log_path), ran->log_tail});
+                                fmt::format("the whole log is {}", job.launch.log_path), ran.log_tail});
 }
 
 }  // namespace strata::measure

@@ -21,9 +21,8 @@ std::int64_t sum(const std::vector<std::int64_t>& times) {
 }  // namespace
 
 Try<void> Session::labels(const std::filesystem::path& path, int ring) {
-  auto given = call("set_labels", {{"path", path.string()}});
-  if (!given) return tl::unexpected(given.error());
-  return counts(*given, "set_labels", ring);
+  auto given = STRATA_TRY(call("set_labels", {{"path", path.string()}}));
+  return counts(given, "set_labels", ring);
 }
 
 Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) {
@@ -32,9 +31,8 @@ Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) 
                                   "docs/protocol.md, \"Operations for training\"; strata's SDKs have them", ""});
   Json paths = Json::object();
   for (const auto& [name, path] : files.paths) paths[name] = path.string();
-  auto answer = call("data", {{"splits", paths}, {"mean", files.mean}, {"deviation", files.deviation}});
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "data");
+  auto answer = STRATA_TRY(call("data", {{"splits", paths}, {"mean", files.mean}, {"deviation", files.deviation}}));
+  auto said = fields(answer, "data");
   outside::Fields counts(said.object("counts"), said.where() + ": \"counts\"", said.hint());
   std::map<std::string, std::int64_t> images;
   for (const auto& [name, path] : files.paths) images[name] = counts.integer(name.c_str(), 1, kMostImages);
@@ -44,9 +42,9 @@ Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) 
 
 Try<StepsAnswer> Session::train_steps(const std::string& split, const std::filesystem::path& order, std::int64_t first,
                                       std::int64_t count) {
-  auto answer = call("steps", {{"split", split}, {"order", order.string()}, {"first", first}, {"count", count}});
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "steps");
+  auto answer =
+      STRATA_TRY(call("steps", {{"split", split}, {"order", order.string()}, {"first", first}, {"count", count}}));
+  auto said = fields(answer, "steps");
   StepsAnswer out;
   const Json& losses = said.array("loss");
   if (losses.empty() || losses.size() > static_cast<std::size_t>(count))
@@ -73,9 +71,8 @@ Try<StepsAnswer> Session::train_steps(const std::string& split, const std::files
 
 Try<std::vector<core::LayerSize>> Session::norms(const std::string& split, const std::filesystem::path& order,
                                                  std::int64_t step) {
-  auto answer = call("norms", {{"split", split}, {"order", order.string()}, {"step", step}});
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "norms");
+  auto answer = STRATA_TRY(call("norms", {{"split", split}, {"order", order.string()}, {"step", step}}));
+  auto said = fields(answer, "norms");
   std::vector<core::LayerSize> out;
   const auto size = [](const Json& layer, const char* key) -> std::optional<double> {
     const Json& value = outside::field(layer, key);
@@ -91,13 +88,12 @@ Try<std::vector<core::LayerSize>> Session::norms(const std::string& split, const
 }
 
 Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, std::int64_t count) {
-  auto answer = call("evaluate", {{"split", split}, {"first", first}, {"count", count}});
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "evaluate");
+  auto answer = STRATA_TRY(call("evaluate", {{"split", split}, {"first", first}, {"count", count}}));
+  auto said = fields(answer, "evaluate");
   SplitScore score;
   score.samples = said.integer("samples", count, count);
   score.correct = said.integer("correct", 0, count);
-  const Json& loss = outside::field(*answer, "loss_sum");
+  const Json& loss = outside::field(answer, "loss_sum");
   score.loss_sum = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN();
   score.wall_ns = sum(said.integers("wall_ns", std::nullopt, 1, worker::longest_ns));
   if (said.error()) return tl::unexpected(broken(said));

@@ -22,19 +22,18 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
   static std::atomic<int> count{0};
   const std::string prefix =
       (job_->scratch / fmt::format("{}-{}-serve-{}", job_->level.name(), worker_->pid(), count++)).string();
-  auto answer = call("serve",
-                     {{"clients", request.clients},
-                      {"threads", request.threads},
-                      {"min_ns", request.at_least.count()},
-                      {"max_requests", kMostRequests},
-                      {"samples", request.samples},
-                      {"checks", request.checks},
-                      {"seed", request.seed >> 16},
-                      {"begin_ns", request.begin_ns ? Json(request.begin_ns) : Json()},
-                      {"out", prefix}},
-                     std::chrono::ceil<std::chrono::milliseconds>(request.at_least) + kUntilBegin);
-  if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "serve");
+  auto answer = STRATA_TRY(call("serve",
+                                {{"clients", request.clients},
+                                 {"threads", request.threads},
+                                 {"min_ns", request.at_least.count()},
+                                 {"max_requests", kMostRequests},
+                                 {"samples", request.samples},
+                                 {"checks", request.checks},
+                                 {"seed", request.seed >> 16},
+                                 {"begin_ns", request.begin_ns ? Json(request.begin_ns) : Json()},
+                                 {"out", prefix}},
+                                std::chrono::ceil<std::chrono::milliseconds>(request.at_least) + kUntilBegin));
+  auto said = fields(answer, "serve");
   const Json& told = said.array("clients");
   if (told.size() != static_cast<std::size_t>(request.clients))
     said.complain("clients", told, fmt::format("a list of {} entries", request.clients));

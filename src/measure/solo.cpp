@@ -18,44 +18,44 @@ namespace {
 
 constexpr auto kSampleAloneEvery = std::chrono::milliseconds(5);
 
-Try<std::unique_ptr<Session>> open_alone(const Player& player) {
-  return Session::open(player.job, {});
+Try<std::unique_ptr<Session>> open_alone(const Participant& participant) {
+  return Session::open(participant.job, {});
 }
 
 // What the level says of its settings, and what the kernel gives it besides.
-void note_settings(Player& player, const Session& session) {
-  auto& settings = player.row.settings = session.loaded().value("settings", Json::object());
+void note_settings(Participant& participant, const Session& session) {
+  auto& settings = participant.row.settings = session.loaded().value("settings", Json::object());
   if (const auto mode = probe::huge_pages().mode; !mode.empty()) settings["huge_pages"] = mode;
 }
 
 // What memory the level needs, host side observed by the driver. The sampler has run since the worker said hello.
-void note_memory(Player& player, Session& session, std::uint64_t idle, probe::PeakSampler& sampler) {
+void note_memory(Participant& participant, Session& session, std::uint64_t idle, probe::PeakSampler& sampler) {
   const auto steady = probe::process_memory(session.process().pid());
   const auto peak = sampler.stop();
   const auto own = session.memory();
   if (!steady || !peak) return;
-  player.peak_bytes = peak->private_bytes;
-  player.row.settings["huge_page_bytes"] = steady->huge_page_bytes;
-  player.row.memory = {{"idle_private_bytes", idle},
-                       {"steady_private_bytes", steady->private_bytes},
-                       {"peak_private_bytes", peak->private_bytes},
-                       {"steady_pss_bytes", steady->pss_bytes},
-                       {"above_idle_bytes", peak->private_bytes > idle ? peak->private_bytes - idle : 0},
-                       {"shared_file_bytes", steady->shared_file_bytes},
-                       {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
+  participant.peak_bytes = peak->private_bytes;
+  participant.row.settings["huge_page_bytes"] = steady->huge_page_bytes;
+  participant.row.memory = {{"idle_private_bytes", idle},
+                            {"steady_private_bytes", steady->private_bytes},
+                            {"peak_private_bytes", peak->private_bytes},
+                            {"steady_pss_bytes", steady->pss_bytes},
+                            {"above_idle_bytes", peak->private_bytes > idle ? peak->private_bytes - idle : 0},
+                            {"shared_file_bytes", steady->shared_file_bytes},
+                            {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
 }
 
 // What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a
 // compiled package) is counted there.
-void note_libraries(Player& player, Session& session) {
+void note_libraries(Participant& participant, Session& session) {
   Json list = Json::array();
   std::uint64_t total = 0;
   for (const auto& library : probe::own_libraries(session.process().pid())) {
-    if (library.path.starts_with(player.job.cache.string())) continue;
+    if (library.path.starts_with(participant.job.cache.string())) continue;
     total += library.bytes;
     list.push_back({{"file", std::filesystem::path(library.path).filename().string()}, {"bytes", library.bytes}});
   }
-  if (!list.empty()) player.row.info["libraries"] = {{"bytes", total}, {"files", std::move(list)}};
+  if (!list.empty()) participant.row.info["libraries"] = {{"bytes", total}, {"files", std::move(list)}};
 }
 
 // Whether a level left anything in its cache that makes its next start another one.
@@ -78,123 +78,124 @@ void note_first_start(const Job& job, const StartUp& start) {
 
 // Loads and runs once; memory is watched. The first time ever (an empty cache) it starts again, so that memory and
 // start-up from caches are seen too.
-Try<std::unique_ptr<Session>> start_and_watch(Player& player) {
+Try<std::unique_ptr<Session>> start_and_watch(Participant& participant) {
   for (;;) {
-    auto opened = open_alone(player);
+    auto opened = open_alone(participant);
     if (!opened) return opened;
     auto session = std::move(*opened);
     const auto pid = session->process().pid();
     const auto idle = probe::process_memory(pid);
     probe::PeakSampler sampler(pid, kSampleAloneEvery);
-    if (auto done = session->load("timed"); !done) return tl::unexpected(done.error());
-    if (auto done = session->warm_up(1, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
-    auto walls = session->warm_up(5, std::chrono::milliseconds(200));
-    if (!walls) return tl::unexpected(walls.error());
-    player.iteration_ns = stats::median(std::vector<double>(walls->begin(), walls->end()));
+    STRATA_TRY(session->load("timed"));
+    STRATA_TRY(session->warm_up(1, std::chrono::nanoseconds(0)));
+    auto walls = STRATA_TRY(session->warm_up(5, std::chrono::milliseconds(200)));
+    participant.iteration_ns = stats::median(std::vector<double>(walls.begin(), walls.end()));
     StartUp start = session->start_up();
-    note_first_start(player.job, start);
-    start.cold = start.cold && keeps_artefacts(player.job.cache);
-    player.add_start(start, -1);
+    note_first_start(participant.job, start);
+    start.cold = start.cold && keeps_artefacts(participant.job.cache);
+    participant.add_start(start, -1);
     if (start.cold) {
       session->end();
       continue;
     }
-    note_settings(player, *session);
-    note_memory(player, *session, idle ? idle->private_bytes : 0, sampler);
+    note_settings(participant, *session);
+    note_memory(participant, *session, idle ? idle->private_bytes : 0, sampler);
     return session;
   }
 }
 
 // The same in a process that goes on with other cases: what it has of memory and start is not this case's alone.
-Try<std::unique_ptr<Session>> take_warm(Player& player, WarmProcesses& warm, const std::vector<int>& cpus) {
-  auto session = warm.open(player.job, cpus);
+Try<std::unique_ptr<Session>> take_warm(Participant& participant, WarmProcesses& warm, const std::vector<int>& cpus) {
+  auto session = warm.open(participant.job, cpus);
   if (!session) return session;
-  if (auto done = (*session)->load("timed"); !done) return tl::unexpected(done.error());
-  const auto walls = (*session)->warm_up(2, std::chrono::nanoseconds(0));
-  if (!walls) return tl::unexpected(walls.error());
-  player.iteration_ns = static_cast<double>(walls->back());
-  note_settings(player, **session);
+  STRATA_TRY((*session)->load("timed"));
+  const auto walls = STRATA_TRY((*session)->warm_up(2, std::chrono::nanoseconds(0)));
+  participant.iteration_ns = static_cast<double>(walls.back());
+  note_settings(participant, **session);
   return session;
 }
 
-std::vector<int> whole_ring(const Player& player) {
-  std::vector<int> all(static_cast<std::size_t>(player.job.bundle->info.value("ring", 0)));
+std::vector<int> whole_ring(const Participant& participant) {
+  std::vector<int> all(static_cast<std::size_t>(participant.job.bundle->info.value("ring", 0)));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-// Proves one weight set; false: the player was dropped.
-bool prove_set(Player& player, Session& session, const Judge& judge, const std::string& set,
+// Proves one weight set; false: the participant was dropped.
+bool prove_set(Participant& participant, Session& session, const Judge& judge, const std::string& set,
                const std::vector<int>& indices) {
   auto outputs = session.prove(indices);
   if (!outputs) {
-    player.drop(outputs.error());
+    participant.drop(outputs.error());
     return false;
   }
-  const auto verdict = proof::check_outputs(*judge.outputs, set, *outputs, indices, player.tolerance());
-  player.verdicts(judge)[set] = verdict;
+  const auto verdict = proof::check_outputs(*judge.outputs, set, *outputs, indices, participant.tolerance());
+  participant.verdicts(judge)[set] = verdict;
   if (set != "timed" || !verdict.equal_work()) return true;
   if (judge.strict)
-    player.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
+    participant.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
   const auto accuracy = proof::accuracy_of(*judge.outputs, set, *outputs, indices);
-  player.row.info["accuracy"] = {{"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
+  participant.row.info["accuracy"] = {
+      {"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
   return true;
 }
 
 // A level that is not deterministic says so; how far its own runs part joins the envelope (docs/method.md).
-bool measure_spread(Player& player, Session& session, const proof::Reference& reference,
+bool measure_spread(Participant& participant, Session& session, const proof::Reference& reference,
                     const std::vector<int>& indices) {
   std::vector<SafeTensors> runs;
   for (int i = 0; i < 8; ++i) {
     auto outputs = session.prove(indices);
     if (!outputs) {
-      player.drop(outputs.error());
+      participant.drop(outputs.error());
       return false;
     }
     runs.push_back(std::move(*outputs));
   }
-  player.evidence.own_spread = proof::spread_of(reference, runs, indices);
+  participant.evidence.own_spread = proof::spread_of(reference, runs, indices);
   return true;
 }
 
-bool read_back(Player& player, Session& session, const std::string& set) {
+bool read_back(Participant& participant, Session& session, const std::string& set) {
   auto hashes = session.read_weights();
   if (!hashes) {
-    player.drop(hashes.error());
+    participant.drop(hashes.error());
     return false;
   }
   if (hashes->is_object())
     for (const auto& [name, hash] : hashes->items())
-      if (hash.is_string()) player.evidence.read_back[set][name] = hash.get<std::string>();
+      if (hash.is_string()) participant.evidence.read_back[set][name] = hash.get<std::string>();
   return true;
 }
 
-// The loaded level's outputs of all weight sets; the timed set is loaded. Stops where the player was dropped.
-bool prove_sets(Player& player, Session& session, const Judge& judge) {
-  const auto all = whole_ring(player);
-  if (!session.loaded().value("deterministic", true) && !measure_spread(player, session, *judge.outputs, all))
+// The loaded level's outputs of all weight sets; the timed set is loaded. Stops where the participant was dropped.
+bool prove_sets(Participant& participant, Session& session, const Judge& judge) {
+  const auto all = whole_ring(participant);
+  if (!session.loaded().value("deterministic", true) && !measure_spread(participant, session, *judge.outputs, all))
     return false;
   const bool reads = !judge.strict;  // in another maths mode weights are rounded, and not the file's bytes any more
-  if (!prove_set(player, session, judge, "timed", all) || (reads && !read_back(player, session, "timed"))) return false;
+  if (!prove_set(participant, session, judge, "timed", all) || (reads && !read_back(participant, session, "timed")))
+    return false;
   for (const std::string& set : judge.outputs->generic_sets()) {
     if (interrupted()) return false;
     if (auto done = session.weights(set); !done) {
-      player.drop(done.error());
+      participant.drop(done.error());
       return false;
     }
-    if (!prove_set(player, session, judge, set, {0, 1}) || (reads && !read_back(player, session, set))) return false;
+    if (!prove_set(participant, session, judge, set, {0, 1}) || (reads && !read_back(participant, session, set)))
+      return false;
   }
   return true;
 }
 
 // Sets are loaded once more: after a training step a level holds other weights than the file's.
-bool read_training_weights(Player& player, Session& session) {
+bool read_training_weights(Participant& participant, Session& session) {
   for (const std::string set : {"probe1", "timed"}) {
     if (auto done = session.weights(set); !done) {
-      player.drop(done.error());
+      participant.drop(done.error());
       return false;
     }
-    if (!read_back(player, session, set)) return false;
+    if (!read_back(participant, session, set)) return false;
   }
   return true;
 }
@@ -204,75 +205,75 @@ bool read_training_weights(Player& player, Session& session) {
 namespace {
 
 // What the level says and computes; false: it was dropped, or it has nothing to prove.
-bool prove_loaded(Player& player, Session& session, const Judge& judge) {
+bool prove_loaded(Participant& participant, Session& session, const Judge& judge) {
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
-    player.row.artefact_bytes = bytes->get<std::int64_t>();
-  player.evidence.hello = session.hello();
-  player.evidence.load = session.loaded();
-  if (player.job.level.harness) return true;
-  if (!judge.training) return prove_sets(player, session, judge);
-  if (auto done = prove_training(player, session, judge); !done) {
-    player.drop(done.error());
+    participant.row.artefact_bytes = bytes->get<std::int64_t>();
+  participant.evidence.hello = session.hello();
+  participant.evidence.load = session.loaded();
+  if (participant.job.level.harness) return true;
+  if (!judge.training) return prove_sets(participant, session, judge);
+  if (auto done = prove_training(participant, session, judge); !done) {
+    participant.drop(done.error());
     return false;
   }
-  return read_training_weights(player, session);
+  return read_training_weights(participant, session);
 }
 
 }  // namespace
 
-void run_alone(Player& player, const Judge& judge, const Progress& progress) {
-  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
-  auto opened = start_and_watch(player);
-  if (!opened) return player.drop(opened.error());
+void run_alone(Participant& participant, const Judge& judge, const Progress& progress) {
+  progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
+  auto opened = start_and_watch(participant);
+  if (!opened) return participant.drop(opened.error());
   Session& session = **opened;
-  if (!prove_loaded(player, session, judge)) return;
-  if (!player.job.level.harness) note_libraries(player, session);
-  if (!player.job.level.harness && !judge.training)
-    if (auto facts = session.report(); facts && facts->is_object()) player.row.info["facts"] = std::move(*facts);
+  if (!prove_loaded(participant, session, judge)) return;
+  if (!participant.job.level.harness) note_libraries(participant, session);
+  if (!participant.job.level.harness && !judge.training)
+    if (auto facts = session.report(); facts && facts->is_object()) participant.row.info["facts"] = std::move(*facts);
   session.end();
 }
 
-void prove_warm(Player& player, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
+void prove_warm(Participant& participant, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
                 const Progress& progress) {
-  progress.status(fmt::format("proving {}", player.job.level.name()), -1);
-  auto opened = take_warm(player, warm, cpus);
-  if (!opened) return player.drop(opened.error());
-  if (!prove_loaded(player, **opened, judge) || !player.playing) return;
+  progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
+  auto opened = take_warm(participant, warm, cpus);
+  if (!opened) return participant.drop(opened.error());
+  if (!prove_loaded(participant, **opened, judge) || !participant.active) return;
   (*opened)->note_proven();
   warm.keep(std::move(*opened));
 }
 
-void prove_structure(Player& player, const Job& strict, const Judge& judge, const Progress& progress) {
-  if (player.job.level.harness) return;
-  progress.status(fmt::format("proving {} in strict float32", player.job.level.name()), -1);
+void prove_structure(Participant& participant, const Job& strict, const Judge& judge, const Progress& progress) {
+  if (participant.job.level.harness) return;
+  progress.status(fmt::format("proving {} in strict float32", participant.job.level.name()), -1);
   auto opened = Session::open(strict, {});
-  if (!opened) return player.drop(opened.error());
+  if (!opened) return participant.drop(opened.error());
   Session& session = **opened;
-  if (auto done = session.load("timed"); !done) return player.drop(done.error());
-  if (auto done = session.warm_up(1, std::chrono::nanoseconds(0)); !done) return player.drop(done.error());
+  if (auto done = session.load("timed"); !done) return participant.drop(done.error());
+  if (auto done = session.warm_up(1, std::chrono::nanoseconds(0)); !done) return participant.drop(done.error());
   note_first_start(strict, session.start_up());  // a case in float32 may follow, and finds warm caches
   if (judge.training) {
-    if (auto done = prove_training(player, session, judge); !done) return player.drop(done.error());
-    player.strict_training = std::exchange(player.training, {});
+    if (auto done = prove_training(participant, session, judge); !done) return participant.drop(done.error());
+    participant.strict_training = std::exchange(participant.training, {});
     session.end();
-  } else if (prove_sets(player, session, judge)) {
+  } else if (prove_sets(participant, session, judge)) {
     session.end();
   }
-  player.strict_spread = std::exchange(player.evidence.own_spread, 0);  // the timed mode has its own
-  player.row.info.erase("accuracy");
+  participant.strict_spread = std::exchange(participant.evidence.own_spread, 0);  // the timed mode has its own
+  participant.row.info.erase("accuracy");
 }
 
-void run_deep(Player& player, const Job& job, const proof::Reference& reference) {
-  const auto give_up = [&](const Failure& why) { player.deep_note = why.what; };
+void run_deep(Participant& participant, const Job& job, const proof::Reference& reference) {
+  const auto give_up = [&](const Failure& why) { participant.deep_note = why.what; };
   auto opened = Session::open(job, {});
   if (!opened) return give_up(opened.error());
   if (auto done = (*opened)->load("generic1"); !done) return give_up(done.error());
   auto outputs = (*opened)->prove({0});  // the only input whose layers the bundle holds
   if (!outputs) return give_up(outputs.error());
-  player.deep =
-      proof::check_outputs(reference, "generic1", *outputs, std::vector<int>{0},
-                           {player.job.level.reassociates, player.strict_spread.value_or(player.evidence.own_spread)});
+  participant.deep = proof::check_outputs(
+      reference, "generic1", *outputs, std::vector<int>{0},
+      {participant.job.level.reassociates, participant.strict_spread.value_or(participant.evidence.own_spread)});
   (*opened)->end();
 }
 

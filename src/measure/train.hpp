@@ -3,17 +3,17 @@
 // block, its phases.
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 
 namespace strata::measure {
 
 // Proves a loaded session on all weight sets; unless the capture is light also dropout, in float32 the optimiser rule
-// by rule, and in another maths mode that it computes in it. Fills player.training. An error ends the row.
-Try<void> prove_training(Player& player, Session& session, const Judge& judge);
+// by rule, and in another maths mode that it computes in it. Fills participant.training. An error ends the row.
+Try<void> prove_training(Participant& participant, Session& session, const Judge& judge);
 
 // After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not
 // equal, or the worker's.
-Try<void> probe_restart(Player& player, Session& session, const proof::TrainReference& reference);
+Try<void> probe_restart(Participant& participant, Session& session, const proof::TrainReference& reference);
 
 // The timed weights, the case's optimiser and dropout as given, and warm.
 Try<void> start_training(Session& session, const proof::TrainReference& reference);
@@ -21,11 +21,11 @@ Try<void> start_training(Session& session, const proof::TrainReference& referenc
 // After the last timed block, with nothing loaded again: one more timed iteration on a drawn input between two states,
 // and the gradient at the first. A light proof judges a drawn quarter of the parameters, at least eight, others in each
 // restart. A training that has diverged begins again first. Failure: it is not the optimiser's step, or the worker's.
-Try<void> check_last_step(Player& player, Session& session, const proof::TrainReference& reference,
+Try<void> check_last_step(Participant& participant, Session& session, const proof::TrainReference& reference,
                           stats::Random& random);
 
-// Times of each phase, by themselves; added to player.phases. What the level cannot do leaves the phases empty.
-void profile_phases(Player& player, Session& session, const proof::TrainReference& reference);
+// Times of each phase, by themselves; added to participant.phases. What the level cannot do leaves the phases empty.
+void profile_phases(Participant& participant, Session& session, const proof::TrainReference& reference);
 
 // The loss of a timed block must be there; one that is not finite is of a training that has diverged.
 proof::OutputVerdict check_loss(const SafeTensors& output, int index);

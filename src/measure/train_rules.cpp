@@ -48,56 +48,48 @@ class Buffers {
 
 // Where the rules of every optimiser begin: the weights of probe1, in train mode, without dropout.
 Try<TrainState> start_of_rules(Session& session) {
-  if (auto done = session.weights("probe1"); !done) return tl::unexpected(done.error());
-  if (auto done = session.set_mode("train", false); !done) return tl::unexpected(done.error());
+  STRATA_TRY(session.weights("probe1"));
+  STRATA_TRY(session.set_mode("train", false));
   return session.state();
 }
 
 // SGD by differences, each rule from the same weights (probe1), so that the gradient cancels.
 class Rules {
  public:
-  Rules(Player& player, Session& session, const TrainReference& reference)
-      : player_(player), session_(session), reference_(reference) {}
+  Rules(Participant& participant, Session& session, const TrainReference& reference)
+      : participant_(participant), session_(session), reference_(reference) {}
 
   Try<void> run() {
-    auto start = start_of_rules(session_);
-    if (!start) return tl::unexpected(start.error());
-    const OwnState base(session_, weights_in(start->tensors)),
-        buffered(session_, Buffers(reference_, start->tensors, false).list()),
-        zeroed(session_, Buffers(reference_, start->tensors, true).list());
+    auto start = STRATA_TRY(start_of_rules(session_));
+    const OwnState base(session_, weights_in(start.tensors)),
+        buffered(session_, Buffers(reference_, start.tensors, false).list()),
+        zeroed(session_, Buffers(reference_, start.tensors, true).list());
     for (const auto* file : {&base, &buffered, &zeroed})
       if (file->error()) return tl::unexpected(*file->error());
     const auto loaded = buffered.open();
     if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
     const auto plain = with(proof::probe_optimiser(), &core::Optimiser::lr, kInflatedRate),
                decay = with(plain, &core::Optimiser::weight_decay, kInflatedDecay);
-    auto first = step(base, plain), again = step(base, plain);
-    if (!first) return tl::unexpected(first.error());
-    if (!again) return tl::unexpected(again.error());
-    check_counts(player_, session_, *again, plain);
-    spread_ = std::max(player_.evidence.own_spread,
-                       proof::gradient_spread(reference_, "probe1", {first->tensors, again->tensors}));
-    auto decayed = step(base, decay);
-    if (!decayed) return tl::unexpected(decayed.error());
+    const auto first = STRATA_TRY(step(base, plain));
+    const auto again = STRATA_TRY(step(base, plain));
+    check_counts(participant_, session_, again, plain);
+    spread_ = std::max(participant_.evidence.own_spread,
+                       proof::gradient_spread(reference_, "probe1", {first.tensors, again.tensors}));
+    auto decayed = STRATA_TRY(step(base, decay));
     judge("weight decay",
-          {&start->tensors, &first->tensors, &decayed->tensors, 1, &start->tensors,
+          {&start.tensors, &first.tensors, &decayed.tensors, 1, &start.tensors,
            "weight:", kInflatedRate * kInflatedDecay},
           "weight decay is not that of SGD");
-    auto pushed = step(buffered, plain);
-    if (!pushed) return tl::unexpected(pushed.error());
-    judge("momentum",
-          {&start->tensors, &first->tensors, &pushed->tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
+    auto pushed = STRATA_TRY(step(buffered, plain));
+    judge("momentum", {&start.tensors, &first.tensors, &pushed.tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
           "momentum is not that of SGD");
-    auto slow = step(buffered, decay), fast = step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate));
-    if (!slow) return tl::unexpected(slow.error());
-    if (!fast) return tl::unexpected(fast.error());
-    judge("learning rate", {&start->tensors, &slow->tensors, &fast->tensors, 2, nullptr, "", 0},
+    const auto slow = STRATA_TRY(step(buffered, decay));
+    const auto fast = STRATA_TRY(step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate)));
+    judge("learning rate", {&start.tensors, &slow.tensors, &fast.tensors, 2, nullptr, "", 0},
           "updates are not proportional to the learning rate");
-    if (auto done = optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), *start, *decayed, 0.5,
-                             "dampening is not that of SGD");
-        !done)
-      return done;
-    return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), *start, *decayed, 1.9,
+    STRATA_TRY(optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), start, decayed, 0.5,
+                        "dampening is not that of SGD"));
+    return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), start, decayed, 1.9,
                     "Nesterov's momentum is not that of SGD");
   }
 
@@ -107,7 +99,7 @@ class Rules {
     return step_from(session_, from, optimiser);
   }
   void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
-    player_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
+    participant_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
   }
   // A rule that the case may not use: a level that refuses it is not accused.
   Try<void> optional(const std::string& name, const OwnState& from, const core::Optimiser& optimiser,
@@ -116,14 +108,14 @@ class Rules {
     if (after) {
       judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
     } else if (after.error().state == State::unsupported) {
-      player_.training.rules.push_back({name, std::nullopt, after.error().what});
+      participant_.training.rules.push_back({name, std::nullopt, after.error().what});
     } else {
       return tl::unexpected(after.error());
     }
     return {};
   }
 
-  Player& player_;
+  Participant& participant_;
   Session& session_;
   const TrainReference& reference_;
   double spread_ = 0;
@@ -134,26 +126,25 @@ class Rules {
 // gradient's rounding counts.
 class AdamRules {
  public:
-  AdamRules(Player& player, Session& session, const TrainReference& reference)
-      : player_(player), session_(session), reference_(reference) {}
+  AdamRules(Participant& participant, Session& session, const TrainReference& reference)
+      : participant_(participant), session_(session), reference_(reference) {}
 
   Try<void> run() {
-    auto start = start_of_rules(session_);
-    if (!start) return tl::unexpected(start.error());
-    const OwnState base(session_, weights_in(start->tensors)), chosen(session_, buffers(start->tensors));
+    auto start = STRATA_TRY(start_of_rules(session_));
+    const OwnState base(session_, weights_in(start.tensors)), chosen(session_, buffers(start.tensors));
     for (const auto* file : {&base, &chosen})
       if (file->error()) return tl::unexpected(*file->error());
-    if (auto done = read_gradient(base); !done) return done;
+    STRATA_TRY(read_gradient(base));
     auto usual = with(with(reference_.optimiser(), &core::Optimiser::lr, kInflatedRate), &core::Optimiser::weight_decay,
                       kInflatedDecay);
     usual.schedule.reset();
     auto other = usual;
     other.lr = 2 * kInflatedRate, other.weight_decay = 0;
     other.rule = core::Adam{.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-4, .decoupled = usual.adam()->decoupled};
-    if (auto done = step("first step", base, usual, 0); !done) return done;
+    STRATA_TRY(step("first step", base, usual, 0));
     for (const int t : {1, 10, 1000})
-      if (auto done = step(fmt::format("step {} from chosen buffers", t), chosen, usual, t - 1); !done) return done;
-    if (auto done = step("place of eps", chosen, with(usual, &core::Adam::eps, kInflatedEps), 9); !done) return done;
+      STRATA_TRY(step(fmt::format("step {} from chosen buffers", t), chosen, usual, t - 1));
+    STRATA_TRY(step("place of eps", chosen, with(usual, &core::Adam::eps, kInflatedEps), 9));
     return step("other settings", chosen, other, 2);
   }
 
@@ -184,12 +175,11 @@ class AdamRules {
     const auto probe = proof::probe_optimiser();
     std::vector<SafeTensors> found;
     for (int i = 0; i < 2; ++i) {
-      auto after = step_from(session_, base, probe);
-      if (!after) return tl::unexpected(after.error());
-      if (i == 1) check_counts(player_, session_, *after, probe);
-      found.push_back(after->tensors);
+      auto after = STRATA_TRY(step_from(session_, base, probe));
+      if (i == 1) check_counts(participant_, session_, after, probe);
+      found.push_back(after.tensors);
     }
-    spread_ = std::max(player_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", found));
+    spread_ = std::max(participant_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", found));
     gradient_ = std::move(found.front());
     return {};
   }
@@ -198,18 +188,17 @@ class AdamRules {
     if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
     const auto before = from.open();
     if (!before) return tl::unexpected(Failure{State::failed, before.error().what, before.error().hint, ""});
-    const auto after = step_from(session_, from, optimiser, done);
-    if (!after) return tl::unexpected(after.error());
-    check_counts(player_, session_, *after, optimiser);
-    player_.training.rules.push_back({name,
-                                      proof::check_update(reference_.parameters(), *before, gradient_, after->tensors,
-                                                          optimiser, optimiser.lr, spread_, done)
-                                          .verdict,
-                                      ""});
+    const auto after = STRATA_TRY(step_from(session_, from, optimiser, done));
+    check_counts(participant_, session_, after, optimiser);
+    participant_.training.rules.push_back({name,
+                                           proof::check_update(reference_.parameters(), *before, gradient_,
+                                                               after.tensors, optimiser, optimiser.lr, spread_, done)
+                                               .verdict,
+                                           ""});
     return {};
   }
 
-  Player& player_;
+  Participant& participant_;
   Session& session_;
   const TrainReference& reference_;
   std::deque<std::vector<float>> held_;
@@ -219,9 +208,9 @@ class AdamRules {
 
 }  // namespace
 
-Try<void> prove_rules(Player& player, Session& session, const TrainReference& reference) {
-  if (reference.optimiser().adam() != nullptr) return AdamRules(player, session, reference).run();
-  return Rules(player, session, reference).run();
+Try<void> prove_rules(Participant& participant, Session& session, const TrainReference& reference) {
+  if (reference.optimiser().adam() != nullptr) return AdamRules(participant, session, reference).run();
+  return Rules(participant, session, reference).run();
 }
 
 }  // namespace strata::measure

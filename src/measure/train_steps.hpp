@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 
 namespace strata::measure {
 
@@ -65,6 +65,7 @@ Try<TrainState> step_from(Session& session, const OwnState& base, const core::Op
                           std::int64_t done = 0);
 
 // Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
-void check_counts(Player& player, const Session& session, const TrainState& state, const core::Optimiser& optimiser);
+void check_counts(Participant& participant, const Session& session, const TrainState& state,
+                  const core::Optimiser& optimiser);
 
 }  // namespace strata::measure

@@ -10,15 +10,15 @@
 namespace strata::measure {
 namespace {
 
-double median_ms(const Player& player) {
+double median_ms(const Participant& participant) {
   std::vector<double> walls;
-  for (const auto& block : player.row.blocks)
+  for (const auto& block : participant.row.blocks)
     for (const auto ns : block.wall_ns) walls.push_back(static_cast<double>(ns) * 1e-6);
   return stats::median(walls);
 }
 
-bool is_timed(const Player& player) {
-  return player.playing && !player.row.blocks.empty();
+bool is_timed(const Participant& participant) {
+  return participant.active && !participant.row.blocks.empty();
 }
 
 // What is not finite is unknown.
@@ -45,44 +45,44 @@ Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
                                      : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))}};
 }
 
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, const TurnsPlan& plan,
+Result<Choice> choose_variant(const std::vector<Participant>& candidates, const Judge& judge, const TurnsPlan& plan,
                               const Progress& progress) {
-  std::vector<Player> tried = candidates;
-  const bool compared = std::count_if(tried.begin(), tried.end(), [](const auto& one) { return one.playing; }) > 1;
-  if (compared)
-    if (auto ran = take_turns(tried, judge, plan, progress); !ran) return tl::unexpected(ran.error());
+  std::vector<Participant> tried = candidates;
+  const bool compared = std::count_if(tried.begin(), tried.end(), [](const auto& one) { return one.active; }) > 1;
+  if (compared) STRATA_TRY(take_turns(tried, judge, plan, progress));
   std::vector<const store::Row*> rows;
-  for (const auto& player : tried) rows.push_back(&player.row);
+  for (const auto& participant : tried) rows.push_back(&participant.row);
   const auto blocks = medians(rows, plan.room, 0);
   std::size_t best = 0;
   std::optional<std::size_t> reference;
   double highest = kMinimumEffect;  // logarithm of times as fast as the reference; less is no gain
   Json list = Json::array();
   for (std::size_t i = 0; i < tried.size(); ++i) {
-    const auto& player = tried[i];
+    const auto& participant = tried[i];
     Json ratio;
-    if (is_timed(player) && !reference) {
+    if (is_timed(participant) && !reference) {
       reference = best = i;
-    } else if (is_timed(player)) {
+    } else if (is_timed(participant)) {
       const auto comparison = stats::compare(stats::log_differences(blocks, *reference, i), plan.process_sigma);
       double gain = comparison.log_ratio.value;
-      if (std::isnan(gain)) gain = std::log(median_ms(tried[*reference]) / median_ms(player));  // all was disturbed
+      if (std::isnan(gain))
+        gain = std::log(median_ms(tried[*reference]) / median_ms(participant));  // all was disturbed
       if (gain > highest) {
         highest = gain;
         best = i;
       }
       ratio = ratio_json(comparison);
     }
-    const bool alone = !compared && player.playing;
-    list.push_back({{"variant", player.row.variant},
-                    {"title", player.job.level.default_text},
-                    {"state", is_timed(player) ? "measured"
-                              : alone          ? "skipped"
-                                               : player.row.state},
-                    {"reason", is_timed(player) ? ""
-                               : alone          ? "there is nothing to compare it with"
-                                                : player.row.reason},
-                    {"median_ms", is_timed(player) ? Json(median_ms(player)) : Json()},
+    const bool alone = !compared && participant.active;
+    list.push_back({{"variant", participant.row.variant},
+                    {"title", participant.job.level.default_text},
+                    {"state", is_timed(participant) ? "measured"
+                              : alone               ? "skipped"
+                                                    : participant.row.state},
+                    {"reason", is_timed(participant) ? ""
+                               : alone               ? "there is nothing to compare it with"
+                                                     : participant.row.reason},
+                    {"median_ms", is_timed(participant) ? Json(median_ms(participant)) : Json()},
                     {"ratio", std::move(ratio)}});
   }
   Json record{{"note", ""},

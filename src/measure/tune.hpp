@@ -2,21 +2,21 @@
 // Finding the best of a level's variants by short turns of their own, before anything of the case is measured.
 #pragma once
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "measure/turns.hpp"
 
 namespace strata::measure {
 
 struct Choice {
-  Player best;  // as it was given: without the times that chose it
-  Json record;  // {"seconds", "restarts", "best", "tried": [{"variant", "title", "state", "reason", "median_ms",
-                // "ratio"}], "note"}
+  Participant best;  // as it was given: without the times that chose it
+  Json record;       // {"seconds", "restarts", "best", "tried": [{"variant", "title", "state", "reason", "median_ms",
+                     // "ratio"}], "note"}
 };
 
-// Lets copies of the candidates that are still playing, if there are two, take turns as planned (a trial) and gives the
+// Lets copies of the candidates that are still active, if there are two, take turns as planned (a trial) and gives the
 // one that is estimated to be fastest by at least 1%; else the first, the default. Each is compared with the first that
 // was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the turns'.
-Result<Choice> choose_variant(const std::vector<Player>& candidates, const Judge& judge, const TurnsPlan& plan,
+Result<Choice> choose_variant(const std::vector<Participant>& candidates, const Judge& judge, const TurnsPlan& plan,
                               const Progress& progress);
 
 // The record of a level without a variant to try; `elsewhere`: "freezing: no mode train" of each that it has.

@@ -26,21 +26,21 @@ constexpr double kLoadWindowS = 0.5, kLeastWindowS = 0.2;
 // bring the half width of its interval to this, unless --precision wants another.
 constexpr double kUnsteady = 2, kTellingWidth = 0.05;
 
-// Each measured level against the reference, in the order of the players.
+// Each measured level against the reference, in the order of the participants.
 struct Compared {
-  const Player* player;
+  const Participant* participant;
   stats::Comparison comparison;
 };
 
-std::vector<Compared> compare_with_reference(const std::vector<Player>& players, const TurnsPlan& plan) {
-  std::vector<const Player*> who;
+std::vector<Compared> compare_with_reference(const std::vector<Participant>& participants, const TurnsPlan& plan) {
+  std::vector<const Participant*> who;
   std::vector<const store::Row*> rows;
   std::optional<std::size_t> reference;
-  for (std::size_t i = 0; i < players.size(); ++i)
-    if (players[i].playing && !players[i].job.level.harness) {
+  for (std::size_t i = 0; i < participants.size(); ++i)
+    if (participants[i].active && !participants[i].job.level.harness) {
       if (i == plan.reference) reference = rows.size();
-      who.push_back(&players[i]);
-      rows.push_back(&players[i].row);
+      who.push_back(&participants[i]);
+      rows.push_back(&participants[i].row);
     }
   std::vector<Compared> all;
   if (!reference) return all;
@@ -65,30 +65,30 @@ double disturbed_share(const store::Row& row, const stats::Room& room) {
 }
 
 // What this restart alone gave, so that one that differs from the others shows.
-void note_results(const std::vector<Player>& players, int restart, int restarts, const Progress& progress) {
+void note_results(const std::vector<Participant>& participants, int restart, int restarts, const Progress& progress) {
   std::string line = fmt::format("restart {} of {}:", restart + 1, restarts);
-  for (const auto& player : players) {
-    if (!player.playing || player.job.level.harness) continue;
+  for (const auto& participant : participants) {
+    if (!participant.active || participant.job.level.harness) continue;
     std::vector<double> values;
-    for (const auto& block : player.row.blocks)
+    for (const auto& block : participant.row.blocks)
       if (block.restart == restart)
         for (const auto ns : block.wall_ns) values.push_back(static_cast<double>(ns) * 1e-6);
-    if (!values.empty()) line += fmt::format(" {} {:.3g} ms", player.job.level.name(), stats::median(values));
+    if (!values.empty()) line += fmt::format(" {} {:.3g} ms", participant.job.level.name(), stats::median(values));
   }
   progress.note(line);
 }
 
 // Levels whose processes part so much that the restarts of this run cannot tell much of them, as soon as two restarts
 // show it: how many it would take.
-void note_unsteady(const std::vector<Player>& players, const TurnsPlan& plan, const Progress& progress) {
+void note_unsteady(const std::vector<Participant>& participants, const TurnsPlan& plan, const Progress& progress) {
   const double width = plan.effort.precision > 0 ? plan.effort.precision : kTellingWidth;
-  for (const auto& [player, comparison] : compare_with_reference(players, plan)) {
+  for (const auto& [participant, comparison] : compare_with_reference(participants, plan)) {
     const double between = comparison.learned.known() ? stats::expected_between(comparison) : comparison.scatter;
     if (!(between > kUnsteady * std::numbers::sqrt2 * plan.process_sigma) || std::isnan(comparison.within_se)) continue;
     const auto needed = stats::restarts_to_reach(comparison, width);
     if (needed && *needed <= plan.effort.restarts) continue;
     progress.note(fmt::format("{}: {:.1f}% between {}: {} restarts would give an interval of +-{:.2g}%",
-                              player->job.level.name(), 100 * between,
+                              participant->job.level.name(), 100 * between,
                               comparison.learned.known() ? "restarts of earlier runs" : "its first restarts",
                               needed ? fmt::format("about {}", *needed) : "over 10,000", 100 * width));
   }
@@ -98,9 +98,9 @@ void note_unsteady(const std::vector<Player>& players, const TurnsPlan& plan, co
 // processors around it. In a trial nothing is stored.
 class TurnsSink : public run::Sink {
  public:
-  TurnsSink(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan, const run::StopByTime& rounds,
-            const Progress& progress)
-      : players_(players), judge_(judge), plan_(plan), rounds_(rounds), progress_(progress) {}
+  TurnsSink(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
+            const run::StopByTime& rounds, const Progress& progress)
+      : participants_(participants), judge_(judge), plan_(plan), rounds_(rounds), progress_(progress) {}
 
   void starting(const run::Executor& executor, int restart) override {
     progress_.status(fmt::format("{}: starting {}", at(restart), executor.name()), -1);
@@ -133,33 +133,35 @@ class TurnsSink : public run::Sink {
   std::string at(int restart) const {
     return fmt::format("{} {} of {}", plan_.trial() ? "trial" : "restart", restart + 1, plan_.effort.restarts);
   }
-  static Player& player_of(run::Executor& executor) { return static_cast<LevelExecutor&>(executor).player(); }
+  static Participant& participant_of(run::Executor& executor) {
+    return static_cast<LevelExecutor&>(executor).participant();
+  }
   Result<void> close_window(int restart, int last);
 
-  std::vector<Player>& players_;
+  std::vector<Participant>& participants_;
   const Judge& judge_;
   const TurnsPlan& plan_;
   const run::StopByTime& rounds_;
   const Progress& progress_;
   std::optional<probe::LoadMeter> meter_;
-  int window_ = 0;               // the first round that it has not judged yet
-  std::set<Player*> in_window_;  // who has blocks in it
-  probe::Load load_;             // of others, over all rounds
+  int window_ = 0;                    // the first round that it has not judged yet
+  std::set<Participant*> in_window_;  // who has blocks in it
+  probe::Load load_;                  // of others, over all rounds
   std::vector<probe::Load> restart_loads_, all_loads_;
 };
 
 Result<void> TurnsSink::block(run::Executor& executor, const run::Taken& /*taken*/) {
-  Player& player = player_of(executor);
-  in_window_.insert(&player);
-  return plan_.sink ? plan_.sink->block(player.row, player.row.blocks.back()) : Result<void>();
+  Participant& participant = participant_of(executor);
+  in_window_.insert(&participant);
+  return plan_.sink ? plan_.sink->block(participant.row, participant.row.blocks.back()) : Result<void>();
 }
 
 Result<void> TurnsSink::dropped(run::Executor& executor) {
-  Player& player = player_of(executor);
-  in_window_.erase(&player);
-  progress_.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));
+  Participant& participant = participant_of(executor);
+  in_window_.erase(&participant);
+  progress_.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
   // At once, so that no number is shown of it if the run is killed. A store that fails here fails again at the end.
-  if (plan_.sink) (void)plan_.sink->row(player.row);
+  if (plan_.sink) (void)plan_.sink->row(participant.row);
   return {};
 }
 
@@ -180,14 +182,13 @@ Result<void> TurnsSink::close_window(int restart, int last) {
     taken = load_.taken();
   }
   const int first = std::exchange(window_, last + 1);
-  const auto players = std::exchange(in_window_, {});
+  const auto participants = std::exchange(in_window_, {});
   if (!taken) return {};
-  for (Player* player : players) {
-    for (auto block = player->row.blocks.rbegin();
-         block != player->row.blocks.rend() && block->restart == restart && block->round >= first; ++block)
+  for (Participant* participant : participants) {
+    for (auto block = participant->row.blocks.rbegin();
+         block != participant->row.blocks.rend() && block->restart == restart && block->round >= first; ++block)
       block->taken = taken;
-    if (plan_.sink)
-      if (auto written = plan_.sink->taken(player->row, restart, first, last, *taken); !written) return written;
+    if (plan_.sink) STRATA_TRY(plan_.sink->taken(participant->row, restart, first, last, *taken));
   }
   return {};
 }
@@ -202,11 +203,10 @@ Result<void> TurnsSink::restart_ended(int restart) {
   const auto loads = std::exchange(restart_loads_, {});
   all_loads_.insert(all_loads_.end(), loads.begin(), loads.end());
   if (interrupted()) return {};
-  if (plan_.finished)
-    if (auto written = plan_.finished(restart, loads); !written) return written;
+  if (plan_.finished) STRATA_TRY(plan_.finished(restart, loads));
   if (plan_.trial()) return {};
-  note_results(players_, restart, plan_.effort.restarts, progress_);
-  if (restart == 1) note_unsteady(players_, plan_, progress_);
+  note_results(participants_, restart, plan_.effort.restarts, progress_);
+  if (restart == 1) note_unsteady(participants_, plan_, progress_);
   return {};
 }
 
@@ -214,17 +214,17 @@ Result<void> TurnsSink::restart_ended(int restart) {
 std::vector<std::vector<run::Executor*>> groups_of(std::vector<LevelExecutor>& executors, bool together) {
   std::vector<std::vector<run::Executor*>> groups;
   for (std::size_t i = 0; i < executors.size(); ++i) {
-    if (i == 0 || (!together && &executors[i].player() != &executors[i - 1].player())) groups.emplace_back();
+    if (i == 0 || (!together && &executors[i].participant() != &executors[i - 1].participant())) groups.emplace_back();
     groups.back().push_back(&executors[i]);
   }
   return groups;
 }
 
 // Levels whose restarts tell too different things, each with why.
-std::vector<std::string> too_busy(const std::vector<Player>& players, const TurnsPlan& plan) {
+std::vector<std::string> too_busy(const std::vector<Participant>& participants, const TurnsPlan& plan) {
   std::vector<std::string> all;
-  for (const auto& [player, comparison] : compare_with_reference(players, plan)) {
-    const double disturbed = disturbed_share(player->row, plan.room);
+  for (const auto& [participant, comparison] : compare_with_reference(participants, plan)) {
+    const double disturbed = disturbed_share(participant->row, plan.room);
     if (!stats::too_busy(comparison, disturbed)) continue;
     std::vector<std::string> why;
     if (stats::too_busy(comparison, 0))
@@ -233,39 +233,38 @@ std::vector<std::string> too_busy(const std::vector<Player>& players, const Turn
                                 comparison.learned.known() ? "in earlier runs" : "assumed"));
     if (stats::too_busy({}, disturbed))
       why.push_back(fmt::format("{:.0f}% of its blocks were disturbed", 100 * disturbed));
-    all.push_back(fmt::format("{}: {}", player->job.level.name(), fmt::join(why, ", ")));
+    all.push_back(fmt::format("{}: {}", participant->job.level.name(), fmt::join(why, ", ")));
   }
   return all;
 }
 
 }  // namespace
 
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan,
+Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
                                const Progress& progress) {
   std::vector<LevelExecutor> executors;
-  for (auto& player : players)
-    for (int instance = 0; player.playing && instance < (plan.twice ? 2 : 1); ++instance)
-      executors.emplace_back(player, instance, judge, plan.room.threads, plan.warm);
+  for (auto& participant : participants)
+    for (int instance = 0; participant.active && instance < (plan.twice ? 2 : 1); ++instance)
+      executors.emplace_back(participant, instance, judge, plan.room.threads, plan.warm);
   auto groups = groups_of(executors, plan.together);
   const double share = plan.effort.budget_s / plan.effort.restarts;
   run::StopByTime rounds(share / static_cast<double>(std::max<std::size_t>(1, groups.size())), kFewestRounds);
   run::StopByPrecision precision(plan.effort.precision, plan.first, [&] {
     std::vector<stats::Comparison> all;
-    for (auto& one : compare_with_reference(players, plan)) all.push_back(std::move(one.comparison));
+    for (auto& one : compare_with_reference(participants, plan)) all.push_back(std::move(one.comparison));
     return all;
   });
-  TurnsSink sink(players, judge, plan, rounds, progress);
+  TurnsSink sink(participants, judge, plan, rounds, progress);
   const bool may_stop = plan.effort.precision > 0 && plan.together;
   run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first}, rounds, may_stop ? &precision : nullptr,
                                sink);
-  const auto ended = interleaver.run(std::move(groups));
-  if (!ended) return tl::unexpected(ended.error());
+  const auto ended = STRATA_TRY(interleaver.run(std::move(groups)));
   TurnsResult result;
-  result.restarts = ended->restarts;
-  result.precision_reached = ended->enough;
+  result.restarts = ended.restarts;
+  result.precision_reached = ended.enough;
   result.load = plan.load_before;
   result.load.insert(result.load.end(), sink.loads().begin(), sink.loads().end());
-  if (!plan.trial()) result.too_busy = too_busy(players, plan);
+  if (!plan.trial()) result.too_busy = too_busy(participants, plan);
   return result;
 }
 

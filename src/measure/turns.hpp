@@ -4,7 +4,7 @@
 #pragma once
 
 #include "measure/case_sink.hpp"
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "measure/warm_processes.hpp"
 #include "plan/options.hpp"
 #include "probe/load.hpp"
@@ -23,12 +23,12 @@ struct TurnsPlan {
   double process_sigma = 0.03;
   const Json* trust = nullptr;           // of the case, for what earlier runs showed (learn.hpp); none: nothing did
   std::size_t reference = 0;             // index of the reference level
-  int first = 0;                         // restarts that are stored already; their blocks lie in the players
+  int first = 0;                         // restarts that are stored already; their blocks lie in the participants
   std::vector<probe::Load> load_before;  // of others in those
   // After each restart: its number and what others had meanwhile (one entry for each group of levels that ran alone).
   std::function<Result<void>(int, const std::vector<probe::Load>&)> finished;
   WarmProcesses* warm = nullptr;  // of a walk of a sweep; none: each restart has fresh processes
-  CaseSink* sink = nullptr;       // none: a trial (tune.hpp); its blocks stay in the players, and nothing is judged
+  CaseSink* sink = nullptr;  // none: a trial (tune.hpp); its blocks stay in the participants, and nothing is judged
 
   bool trial() const { return !sink; }
 };
@@ -42,8 +42,9 @@ struct TurnsResult {
   std::vector<std::string> too_busy;
 };
 
-// Runs all players that are still playing. A player that fails is dropped with its state; an error is the sink's.
-Result<TurnsResult> take_turns(std::vector<Player>& players, const Judge& judge, const TurnsPlan& plan,
+// Runs all participants that are still active. A participant that fails is dropped with its state; an error is the
+// sink's.
+Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
                                const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.

@@ -52,7 +52,7 @@ inline store::Warning interrupted_run() {
           "./strata resume RUN goes on with it"};
 }
 inline store::Warning broken_level(const std::string& why) {
-  return {"W006", why, "mend its level.json; `strata level check` tests a level"};
+  return {"W006", why, "fix its level.json; `strata level check` tests a level"};
 }
 
 // `why`: of one level, as "openvino: 10.7% between restarts, 2.1% assumed".
@@ -69,7 +69,7 @@ inline store::Warning emulated(const std::string& what) {
 
 // `point`: of a sweep, as "batch 8, size 16".
 inline store::Warning missing_point(const std::string& point, const std::string& why) {
-  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or mend what it says"};
+  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or fix what it says"};
 }
 
 }  // namespace strata::measure::warnings

@@ -48,11 +48,10 @@ Result<std::vector<int>> values_of(const std::string& option, const std::string&
     if (!value) return bad(option, text, fmt::format("'{}' is not a whole number", part), kForms);
     return std::vector{*value};
   }
-  const auto range = range_of(option, text, part);
-  if (!range) return tl::unexpected(range.error());
+  const auto range = STRATA_TRY(range_of(option, text, part));
   std::vector<int> values;
-  for (std::int64_t value = range->low; value <= range->high && values.size() <= most_values;
-       value = range->factor > 1 ? value * range->factor : value + range->step)
+  for (std::int64_t value = range.low; value <= range.high && values.size() <= most_values;
+       value = range.factor > 1 ? value * range.factor : value + range.step)
     values.push_back(static_cast<int>(value));
   return values;
 }
@@ -89,9 +88,8 @@ Result<std::vector<ImageSize>> image_sizes(const std::string& option, const std:
         return bad(option, text, fmt::format("'{}' is not a size", part), "write 224, or HEIGHTxWIDTH as 224x320");
       sizes.push_back({*height, *width});
     } else {
-      const auto edges = values_of(option, text, part);
-      if (!edges) return tl::unexpected(edges.error());
-      for (const int edge : *edges) sizes.push_back({edge, edge});
+      const auto edges = STRATA_TRY(values_of(option, text, part));
+      for (const int edge : edges) sizes.push_back({edge, edge});
     }
     for (const auto& size : sizes) {
       if (std::min(size.height, size.width) < 1 || std::max(size.height, size.width) > largest_image)

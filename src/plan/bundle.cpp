@@ -78,9 +78,8 @@ Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) 
   std::string text = spec.dump() + code;
   for (const char* file : {"weights", "input_file"}) {
     if (!spec.value(file, nlohmann::json()).is_string()) continue;
-    const auto hash = sha256_of_file(spec[file].get<std::string>());
-    if (!hash) return tl::unexpected(hash.error());
-    text += file + *hash;
+    const auto hash = STRATA_TRY(sha256_of_file(spec[file].get<std::string>()));
+    text += file + hash;
   }
   if (spec.value("input_from", nlohmann::json()).is_string())
     text += hash_listing(spec["input_from"].get<std::string>());
@@ -104,10 +103,9 @@ Result<nlohmann::json> read_info(const fs::path& folder) {
 Result<void> read_into(Bundle& bundle) {
   auto info = read_info(bundle.folder);
   if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
-  auto question = core::captured_case(*info, (bundle.folder / "bundle.json").string());
-  if (!question) return tl::unexpected(question.error());
+  auto question = STRATA_TRY(core::captured_case(*info, (bundle.folder / "bundle.json").string()));
   bundle.info = std::move(*info);
-  bundle.question = std::move(*question);
+  bundle.question = std::move(question);
   bundle.network = network_of(bundle);
   return {};
 }
@@ -172,7 +170,7 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
   const auto found = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
   cached = !found.folder.empty();
   if (cached) {
-    if (auto own = private_tree(found.folder, kRemedy); !own) return tl::unexpected(own.error());
+    STRATA_TRY(private_tree(found.folder, kRemedy));
     mark_used(found.folder);
     return found.folder;
   }
@@ -231,22 +229,20 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   const auto range = spec.value("dynamic", nlohmann::json());
   const auto suffix =
       range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
-  const auto key = key_of(fixed, code);
-  if (!key) return tl::unexpected(key.error());
+  const auto key = STRATA_TRY(key_of(fixed, code));
   const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
-  if (auto own = private_folder(bundles, kRemedy); !own) return tl::unexpected(own.error());
+  STRATA_TRY(private_folder(bundles, kRemedy));
   Bundle bundle;
-  auto folder = cached_or_captured(spec, bundles / (*key + suffix), place, environment, wishes, bundle.cached);
-  if (!folder) return tl::unexpected(folder.error());
-  bundle.folder = std::move(*folder);
-  if (auto apart = set_references_apart(bundle.folder); !apart) return tl::unexpected(apart.error());
-  if (auto read = read_into(bundle); !read) return tl::unexpected(read.error());
+  bundle.folder =
+      STRATA_TRY(cached_or_captured(spec, bundles / (key + suffix), place, environment, wishes, bundle.cached));
+  STRATA_TRY(set_references_apart(bundle.folder));
+  STRATA_TRY(read_into(bundle));
   count_flops(bundle.folder, bundle.info);
-  bundle.key = key_with(*key, bundle.info, is_users(spec));
+  bundle.key = key_with(key, bundle.info, is_users(spec));
   bundle.structure = structure_of(bundle, code);
   if (range.is_object()) {
     Bundle open{.folder = bundle.folder / "dynamic", .key = bundle.key + suffix, .cached = bundle.cached};
-    if (auto read = read_into(open); !read) return tl::unexpected(read.error());
+    STRATA_TRY(read_into(open));
     for (const char* count : {"flops", "flops_uncounted"})
       if (bundle.info.contains(count)) open.info[count] = bundle.info[count];
     open.info["read"] = bundle.info.value("read", nlohmann::json::array());

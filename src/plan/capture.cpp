@@ -91,8 +91,7 @@ void remove_all_of(const fs::path& out, const fs::path& log, const fs::path& inc
 Result<fs::path> networks_of(const Capture& capture, const Installation& place, bool confined) {
   auto folder = place.cache / "networks";
   if (confined) folder /= "file-" + sha256_hex(outside::text_or(capture.spec, "model")).substr(0, 16);
-  if (auto own = private_folder(folder, "set STRATA_CACHE to a folder of your own"); !own)
-    return tl::unexpected(own.error());
+  STRATA_TRY(private_folder(folder, "set STRATA_CACHE to a folder of your own"));
   return folder;
 }
 
@@ -131,17 +130,15 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
       capture.out.parent_path() / fmt::format(".{}.partial-{}", capture.out.filename().string(), getpid());
   const fs::path out = confined ? incoming / capture.out.filename() : capture.out;
   worker::Launch launch;
-  const auto networks = networks_of(capture, place, confined);
-  if (!networks) return tl::unexpected(networks.error());
+  const auto networks = STRATA_TRY(networks_of(capture, place, confined));
   // the spec itself and no file of it, which a killed driver would leave behind
   std::vector<std::string> arguments{"--spec",     capture.spec.dump(), "--out",
-                                     out.string(), "--networks",        networks->string()};
+                                     out.string(), "--networks",        networks.string()};
   if (!capture.strict.empty()) arguments.insert(arguments.end(), {"--strict", capture.strict.string()});
   if (capture.by_state) arguments.emplace_back("--by-state");
-  const auto temporary = temporary_folder(place.cache);
-  if (!temporary) return tl::unexpected(temporary.error());
+  const auto temporary = STRATA_TRY(temporary_folder(place.cache));
   launch.env = {{"STRATA_OVERLAY", place.overlay},
-                {"TMPDIR", *temporary},
+                {"TMPDIR", temporary},
                 {"STRATA_ROOT", place.root.string()},
                 {"OMP_NUM_THREADS", std::to_string(capture.spec.value("threads", 1))}};
   launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
@@ -149,7 +146,7 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
   std::error_code ec;
   if (confined) {
     fs::create_directory(incoming, ec);
-    if (auto done = confine(launch, place, {incoming, *networks}); !done) return tl::unexpected(done.error());
+    STRATA_TRY(confine(launch, place, {incoming, networks}));
   }
   const auto python = [&](const std::vector<std::string>& words) {
     return python_command(environment.python, place.root, words);

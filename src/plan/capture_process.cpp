@@ -46,9 +46,8 @@ tl::expected<worker::Finished, worker::Failure> run_in_kept_process(
   auto& process = kept();
   if (!process.worker || !process.worker->alive() || process.argv != launch.argv || process.env != launch.env) {
     process.worker.reset();
-    auto started = worker::Worker::start(launch);
-    if (!started) return tl::unexpected(started.error());
-    process = {launch.argv, launch.env, std::move(*started)};
+    auto started = STRATA_TRY(worker::Worker::start(launch));
+    process = {launch.argv, launch.env, std::move(started)};
   }
   const auto end = steady_clock::now() + timeout;
   const auto left = [&] {

@@ -61,9 +61,9 @@ Result<Environments> ask_environments(const Installation& place, const std::vect
     return fail(fmt::format("{} has no PyTorch, which is needed to capture the network", place.python),
                 "install PyTorch 2.11 or newer there, or name another interpreter with --python PATH",
                 Exit::environment);
-  auto tools = place.tools_python == place.python ? measured : ask_environment(place.tools_python, place, modules);
-  if (!tools) return tl::unexpected(tools.error());
-  return Environments{std::move(*measured), std::move(*tools)};
+  auto tools =
+      STRATA_TRY(place.tools_python == place.python ? measured : ask_environment(place.tools_python, place, modules));
+  return Environments{std::move(*measured), std::move(tools)};
 }
 
 }  // namespace strata::plan

@@ -79,9 +79,8 @@ Result<nlohmann::json> parse_input(const std::string& text) {
   }
   if (parts.empty() || parts.size() > 2)
     return bad(text, parts.empty() ? "the shape is missing" : "too many parts between ':'");
-  auto shape = shape_of(text, parts[0]);
-  if (!shape) return tl::unexpected(shape.error());
-  input["shape"] = *shape;
+  auto shape = STRATA_TRY(shape_of(text, parts[0]));
+  input["shape"] = shape;
   if (parts.size() == 2) {
     const bool real = input["dtype"] == "float32" || input["dtype"] == "float64";
     const bool good = real ? set_range<double>(input, parts[1]) : set_range<std::int64_t>(input, parts[1]);

@@ -96,9 +96,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
   for (const auto& name : wanted) {
     const auto at = name.find('@');
     if (at != std::string::npos && has(known, name.substr(0, at))) {
-      auto variant = variant_of(found, name.substr(0, at), name.substr(at + 1));
-      if (!variant) return tl::unexpected(variant.error());
-      chosen.push_back(std::move(*variant));
+      auto variant = STRATA_TRY(variant_of(found, name.substr(0, at), name.substr(at + 1)));
+      chosen.push_back(std::move(variant));
       continue;
     }
     if (has(known, name)) continue;
@@ -165,9 +164,8 @@ Result<Job> make_job(const level::Level& level, const Bundle& bundle, const Inst
   job.launch.env = level::environment(level, places, threads, job.cache);
   job.launch.env["STRATA_OVERLAY"] = place.overlay;
   job.launch.env["STRATA_ROOT"] = place.root.string();
-  auto temporary = temporary_folder(place.cache);
-  if (!temporary) return tl::unexpected(temporary.error());
-  job.launch.env["TMPDIR"] = std::move(*temporary);
+  auto temporary = STRATA_TRY(temporary_folder(place.cache));
+  job.launch.env["TMPDIR"] = std::move(temporary);
   const auto where = level.in_environment.empty() ? "" : "-in-" + level.in_environment;
   job.launch.log_path = (log_folder / (file_name_of(level) + where + ".log")).string();
   if (options.memory_limit_gib)
@@ -179,12 +177,10 @@ Result<Job> make_job(const level::Level& level, const Bundle& bundle, const Inst
     return fail(fmt::format("cannot make the folder {}: {}", log_folder.string(), ec.message()),
                 "free some space, or name another place with --store");
   // what lies there is loaded into processes
-  if (auto own = private_tree(job.cache, "set STRATA_CACHE to a folder of your own"); !own)
-    return tl::unexpected(own.error());
+  STRATA_TRY(private_tree(job.cache, "set STRATA_CACHE to a folder of your own"));
   fs::last_write_time(job.cache, fs::file_time_type::clock::now(), ec);  // for `strata cache`, if it is there already
   if (is_model_file(outside::text_or(outside::field(bundle.info, "case"), "model"))) {
-    const auto confined = confine(job.launch, place, {log_folder, job.cache});
-    if (!confined) return tl::unexpected(confined.error());
+    STRATA_TRY(confine(job.launch, place, {log_folder, job.cache}));
   }
   job.references_shown = hide_references(job.launch, place);
   return job;

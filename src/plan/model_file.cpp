@@ -15,10 +15,9 @@ bool is_model_file(const std::string& model) {
 }
 
 Result<void> confine(worker::Launch& launch, const Installation& place, const std::vector<fs::path>& folders) {
-  const auto temporary = temporary_folder(place.cache);
-  if (!temporary) return tl::unexpected(temporary.error());
+  const auto temporary = STRATA_TRY(temporary_folder(place.cache));
   // apart from what other runs compile with: a header put there would be code in their networks
-  const fs::path own = fs::path(*temporary) / "model-file";
+  const fs::path own = fs::path(temporary) / "model-file";
   ::mkdir(own.c_str(), 0700);
   launch.env["TMPDIR"] = own.string();
   launch.writable = std::vector<std::string>{own.string()};

@@ -96,18 +96,17 @@ Installation place_of(const NamedPython& named, Installation place) {
 Result<std::vector<NamedPython>> parse_environments(const std::vector<std::string>& texts) {
   std::vector<NamedPython> all;
   for (const auto& text : texts) {
-    auto named = parse_environment(text);
-    if (!named) return tl::unexpected(named.error());
+    auto named = STRATA_TRY(parse_environment(text));
     for (const auto& before : all) {
-      if (before.name == named->name)
-        return wrong_usage(fmt::format("--env {}: the name {} is given twice", escape::one_line(text), named->name),
+      if (before.name == named.name)
+        return wrong_usage(fmt::format("--env {}: the name {} is given twice", escape::one_line(text), named.name),
                            "give each environment a name of its own");
-      if (same_interpreter(before.python, named->python))
+      if (same_interpreter(before.python, named.python))
         return wrong_usage(
-            fmt::format("--env {} and --env {} name the same interpreter: {}", before.name, named->name, named->python),
+            fmt::format("--env {} and --env {} name the same interpreter: {}", before.name, named.name, named.python),
             "name another one, or leave one of them out; --aa compares every level with itself");
     }
-    all.push_back(std::move(*named));
+    all.push_back(std::move(named));
   }
   return all;
 }

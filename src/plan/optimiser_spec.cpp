@@ -50,9 +50,7 @@ Result<json> schedule_of(const std::string& whole, const std::string& text) {
 // One field=value into `out`.
 Result<void> set_field(json& out, const std::string& whole, const std::string& field, const std::string& value) {
   if (field == "schedule") {
-    auto schedule = schedule_of(whole, value);
-    if (!schedule) return tl::unexpected(schedule.error());
-    out[field] = *schedule;
+    out[field] = STRATA_TRY(schedule_of(whole, value));
     return {};
   }
   if (field == "nesterov") {
@@ -105,7 +103,7 @@ Result<json> parse_optimiser(const std::string& text) {
     }
     if (equals == std::string::npos) return bad_optimiser(text, fmt::format("{} has no value", field));
     if (!seen.insert(field).second) return bad_optimiser(text, fmt::format("{} is given twice", field));
-    if (auto set = set_field(out, text, field, part.substr(equals + 1)); !set) return tl::unexpected(set.error());
+    STRATA_TRY(set_field(out, text, field, part.substr(equals + 1)));
   }
   if (usual->sgd() != nullptr && out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
     return bad_optimiser(text, "nesterov needs a momentum above 0 and dampening 0");

@@ -38,7 +38,7 @@ Result<std::vector<std::string>> list_of(const std::string& option, const std::s
                                          const std::vector<std::string>& allowed) {
   std::vector<std::string> found;
   for (const auto& one : split(text, ',')) {
-    if (auto ok = one_of(option, one, allowed); !ok) return tl::unexpected(ok.error());
+    STRATA_TRY(one_of(option, one, allowed));
     if (std::find(found.begin(), found.end(), one) != found.end())
       return usage(fmt::format("{} {}: {} is given twice", option, text, one));
     found.push_back(one);
@@ -79,29 +79,24 @@ Result<void> one_source(const Options& options) {
 }
 
 Result<void> check(const Options& options) {
-  const auto modes = modes_of(options);
-  if (!modes) return tl::unexpected(modes.error());
-  const bool trains = std::find(modes->begin(), modes->end(), "train") != modes->end();
+  const auto modes = STRATA_TRY(modes_of(options));
+  const bool trains = std::find(modes.begin(), modes.end(), "train") != modes.end();
   if (!trains && !options.optimiser.empty())
     return usage("--optimiser is for training only", "add --mode train, or leave it out");
   if (!trains && !options.loss.empty())
     return usage("--loss is for training only", "add --mode train, or leave it out");
-  if (modes->size() == 1 && trains && options.deep)
+  if (modes.size() == 1 && trains && options.deep)
     return usage("--deep compares the outputs of layers, which a training step does not give",
                  "use --deep with --mode infer");
   if (trains && !options.clients.empty()) return usage("--clients is for inference only", "use it with --mode infer");
   if (trains && !options.slo.empty()) return usage("--slo is for inference only", "use it with --mode infer");
-  if (!options.clients.empty())
-    if (auto ok = parse_clients(options.clients); !ok) return tl::unexpected(ok.error());
-  if (!options.slo.empty())
-    if (auto ok = parse_slo(options.slo); !ok) return tl::unexpected(ok.error());
+  if (!options.clients.empty()) STRATA_TRY(parse_clients(options.clients));
+  if (!options.slo.empty()) STRATA_TRY(parse_slo(options.slo));
   if (trains && !options.dynamic.empty())
     return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
-  if (!options.loss.empty())
-    if (auto ok = one_of("--loss", options.loss, {"cross_entropy", "nll"}); !ok) return ok;
-  const auto maths = maths_of(options);
-  if (!maths) return tl::unexpected(maths.error());
-  if (trains && std::find(maths->begin(), maths->end(), "bf16") != maths->end())
+  if (!options.loss.empty()) STRATA_TRY(one_of("--loss", options.loss, {"cross_entropy", "nll"}));
+  const auto maths = STRATA_TRY(maths_of(options));
+  if (trains && std::find(maths.begin(), maths.end(), "bf16") != maths.end())
     return usage(
         fmt::format("--precision {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
                     "rounding",
@@ -109,14 +104,14 @@ Result<void> check(const Options& options) {
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && options.deep)
     return usage("--dynamic and --deep exclude each other: layers are compared at one size", "leave one of them out");
-  if (!options.dynamic.empty() && *maths != std::vector<std::string>{"fp32"})
+  if (!options.dynamic.empty() && maths != std::vector<std::string>{"fp32"})
     return usage(fmt::format("--dynamic with --precision {}: one artefact over several sizes is proven in fp32 only",
                              options.maths),
                  "leave one of them out");
-  if (!options.eval.empty() && std::find(modes->begin(), modes->end(), "infer") == modes->end())
+  if (!options.eval.empty() && std::find(modes.begin(), modes.end(), "infer") == modes.end())
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
-  if (auto ok = one_of("--device", options.device, {"cpu", "cuda"}); !ok) return ok;
-  if (auto ok = one_source(options); !ok) return ok;
+  STRATA_TRY(one_of("--device", options.device, {"cpu", "cuda"}));
+  STRATA_TRY(one_source(options));
   if (!options.size.empty() && (!options.inputs.empty() || !options.input_file.empty()))
     return usage(fmt::format("--size and {} exclude each other: that says the size of images already",
                              options.inputs.empty() ? "--inputs" : "--input"),
@@ -139,9 +134,8 @@ Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, con
   spec["mode"] = mode;
   if (mode != "train") return spec;
   if (!options.optimiser.empty()) {
-    const auto optimiser = parse_optimiser(options.optimiser);
-    if (!optimiser) return tl::unexpected(optimiser.error());
-    spec["optimiser"] = *optimiser;
+    const auto optimiser = STRATA_TRY(parse_optimiser(options.optimiser));
+    spec["optimiser"] = optimiser;
   }
   if (!options.loss.empty()) spec["loss"] = options.loss;
   return spec;
@@ -175,21 +169,16 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
   std::vector<nlohmann::json> specs;
   const auto modes = modes_of(options);
   for (const auto& mode : *modes) {
-    auto one = in_mode(spec, mode, options);
-    if (!one) return tl::unexpected(one.error());
-    specs.push_back(std::move(*one));
+    auto one = STRATA_TRY(in_mode(spec, mode, options));
+    specs.push_back(std::move(one));
   }
   std::vector<ImageSize> sizes;
   if (!options.size.empty()) {
-    auto named = image_sizes("--size", options.size);
-    if (!named) return tl::unexpected(named.error());
-    sizes = std::move(*named);
+    sizes = STRATA_TRY(image_sizes("--size", options.size));
   }
   const auto maths = maths_of(options);
-  if (auto ok = check_number(
-          {specs.size(), maths->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options);
-      !ok)
-    return tl::unexpected(ok.error());
+  STRATA_TRY(check_number(
+      {specs.size(), maths->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
   specs = times(specs, *maths, [](auto& one, const auto& mode) { one["maths"] = mode; });
   specs = times(specs, sizes, [](auto& one, const auto& size) { one["size"] = {size.height, size.width}; });
   specs = times(specs, options.thread_counts, [](auto& one, int threads) { one["threads"] = threads; });
@@ -228,7 +217,7 @@ const std::vector<Effort>& presets() {
 Result<Effort> effort_of(const Options& options) {
   std::vector<std::string> names;
   for (const auto& preset : presets()) names.push_back(preset.preset);
-  if (auto ok = one_of("--preset", options.preset, names); !ok) return tl::unexpected(ok.error());
+  STRATA_TRY(one_of("--preset", options.preset, names));
   auto effort = *std::find_if(presets().begin(), presets().end(),
                               [&](const Effort& preset) { return preset.preset == options.preset; });
   if (options.restarts) effort.restarts = *options.restarts;
@@ -245,10 +234,9 @@ Result<Effort> effort_of(const Options& options) {
 }
 
 Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
-  if (auto ok = check(options); !ok) return tl::unexpected(ok.error());
-  const auto model = model_of(options.model);
-  if (!model) return tl::unexpected(model.error());
-  nlohmann::json spec{{"model", *model},
+  STRATA_TRY(check(options));
+  const auto model = STRATA_TRY(model_of(options.model));
+  nlohmann::json spec{{"model", model},
                       {"batch", nullptr},
                       {"size", nullptr},
                       {"inputs", nlohmann::json::array()},
@@ -266,48 +254,42 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
                       {"deep", false},
                       {"generic_sets", options.weight_sets}};
   for (const auto& text : options.inputs) {
-    const auto input = parse_input(text);
-    if (!input) return tl::unexpected(input.error());
-    spec["inputs"].push_back(*input);
+    const auto input = STRATA_TRY(parse_input(text));
+    spec["inputs"].push_back(input);
   }
   if (!options.weights.empty()) {
-    const auto path = existing("--weights", options.weights, false);
-    if (!path) return tl::unexpected(path.error());
-    spec["weights"] = *path;
+    const auto path = STRATA_TRY(existing("--weights", options.weights, false));
+    spec["weights"] = path;
   }
   if (!options.input_from.empty()) {
-    const auto path = existing("--input-from", options.input_from, true);
-    if (!path) return tl::unexpected(path.error());
-    spec["input_from"] = *path;
+    const auto path = STRATA_TRY(existing("--input-from", options.input_from, true));
+    spec["input_from"] = path;
   }
   if (!options.dataset_folder.empty()) spec["input_from"] = options.dataset_folder;
   if (!options.input_file.empty()) {
-    const auto path = existing("--inputs", options.input_file, false);
-    if (!path) return tl::unexpected(path.error());
-    if (!path->ends_with(".safetensors") && !path->ends_with(".npz"))
+    const auto path = STRATA_TRY(existing("--inputs", options.input_file, false));
+    if (!path.ends_with(".safetensors") && !path.ends_with(".npz"))
       return usage(fmt::format("--inputs {}: not a file of tensors; allowed: .safetensors, .npz", options.input_file),
                    "--input (without s) says an input's form, --input-from names a folder of images");
-    spec["input_file"] = *path;
+    spec["input_file"] = path;
   }
   if (!options.dynamic.empty()) {
-    const auto range = parse_dynamic(options.dynamic);
-    if (!range) return tl::unexpected(range.error());
+    const auto range = STRATA_TRY(parse_dynamic(options.dynamic));
     for (const int batch : options.batches)
-      if (batch < (*range)["low"] || batch > (*range)["high"])
+      if (batch < range["low"] || batch > range["high"])
         return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch),
                      "widen the range, or leave that batch out");
-    spec["dynamic"] = *range;
+    spec["dynamic"] = range;
   }
   return product(spec, options);
 }
 
 Result<nlohmann::json> spec_of(const Options& options) {
-  const auto specs = specs_of(options);
-  if (!specs) return tl::unexpected(specs.error());
-  if (specs->size() > 1 && !options.size.empty())
+  const auto specs = STRATA_TRY(specs_of(options));
+  if (specs.size() > 1 && !options.size.empty())
     return usage(fmt::format("--size {}: one network is captured here, at one size", options.size),
                  "name one; ./strata compare takes several");
-  return specs->front();
+  return specs.front();
 }
 
 }  // namespace strata::plan

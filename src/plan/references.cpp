@@ -49,7 +49,7 @@ fs::path references_of(const fs::path& bundle) {
 Result<void> set_references_apart(const fs::path& bundle) {
   if (reference_folders(bundle).empty()) return {};
   const auto apart = references_of(bundle);
-  if (auto own = private_folder(apart.parent_path(), "set STRATA_CACHE to a folder of your own"); !own) return own;
+  STRATA_TRY(private_folder(apart.parent_path(), "set STRATA_CACHE to a folder of your own"));
   const FileLock lock(apart.parent_path() / ".lock");  // another run may have captured the same
   for (const auto& folder : reference_folders(bundle)) {
     const auto target = apart / folder.lexically_relative(bundle);

@@ -44,8 +44,8 @@ Result<Runner> Runner::make(graph::Graph graph, std::unique_ptr<Primitives> libr
   if (graph.mode != graph::Mode::infer)
     return fail("the graph is of a training step, which Trainer runs", "", Exit::environment);
   Runner runner(std::move(graph), std::move(library));
-  if (auto known = know_all(runner.graph_, runner.library_->operations()); !known) return tl::unexpected(known.error());
-  if (auto created = runner.create(); !created) return tl::unexpected(created.error());
+  STRATA_TRY(know_all(runner.graph_, runner.library_->operations()));
+  STRATA_TRY(runner.create());
   return runner;
 }
 
@@ -56,7 +56,7 @@ Result<void> Runner::create() {
         return fail(fmt::format("'{}': {}", one.name, declared.error().what), "", Exit::environment);
   for (const auto& node : graph_.nodes) {
     const auto before = steps_.in_run.size();
-    if (auto created = create_calls(*library_, graph_, node, steps_); !created) return created;
+    STRATA_TRY(create_calls(*library_, graph_, node, steps_));
     for (std::size_t i = before; i < steps_.in_run.size(); ++i) nodes_of_steps_.push_back(&node - graph_.nodes.data());
   }
   for (const auto& output : graph_.outputs)
@@ -68,7 +68,7 @@ Result<void> Runner::create() {
 
 Result<void> Runner::load(const SafeTensors& weights, const SafeTensors* constants) {
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
-    if (auto fits = graph::check_tensors(graph_, *list, weights); !fits) return fits;
+    STRATA_TRY(graph::check_tensors(graph_, *list, weights));
   return load([&](const std::string& name) { return weights.find(name)->data; }, constants);
 }
 
@@ -78,7 +78,7 @@ Result<void> Runner::load(const std::function<const std::byte*(const std::string
     if (constants == nullptr)
       return fail(fmt::format("the constant '{}' is in no file", graph_.constants.front().name),
                   "capture the network again");
-    if (auto fits = graph::check_tensors(graph_, graph_.constants, *constants); !fits) return fits;
+    STRATA_TRY(graph::check_tensors(graph_, graph_.constants, *constants));
   }
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
     for (const auto& one : *list) library_->bind(one.value, bytes(one.name));

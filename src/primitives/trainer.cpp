@@ -13,9 +13,8 @@ namespace strata::primitives {
 
 Result<Trainer> Trainer::make(graph::TrainingGraph training, std::unique_ptr<Primitives> library) {
   Trainer trainer(std::move(training), std::move(library));
-  if (auto known = know_all(trainer.graph(), trainer.library_->operations()); !known)
-    return tl::unexpected(known.error());
-  if (auto created = trainer.create(); !created) return tl::unexpected(created.error());
+  STRATA_TRY(know_all(trainer.graph(), trainer.library_->operations()));
+  STRATA_TRY(trainer.create());
   return trainer;
 }
 
@@ -25,20 +24,18 @@ Result<void> Trainer::create() {
     return fail(fmt::format("'{}': {}", one.name, done.error().what), "", Exit::environment);
   };
   for (const auto* list : {&graph().inputs, &graph().constants})
-    for (const auto& one : *list)
-      if (auto declared = with_name(one, library_->declare(graph(), one.value)); !declared) return declared;
+    for (const auto& one : *list) STRATA_TRY(with_name(one, library_->declare(graph(), one.value)));
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list)
-      if (auto kept = with_name(one, library_->keep(graph(), one.value)); !kept) return kept;
+    for (const auto& one : *list) STRATA_TRY(with_name(one, library_->keep(graph(), one.value)));
   const auto& nodes = graph().nodes;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    if (auto created = create_calls(*library_, graph(), nodes[n], steps_); !created) return created;
+    STRATA_TRY(create_calls(*library_, graph(), nodes[n], steps_));
     if (n + 1 == training_.forward_nodes) forward_end_ = steps_.in_run.size();
     if (n + 1 == training_.loss_nodes) loss_end_ = steps_.in_run.size();
   }
   backward_end_ = steps_.in_run.size();
-  if (auto published = library_->publish(graph(), training_.loss, steps_); !published) return published;
-  if (auto created = create_updates(); !created) return created;
+  STRATA_TRY(library_->publish(graph(), training_.loss, steps_));
+  STRATA_TRY(create_updates());
   library_->finish();
   return {};
 }
@@ -67,11 +64,11 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
     std::erase_if(wanted,
                   [&](const auto& one) { return !prefix.empty() && !is_floating(graph().value(one.value).type); });
     for (auto& one : wanted) one.name = prefix + one.name;
-    if (auto fits = graph::check_tensors(graph(), wanted, weights); !fits) return fits;
+    STRATA_TRY(graph::check_tensors(graph(), wanted, weights));
   }
   if (!graph().constants.empty()) {
     if (constants == nullptr) return fail("the graph has constants, and no file of them is given");
-    if (auto fits = graph::check_tensors(graph(), graph().constants, *constants); !fits) return fits;
+    STRATA_TRY(graph::check_tensors(graph(), graph().constants, *constants));
     for (const auto& one : graph().constants) library_->bind(one.value, constants->find(one.name)->data);
   }
   for (const auto* list : {&graph().parameters, &graph().buffers})
@@ -106,7 +103,7 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
     }
     found.push_back({name, trained_[static_cast<std::size_t>(own - known.begin()) % trained_.size()].parameter.value});
   }
-  if (auto fits = graph::check_tensors(graph(), found, state); !fits) return fits;
+  STRATA_TRY(graph::check_tensors(graph(), found, state));
   for (const auto& one : trained_) {
     one.update->drop_buffers();
     for (std::size_t i = 0; i < prefixes.size(); ++i)
@@ -129,7 +126,7 @@ Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& p
   std::vector<graph::Named> found;
   for (const auto& one : counts())
     if (state.find(prefix + one.name) != nullptr) found.push_back({prefix + one.name, one.value});
-  if (auto fits = graph::check_tensors(graph(), found, state); !fits) return fits;
+  STRATA_TRY(graph::check_tensors(graph(), found, state));
   for (const auto& one : found) library_->write_kept(one.value, state.find(one.name)->data);
   return {};
 }

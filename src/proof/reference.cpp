@@ -89,9 +89,7 @@ Result<Reference> Reference::open(const fs::path& bundle) {
     return damaged(description, fmt::format("is not what it should be ({})", good.error().what));
   try {
     out.bundle_ = std::move(*info);
-    auto outputs = outputs_of(out.bundle_, description);
-    if (!outputs) return tl::unexpected(outputs.error());
-    out.outputs_ = std::move(*outputs);
+    out.outputs_ = STRATA_TRY(outputs_of(out.bundle_, description));
     out.ring_ = out.bundle_.at("ring").get<int>();
     auto question = core::captured_case(out.bundle_, description.string());
     if (!question) return damaged(description, fmt::format("is not what it should be ({})", question.error().what));
@@ -100,16 +98,13 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   } catch (const json::exception& error) {
     return damaged(description, fmt::format("is not what it should be ({})", error.what()));
   }
-  if (auto added = out.add_set("timed"); !added) return tl::unexpected(added.error());
-  for (const std::string& set : out.generic_sets())
-    if (auto added = out.add_set(set); !added) return tl::unexpected(added.error());
+  STRATA_TRY(out.add_set("timed"));
+  for (const std::string& set : out.generic_sets()) STRATA_TRY(out.add_set(set));
   if (!out.has_set("timed")) return damaged(bundle / "reference" / "timed.safetensors", "is missing");
   if (there_is(bundle / "reference" / "faults.safetensors")) {
-    auto faults = SafeTensors::map(bundle / "reference" / "faults.safetensors");
-    if (!faults) return tl::unexpected(faults.error());
-    out.faults_ = std::move(*faults);
+    out.faults_ = STRATA_TRY(SafeTensors::map(bundle / "reference" / "faults.safetensors"));
   }
-  if (auto whole = out.check_whole(); !whole) return tl::unexpected(whole.error());
+  STRATA_TRY(out.check_whole());
   return out;
 }
 
@@ -143,12 +138,10 @@ Result<void> Reference::add_set(const std::string& name) {
   const fs::path envelope = path_ / "reference" / fmt::format("{}{}.envelope.safetensors", name, mode);
   if (!there_is(file)) return {};
   Set set;
-  auto reference = SafeTensors::map(file);
-  if (!reference) return tl::unexpected(reference.error());
-  auto runs = SafeTensors::map(envelope);
-  if (!runs) return tl::unexpected(runs.error());
-  set.reference = std::move(*reference);
-  set.envelope = std::move(*runs);
+  auto reference = STRATA_TRY(SafeTensors::map(file));
+  auto runs = STRATA_TRY(SafeTensors::map(envelope));
+  set.reference = std::move(reference);
+  set.envelope = std::move(runs);
   std::set<int> indices;
   std::set<std::string> variants;
   for (const std::string& tensor : set.reference.names())
@@ -334,11 +327,10 @@ Result<std::map<std::string, std::string>> weight_hashes(const fs::path& bundle,
   const auto path = bundle / "weights" / fmt::format("{}.safetensors", set);
   const auto state = file_state_of(path);
   if (const auto found = state ? known.find(*state) : known.end(); found != known.end()) return found->second;
-  const auto file = SafeTensors::map(path);
-  if (!file) return tl::unexpected(file.error());
+  const auto file = STRATA_TRY(SafeTensors::map(path));
   Hashes out;
-  for (const std::string& name : file->names()) {
-    const TensorView& tensor = *file->find(name);
+  for (const std::string& name : file.names()) {
+    const TensorView& tensor = *file.find(name);
     out.emplace(name, sha256_hex({reinterpret_cast<const char*>(tensor.data), tensor.bytes}));
   }
   if (state) known.emplace(*state, out);

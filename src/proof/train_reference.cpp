@@ -41,22 +41,17 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   TrainReference out;
   out.path_ = bundle;
   const fs::path description = bundle / "bundle.json", about_path = bundle / "reference" / "train.json";
-  auto info = core::read_bundle_info(bundle, false);
-  if (!info) return tl::unexpected(info.error());
-  const auto about_text = bounded_text(about_path);
-  if (!about_text) return tl::unexpected(about_text.error());
+  auto info = STRATA_TRY(core::read_bundle_info(bundle, false));
+  const auto about_text = STRATA_TRY(bounded_text(about_path));
   ordered_json about;  // keeps the module's order of parameters
   try {
-    out.bundle_ = std::move(*info);
-    auto question = core::captured_case(out.bundle_, description.string());
-    if (!question) return tl::unexpected(question.error());
-    out.question_ = std::move(*question);
+    out.bundle_ = std::move(info);
+    out.question_ = STRATA_TRY(core::captured_case(out.bundle_, description.string()));
     if (!out.question_.recipe) return damaged_training(description, "is not of mode train");
-    about = ordered_json::parse(*about_text);
+    about = ordered_json::parse(about_text);
     out.probes_ =
         core::is_light(out.bundle_) ? std::vector<std::string>{"probe1"} : std::vector<std::string>{"probe1", "probe2"};
-    for (const auto& set : out.sets())
-      if (auto added = out.add_set(set, about.at(set)); !added) return tl::unexpected(added.error());
+    for (const auto& set : out.sets()) STRATA_TRY(out.add_set(set, about.at(set)));
     for (const auto& [name, fault] : about.at("faults").items())
       out.faults_.push_back({name, fault.value("sentence", name),
                              fault.at("times_bound").is_number() ? fault["times_bound"].get<double>() : HUGE_VAL});
@@ -65,11 +60,8 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   } catch (const json::exception& error) {
     return damaged_training(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
-  auto labels = SafeTensors::map(bundle / "labels.safetensors");
-  if (!labels) return tl::unexpected(labels.error());
-  out.labels_ = std::move(*labels);
-  if (out.maths() != "fp32")
-    if (auto added = out.add_mode(); !added) return tl::unexpected(added.error());
+  out.labels_ = STRATA_TRY(SafeTensors::map(bundle / "labels.safetensors"));
+  if (out.maths() != "fp32") STRATA_TRY(out.add_mode());
   return out;
 }
 
@@ -88,10 +80,9 @@ void TrainReference::add_dropout(const ordered_json& about) {
 
 Result<void> TrainReference::add_mode() {
   const fs::path path = path_ / "reference" / ("train." + maths() + ".json");
-  const auto text = bounded_text(path);
-  if (!text) return tl::unexpected(text.error());
+  const auto text = STRATA_TRY(bounded_text(path));
   try {
-    const auto about = json::parse(*text);
+    const auto about = json::parse(text);
     for (auto& [name, set] : sets_) {
       const auto& envelope = about.at(name).at("envelope");
       for (auto& [what, error] : set.envelope) {
@@ -110,11 +101,9 @@ Result<void> TrainReference::add_mode() {
 
 Result<void> TrainReference::add_set(const std::string& name, const ordered_json& about) {
   const fs::path file = path_ / "reference" / (name + ".train.safetensors");
-  auto reference = SafeTensors::map(file);
-  if (!reference) return tl::unexpected(reference.error());
-  auto weights = SafeTensors::map(path_ / "weights" / (name + ".safetensors"));
-  if (!weights) return tl::unexpected(weights.error());
-  Set set{std::move(*reference), std::move(*weights), {}, {}, about.at("grad_floor").get<double>()};
+  auto reference = STRATA_TRY(SafeTensors::map(file));
+  auto weights = STRATA_TRY(SafeTensors::map(path_ / "weights" / (name + ".safetensors")));
+  Set set{std::move(reference), std::move(weights), {}, {}, about.at("grad_floor").get<double>()};
   const auto& envelope = about.at("envelope");
   set.envelope["loss"] = envelope.at("loss").get<double>();
   for (const auto& [parameter, error] : envelope.at("grad").items()) {

@@ -21,7 +21,7 @@ std::string one_against_another(const Json& pair) {
   if (verdict == "same" && within)
     return fmt::format("{} is as fast in {} as in {}, within {}", level, to, from, percent(*within));
   return fmt::format("{} is {} ({} to {}) times as fast in {} as in {}{}", level, ratio(*value), ratio(*low),
-                     ratio(*high), to, from, verdict == "not_resolved" ? ", which is not resolved" : "");
+                     ratio(*high), to, from, verdict == "inconclusive" ? ", which is inconclusive" : "");
 }
 
 }  // namespace

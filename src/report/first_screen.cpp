@@ -46,7 +46,7 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
       flag(row, "reference") || verdict == "reference" ? "reference" : ratio_with_interval(at(row, "ratio"), glyphs);
   if (const Json& tuned = at(row, "tuned.ratio"); tuned.is_object()) {
     const bool reference = text(tuned, "verdict") == "reference";
-    const auto open = text(tuned, "verdict") == "not_resolved" && number(tuned, "value") ? "~" : "";
+    const auto open = text(tuned, "verdict") == "inconclusive" && number(tuned, "value") ? "~" : "";
     line.tuned = reference ? "reference" : open + ratio_with_interval(tuned, glyphs);
     line.tuned_short = reference ? "ref" : open + or_missing(number(tuned, "value"), glyphs, ratio);
   }
@@ -249,8 +249,8 @@ std::string ratio_with_interval(const Json& estimate, const Glyphs& glyphs) {
 }
 
 std::string verdict_words(std::string_view verdict) {
-  if (verdict == "not_resolved") return "not resolved";
-  return verdict == "faster" || verdict == "slower" || verdict == "same" ? std::string(verdict) : "";
+  const bool is_known = verdict == "faster" || verdict == "slower" || verdict == "same" || verdict == "inconclusive";
+  return is_known ? std::string(verdict) : "";
 }
 
 FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs) {

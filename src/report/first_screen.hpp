@@ -8,7 +8,7 @@
 namespace strata::report {
 
 // One measured level; `tuned`: its ratio to the tuned reference if it is its level's best variant, `tuned_short`
-// without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "not resolved".
+// without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "inconclusive".
 struct LevelLine {
   const Json* row;
   std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, start_again, proof,
@@ -44,7 +44,7 @@ std::string proof_mark(const Json& row, bool shortened);
 // "1.42 (1.35-1.49)" of an estimate object {value, low, high}; the glyph for missing if there is none.
 std::string ratio_with_interval(const Json& estimate, const Glyphs& glyphs);
 
-// "faster", "slower", "same", "not resolved" from a schema verdict; "" for others.
+// "faster", "slower", "same", "inconclusive" from a schema verdict; "" for others.
 std::string verdict_words(std::string_view verdict);
 
 }  // namespace strata::report

@@ -24,9 +24,8 @@ document::Cell seconds_cell(const Json& entry, const char* name) {
 Result<std::string> outcome_of(const Json& entry, const store::Store& store) {
   std::vector<std::string> words;
   if (const auto run = text(entry, "run"); !run.empty()) {
-    const auto cases = store.run_cases(run);
-    if (!cases) return tl::unexpected(cases.error());
-    for (const auto& one : *cases)
+    const auto cases = STRATA_TRY(store.run_cases(run));
+    for (const auto& one : cases)
       if (!one.verdict.empty()) words.push_back(one.verdict);
   }
   if (const auto reason = text(entry, "reason"); !reason.empty()) words.push_back(reason);
@@ -53,12 +52,11 @@ Result<document::Table> entries_table(const Json& entries, const store::Store& s
                         {}};
   double place = 0;
   for (const auto& entry : entries) {
-    const auto outcome = outcome_of(entry, store);
-    if (!outcome) return tl::unexpected(outcome.error());
+    const auto outcome = STRATA_TRY(outcome_of(entry, store));
     const auto state = text(entry, "state");
     table.rows.push_back({document::Number{++place, document::Format::count}, text(entry, "label"),
                           state.empty() ? "not run yet" : state, seconds_cell(entry, "predicted_s"),
-                          seconds_cell(entry, "took_s"), text(entry, "run"), *outcome});
+                          seconds_cell(entry, "took_s"), text(entry, "run"), outcome});
   }
   table.note = "./strata show RUN has the numbers of an entry.";
   return table;
@@ -113,9 +111,8 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   out.title = "strata run: " + text(run.settings, "title");
   out.subtitle = text(run.settings, "about");
   out.summary = suite_summary(run);
-  auto table = entries_table(entries, store);
-  if (!table) return tl::unexpected(table.error());
-  out.sections.push_back({"entries", "Entries", {std::move(*table), commands_table(entries, store)}});
+  auto table = STRATA_TRY(entries_table(entries, store));
+  out.sections.push_back({"entries", "Entries", {std::move(table), commands_table(entries, store)}});
   out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
   if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));

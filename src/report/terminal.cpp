@@ -63,7 +63,7 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
     all.push_back(
         {"times as fast", true, [](const LevelLine& l) {
            const bool known = number(*l.row, "ratio.value").has_value();
-           return (!known ? "" : l.verdict == "not resolved" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
+           return (!known ? "" : l.verdict == "inconclusive" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
          }});
   } else {
     all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
@@ -158,7 +158,7 @@ std::string legend(const FirstScreen& screen, Fit fit) {
     return std::any_of(screen.levels.begin(), screen.levels.end(),
                        [&](const LevelLine& l) { return l.verdict == verdict; });
   };
-  if (has("not resolved")) out += "; ~ not resolved";
+  if (has("inconclusive")) out += "; ~ inconclusive";
   if (has("same")) out += "; = the same";
   return out;
 }

@@ -32,9 +32,8 @@ Result<std::vector<store::Series>> series_of(const store::Row& row, const store:
 Result<std::vector<TrainedLevel>> trained_levels(const store::Case& one, const store::Store& store) {
   std::vector<TrainedLevel> levels;
   for (const auto& row : one.rows) {
-    auto series = series_of(row, store);
-    if (!series) return tl::unexpected(series.error());
-    levels.push_back(trained_level(row, std::move(*series)));
+    auto series = STRATA_TRY(series_of(row, store));
+    levels.push_back(trained_level(row, std::move(series)));
   }
   return levels;
 }

@@ -360,9 +360,8 @@ Result<document::Document> training_document(const store::Run& run, const store:
   out.title = "strata train";
   std::vector<SchemeTraining> trainings;
   for (const auto& one : run.cases) {
-    auto levels = trained_levels(one, store);
-    if (!levels) return tl::unexpected(levels.error());
-    trainings.push_back({&one, std::move(*levels)});
+    auto levels = STRATA_TRY(trained_levels(one, store));
+    trainings.push_back({&one, std::move(levels)});
   }
   if (!trainings.empty()) add_trainings(out, trainings, run);
   if (const auto scaled = text(run.settings, "scaled"); !scaled.empty()) {

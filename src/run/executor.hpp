@@ -27,12 +27,12 @@ enum class Came { block, nothing, failure };
 
 // One who takes turns with others: up from `start` to `stop` in each restart, and paused while it is not its turn. A
 // turn's block is whatever it does then: timed iterations, or steps of a training. Errors end everything; a failure of
-// its own is `playing` being false from then on.
+// its own is `active` being false from then on.
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual std::string name() const = 0;
-  virtual bool playing() const = 0;  // false: it takes no further turns, in no restart
+  virtual bool active() const = 0;  // false: it takes no further turns, in no restart
 
   virtual Result<void> start(int restart) = 0;  // afterwards it is warm
   virtual Result<Came> measure(const Turn& turn) = 0;

@@ -11,7 +11,7 @@ namespace {
 
 bool any_plays(const std::vector<std::vector<Executor*>>& groups) {
   return std::any_of(groups.begin(), groups.end(), [](const auto& group) {
-    return std::any_of(group.begin(), group.end(), [](const Executor* one) { return one->playing(); });
+    return std::any_of(group.begin(), group.end(), [](const Executor* one) { return one->active(); });
   });
 }
 
@@ -28,9 +28,8 @@ Result<Ended> Interleaver::run(std::vector<std::vector<Executor*>> groups) {
   for (int number = order_.first; number < order_.restarts && !interrupted() && any_plays(groups); ++number) {
     ended.restarts = number + 1;
     random.shuffle(groups);
-    for (const auto& group : groups)
-      if (auto done = restart(group, number); !done) return tl::unexpected(done.error());
-    if (auto told = sink_.restart_ended(number); !told) return tl::unexpected(told.error());
+    for (const auto& group : groups) STRATA_TRY(restart(group, number));
+    STRATA_TRY(sink_.restart_ended(number));
     if (restarts_ && restarts_->finished()) {
       ended.enough = true;
       break;
@@ -54,11 +53,11 @@ Result<void> Interleaver::start(const std::vector<Executor*>& group, int number,
   auto order = group;
   random.shuffle(order);
   for (Executor* executor : order) {
-    if (!executor->playing() || interrupted()) continue;
+    if (!executor->active() || interrupted()) continue;
     sink_.starting(*executor, number);
     auto started = executor->start(number);
     if (!started) return started;
-    if (executor->playing()) {
+    if (executor->active()) {
       executor->pause();
       up_.push_back(executor);
     } else if (auto told = sink_.dropped(*executor); !told) {
@@ -69,10 +68,10 @@ Result<void> Interleaver::start(const std::vector<Executor*>& group, int number,
   return {};
 }
 
-// Who failed, and who plays only together with it.
+// Who failed, and who is active only together with it.
 void Interleaver::stop_those_who_left() {
   std::erase_if(up_, [](Executor* executor) {
-    if (executor->playing()) return false;
+    if (executor->active()) return false;
     executor->stop();
     return true;
   });
@@ -81,15 +80,13 @@ void Interleaver::stop_those_who_left() {
 Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   executor.resume();
   const double asked = clock_();
-  const auto came = executor.measure(turn);
-  if (!came) return tl::unexpected(came.error());
-  const Taken taken{turn.restart, turn.round, turn.position, clock_() - asked, *came};
-  if (executor.playing()) executor.pause();
-  if (*came == Came::block)
-    if (auto told = sink_.block(executor, taken); !told) return told;
+  const auto came = STRATA_TRY(executor.measure(turn));
+  const Taken taken{turn.restart, turn.round, turn.position, clock_() - asked, came};
+  if (executor.active()) executor.pause();
+  if (came == Came::block) STRATA_TRY(sink_.block(executor, taken));
   rounds_.add(taken);
   if (restarts_) restarts_->add(taken);
-  if (executor.playing()) return {};
+  if (executor.active()) return {};
   auto told = sink_.dropped(executor);
   stop_those_who_left();
   return told;
@@ -111,9 +108,9 @@ Result<void> Interleaver::play_rounds(int number, stats::Random& random) {
     for (const int index : schedule.next()) {
       if (up_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
       const Turn turn{number, round, position++, random};
-      if (auto taken = take_turn(*up_[static_cast<std::size_t>(index)], turn); !taken) return taken;
+      STRATA_TRY(take_turn(*up_[static_cast<std::size_t>(index)], turn));
     }
-    if (auto told = sink_.round_ended(number, round); !told) return told;
+    STRATA_TRY(sink_.round_ended(number, round));
   }
   return sink_.rounds_ended(number, round);
 }
@@ -121,14 +118,14 @@ Result<void> Interleaver::play_rounds(int number, stats::Random& random) {
 Result<void> Interleaver::finish(int number, stats::Random& random) {
   for (Executor* executor : up_) {
     if (interrupted()) break;
-    if (!executor->playing()) continue;  // it plays only together with one that has failed
+    if (!executor->active()) continue;  // it is active only together with one that has failed
     sink_.finishing(*executor, number);
     executor->resume();
-    if (auto done = executor->finish(number, random); !done) return done;
-    if (executor->playing())
+    STRATA_TRY(executor->finish(number, random));
+    if (executor->active())
       executor->pause();
-    else if (auto told = sink_.dropped(*executor); !told)
-      return told;
+    else
+      STRATA_TRY(sink_.dropped(*executor));
   }
   stop_those_who_left();
   return {};

@@ -28,7 +28,7 @@ class Interleaver {
       : order_(order), rounds_(rounds), restarts_(restarts), sink_(sink), clock_(std::move(clock)) {}
 
   // Those of a group are up at the same time and take turns; groups come one after the other, in an order drawn for
-  // each restart. Ends early when nobody plays any more, or interrupted. Error: an executor's or the sink's.
+  // each restart. Ends early when nobody is active any more, or interrupted. Error: an executor's or the sink's.
   Result<Ended> run(std::vector<std::vector<Executor*>> groups);
 
  private:

@@ -75,10 +75,10 @@ std::string_view to_string(Direction direction) {
       return "slower";
     case Direction::same:
       return "same";
-    case Direction::not_resolved:
+    case Direction::inconclusive:
       break;
   }
-  return "not_resolved";
+  return "inconclusive";
 }
 
 Interval Comparison::ratio() const {
@@ -290,7 +290,7 @@ BreakEven break_even(const Interval& extra_start_ms, const Interval& difference,
     return faster && gain > 0 ? start / gain : infinity;
   };
   if (!faster && !(extra_start_ms.value <= 0))
-    return {{}, verdict != Direction::not_resolved, verdict == Direction::not_resolved};
+    return {{}, verdict != Direction::inconclusive, verdict == Direction::inconclusive};
   return {{iterations(extra_start_ms.value, -difference.value), iterations(extra_start_ms.low, -difference.low),
            iterations(extra_start_ms.high, -difference.high)},
           false,

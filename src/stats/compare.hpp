@@ -78,16 +78,16 @@ Comparison no_narrower_than(Comparison comparison, const HalfWidth& other);
 // dropped as disturbed.
 bool too_busy(const Comparison& comparison, double dropped_share);
 
-enum class Direction { faster, slower, same, not_resolved };
+enum class Direction { faster, slower, same, inconclusive };
 std::string_view to_string(Direction direction);
 
 struct Verdict {
-  Direction direction = Direction::not_resolved;
+  Direction direction = Direction::inconclusive;
   double same_within = nan;  // smallest d for which the interval lies within +-d (relative, 0.021); set for `same` only
 };
 
 // faster, slower: the interval excludes no change and the value exceeds minimum_effect (relative, as 0.01).
-// same: otherwise, if the interval lies within +-2 minimum_effect. not_resolved: neither.
+// same: otherwise, if the interval lies within +-2 minimum_effect. inconclusive: neither.
 Verdict judge(const Comparison& comparison, double minimum_effect);
 
 // Smallest effect (relative) that this run finds with 95% power under judge's rule. Infinite for no interval.
@@ -129,7 +129,7 @@ Interval difference_ms(double from_ms, double to_ms, const Comparison& compariso
 struct BreakEven {
   Interval iterations;        // NaN when never or inconclusive; high may be infinite
   bool never = false;         // it starts slower and is resolved not to be faster
-  bool inconclusive = false;  // it starts slower, and whether it is faster is not resolved
+  bool inconclusive = false;  // it starts slower, and whether it is faster is inconclusive
 };
 // extra_start_ms: level's start minus reference's; difference_ms: level minus reference per iteration (below 0:
 // faster). A level that starts no slower has nothing to pay for: 0.

@@ -195,18 +195,17 @@ Result<std::size_t> Connection::version() {
 // A store from before there were sums is written anew, with them, before anything else changes: one that says it is of
 // today and has none is damaged.
 Result<void> Connection::migrate() {
-  const auto found = version();
-  if (!found) return tl::unexpected(found.error());
-  if (*found == 0 && !schema_of(handle()).empty()) return damaged("it is the database of another program");
-  const bool is_today = *found == kMigrations.size();
+  const auto found = STRATA_TRY(version());
+  if (found == 0 && !schema_of(handle()).empty()) return damaged("it is the database of another program");
+  const bool is_today = found == kMigrations.size();
   if (!has_page_sums(handle()) && is_today) return damaged("its pages have no checksums");
-  if (!has_page_sums(handle()) && *found > 0) {
+  if (!has_page_sums(handle()) && found > 0) {
     if (auto done = execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);", "cannot give its pages checksums"); !done)
       return done;
     if (!has_page_sums(handle())) return damaged("its pages could not be given checksums");
   }
   const char* doing = "cannot bring its schema up to date";
-  for (std::size_t step = *found; step < kMigrations.size(); ++step) {
+  for (std::size_t step = found; step < kMigrations.size(); ++step) {
     auto done = execute(fmt::format("BEGIN IMMEDIATE;{};", kMigrations[step]).c_str(), doing);
     if (done && step == kFingerprintStep && !fingerprint_old_runs(handle())) done = broken(doing);
     if (done) done = execute(fmt::format("PRAGMA user_version={};COMMIT;", step + 1).c_str(), doing);
@@ -233,8 +232,7 @@ Result<void> Connection::check_schema() {
 
 Result<Connection> Connection::to_write(const fs::path& path) {
   Connection made(path);
-  if (auto opened = made.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE); !opened)
-    return tl::unexpected(opened.error());
+  STRATA_TRY(made.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   int reserved = kSumBytes;
   sqlite3_file_control(made.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
@@ -242,8 +240,8 @@ Result<Connection> Connection::to_write(const fs::path& path) {
                               "cannot set it up");
       !set)
     return tl::unexpected(set.error());
-  if (auto done = made.migrate(); !done) return tl::unexpected(done.error());
-  if (auto right = made.check_schema(); !right) return tl::unexpected(right.error());
+  STRATA_TRY(made.migrate());
+  STRATA_TRY(made.check_schema());
   return made;
 }
 
@@ -268,18 +266,18 @@ Result<Connection> Connection::to_read(const fs::path& path) {
   auto opened = made.open(path.string(), SQLITE_OPEN_READONLY);
   auto found = opened ? made.version() : Result<std::size_t>(tl::unexpected(opened.error()));
   if (!found && is_lack_of_rights(sqlite3_extended_errcode(made.handle()))) {
-    if (auto again = made.open_without_rights(found.error()); !again) return tl::unexpected(again.error());
+    STRATA_TRY(made.open_without_rights(found.error()));
     found = made.version();
   }
   if (!found) return tl::unexpected(found.error());
   if (*found == 0) return made.damaged("it is no store, or an empty one");
   if (*found < kMigrations.size()) {  // brought up to date first, where it can be
     made.handle_.reset();
-    if (auto written = to_write(path); !written) return tl::unexpected(written.error());
+    STRATA_TRY(to_write(path));
     return to_read(path);
   }
   if (!has_page_sums(made.handle())) return made.damaged("its pages have no checksums");
-  if (auto right = made.check_schema(); !right) return tl::unexpected(right.error());
+  STRATA_TRY(made.check_schema());
   sqlite3_progress_handler(made.handle(), kStepsPerLook, look_up_from_reading, made.watch_.get());
   return made;
 }

@@ -120,16 +120,13 @@ Result<bool> Store::has_run(const std::string& run_id) const {
 }
 
 Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
-  const auto theirs = from.load_id(run_id);
-  if (!theirs) return tl::unexpected(theirs.error());
-  if (state_of(*theirs) == RunState::running)
+  const auto theirs = STRATA_TRY(from.load_id(run_id));
+  if (state_of(theirs) == RunState::running)
     return fail(fmt::format("run {} is being measured by another process", run_id), "let it end", Exit::usage);
-  const auto there = has_run(run_id);
-  if (!there) return tl::unexpected(there.error());
-  if (*there) {
-    const auto own = load_id(run_id);
-    if (!own) return tl::unexpected(own.error());
-    if (same_content(*own, *theirs)) return false;
+  const auto there = STRATA_TRY(has_run(run_id));
+  if (there) {
+    const auto own = STRATA_TRY(load_id(run_id));
+    if (same_content(own, theirs)) return false;
     return fail(fmt::format("run {} is another one in {} than in {}", run_id, path().string(), from.path().string()),
                 "one of them was resumed or changed after it was copied: delete the one that is not wanted "
                 "(`strata runs delete`)");
@@ -146,9 +143,8 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
       const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
       return (is_theirs ? from.connection_ : connection_).broken(doing);
     }
-  const auto copied = load_id(run_id);
-  if (!copied) return tl::unexpected(copied.error());
-  if (!same_content(*copied, *theirs))
+  const auto copied = STRATA_TRY(load_id(run_id));
+  if (!same_content(copied, theirs))
     return fail(fmt::format("run {} does not read the same in {}: a case of its key is another one there", run_id,
                             path().string()),
                 "keep the stores apart");
@@ -157,9 +153,8 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
 }
 
 Result<void> Store::delete_run(const std::string& run_id) {
-  const auto run = load_case(run_id, "");
-  if (!run) return tl::unexpected(run.error());
-  if (state_of(*run) == RunState::running)
+  const auto run = STRATA_TRY(load_case(run_id, ""));
+  if (state_of(run) == RunState::running)
     return fail(fmt::format("run {} is being measured by another process", run_id),
                 "let it end or interrupt it; `./strata list runs` shows it", Exit::usage);
   constexpr const char* doing = "cannot delete a run";

@@ -169,10 +169,10 @@ class RunReader {
     check_flags(ask, "settings", run.settings, {"aa", "deep", "tuned"});
     check_numbers(ask, "machine", run.machine,
                   {"cores", "physical_cores", "logical_processors", "last_cache_bytes", "l2_bytes", "l3_bytes"});
-    if (auto right = check(ask, "its run"); !right) return tl::unexpected(right.error());
-    if (auto right = check_references(); !right) return tl::unexpected(right.error());
-    if (auto done = read_warnings(run); !done) return tl::unexpected(done.error());
-    if (auto done = read_cases(run, only); !done) return tl::unexpected(done.error());
+    STRATA_TRY(check(ask, "its run"));
+    STRATA_TRY(check_references());
+    STRATA_TRY(read_warnings(run));
+    STRATA_TRY(read_cases(run, only));
     return run;
   }
 
@@ -217,7 +217,7 @@ class RunReader {
       warning.advice = ask.text();
       warning.case_key = ask.text();
       warning.row_id = ask.optional_integer(0);
-      if (auto right = check(ask, "a warning of run " + run.run_id); !right) return right;
+      STRATA_TRY(check(ask, "a warning of run " + run.run_id));
       run.warnings.push_back(std::move(warning));
     }
     return end(ask, "cannot read the run's warnings");
@@ -244,8 +244,8 @@ class RunReader {
       one.reference_level = ask.text();
       one.finished = ask.integer(0, 1) != 0;
       check_case(ask, one);
-      if (auto right = check(ask, "a case of run " + run.run_id); !right) return right;
-      if (auto done = read_rows(run.run_id, one); !done) return done;
+      STRATA_TRY(check(ask, "a case of run " + run.run_id));
+      STRATA_TRY(read_rows(run.run_id, one));
       run.cases.push_back(std::move(one));
     }
     return end(ask, "cannot read the run's cases");
@@ -260,12 +260,12 @@ class RunReader {
     while (ask.step()) {
       Row row = read_row(ask);
       check_row(ask, row);
-      if (auto right = check(ask, "a row of run " + run_id); !right) return right;
-      if (auto done = read_samples(row); !done) return done;
-      if (auto done = read_blocks(row); !done) return done;
+      STRATA_TRY(check(ask, "a row of run " + run_id));
+      STRATA_TRY(read_samples(row));
+      STRATA_TRY(read_blocks(row));
       one.rows.push_back(std::move(row));
     }
-    if (auto done = end(ask, "cannot read the run's rows"); !done) return done;
+    STRATA_TRY(end(ask, "cannot read the run's rows"));
     return check_places(one);
   }
 
@@ -278,7 +278,7 @@ class RunReader {
       if (!put_back(row.info, place, std::move(values)))
         ask.complain(fmt::format("\"place\" is '{}'; allowed is one that \"info\" leaves to it",
                                  escape::one_line(place.substr(0, 80))));
-      if (auto right = check(ask, fmt::format("a sample of {}", escape::one_line(row.name()))); !right) return right;
+      STRATA_TRY(check(ask, fmt::format("a sample of {}", escape::one_line(row.name()))));
     }
     return end(ask, "cannot read the run's samples");
   }
@@ -291,7 +291,7 @@ class RunReader {
     ask.bind(row.row_id);
     while (ask.step()) {
       Block block = read_block(ask);
-      if (auto right = check(ask, fmt::format("a block of {}", escape::one_line(row.name()))); !right) return right;
+      STRATA_TRY(check(ask, fmt::format("a block of {}", escape::one_line(row.name()))));
       row.blocks.push_back(std::move(block));
     }
     return end(ask, "cannot read the run's blocks");
@@ -426,9 +426,8 @@ Result<std::string> Store::find_run(const std::string& which) const {
 }
 
 Result<Run> Store::load_run(const std::string& which) const {
-  const auto id = find_run(which);
-  if (!id) return tl::unexpected(id.error());
-  return load_id(*id);
+  const auto id = STRATA_TRY(find_run(which));
+  return load_id(id);
 }
 
 Result<Run> Store::load_id(const std::string& run_id) const {

@@ -51,17 +51,14 @@ fs::path Store::default_path() {
 Result<Store> Store::open(const fs::path& path) {
   if (path.empty())
     return fail("there is no place for the store: HOME is not set", "name a file with --store PATH", Exit::environment);
-  if (path == default_path())
-    if (auto own = private_folder(path.parent_path(), "name another file with --store PATH"); !own)
-      return tl::unexpected(own.error());
+  if (path == default_path()) STRATA_TRY(private_folder(path.parent_path(), "name another file with --store PATH"));
   std::error_code ec;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
   if (ec)
     return fail(fmt::format("store {}: cannot make its folder: {}", path.string(), ec.message()),
                 "name another file with --store PATH");
-  auto opened = Connection::to_write(path);
-  if (!opened) return tl::unexpected(opened.error());
-  return Store(std::move(*opened));
+  auto opened = STRATA_TRY(Connection::to_write(path));
+  return Store(std::move(opened));
 }
 
 Result<Store> Store::open_existing(const fs::path& path) {
@@ -73,9 +70,8 @@ Result<Store> Store::open_existing(const fs::path& path) {
   if (!there)
     return fail(fmt::format("store {}: there is no such file", path.string()),
                 "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
-  auto opened = Connection::to_read(path);
-  if (!opened) return tl::unexpected(opened.error());
-  return Store(std::move(*opened));
+  auto opened = STRATA_TRY(Connection::to_read(path));
+  return Store(std::move(opened));
 }
 
 Result<void> Store::begin_run(const Run& run) {

@@ -47,25 +47,20 @@ class Reader {
         *target = node->as_string()->get();
       }
     for (const auto& [key, node] : table)
-      if (auto known = check_key(std::string(key.str()), node, {"title", "about", "source", "defaults", "entry"});
-          !known)
-        return tl::unexpected(known.error());
+      STRATA_TRY(check_key(std::string(key.str()), node, {"title", "about", "source", "defaults", "entry"}));
     if (out.title.empty())
       return tl::unexpected(at_line(path_, 1, "a suite has a title", "begin with: title = \"what it runs\""));
     std::optional<std::string> verb;
     if (const auto* node = table.get("defaults")) {
       const auto* defaults = node->as_table();
       if (defaults == nullptr) return wrong(*node, "defaults is no table", "write [defaults] and its keys below");
-      auto read = settings(*defaults, verb);
-      if (!read) return tl::unexpected(read.error());
-      out.defaults = std::move(*read);
+      out.defaults = STRATA_TRY(settings(*defaults, verb));
     }
     const auto* entries = table.get("entry");
     if (entries == nullptr || !entries->is_array_of_tables())
       return tl::unexpected(at_line(path_, entries ? line_of(*entries) : 1, "a suite has entries",
                                     "write [[entry]] and its keys below, for each"));
-    for (const auto& node : *entries->as_array())
-      if (auto added = add_entry(out, *node.as_table(), verb); !added) return tl::unexpected(added.error());
+    for (const auto& node : *entries->as_array()) STRATA_TRY(add_entry(out, *node.as_table(), verb));
     return out;
   }
 
@@ -85,11 +80,10 @@ class Reader {
 
   Result<void> add_entry(Suite& out, const toml::table& table, const std::optional<std::string>& verb) const {
     std::optional<std::string> own;
-    auto read = settings(table, own);
-    if (!read) return tl::unexpected(read.error());
+    auto read = STRATA_TRY(settings(table, own));
     if (!own) own = verb;
     if (!own) return wrong(table, "an entry without a verb", "add verb = \"train\" to it, or to [defaults]");
-    out.entries.push_back({*own, std::move(*read), line_of(table)});
+    out.entries.push_back({*own, std::move(read), line_of(table)});
     return {};
   }
 
@@ -102,9 +96,8 @@ class Reader {
         verb = node.as_string()->get();
         continue;
       }
-      auto one = setting(std::string(key.str()), node);
-      if (!one) return tl::unexpected(one.error());
-      found.emplace_back(key.source().begin, std::move(*one));
+      auto one = STRATA_TRY(setting(std::string(key.str()), node));
+      found.emplace_back(key.source().begin, std::move(one));
     }
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
       return std::tie(a.first.line, a.first.column) < std::tie(b.first.line, b.first.column);

@@ -57,7 +57,7 @@ std::optional<KeptState> last_state(const fs::path& folder, const std::string& l
 }
 
 Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const EpochResult& result) {
-  const auto prefix = prefix_of(learner.player().name(), learner.repeat());
+  const auto prefix = prefix_of(learner.participant().name(), learner.repeat());
   std::error_code ec;
   fs::create_directories(folder, ec);
   const auto before = outside::read_file(about_file(folder, prefix));
@@ -65,12 +65,12 @@ Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const
   nlohmann::json about{{"epochs", epochs}, {"diverged", result.diverged}, {"best", best_before}};
   const auto state = folder / fmt::format("{}-e{}.state", prefix, epochs);
   if (!result.diverged) {
-    if (auto written = learner.write_state(state); !written) return written;
-    if (auto written = write_checkpoint(state, folder / (prefix + "-last.safetensors")); !written) return written;
+    STRATA_TRY(learner.write_state(state));
+    STRATA_TRY(write_checkpoint(state, folder / (prefix + "-last.safetensors")));
     const auto accuracy = result.values.find("test_accuracy");
     if (accuracy != result.values.end() && accuracy->second > best_before) {
       about["best"] = accuracy->second;
-      if (auto written = write_checkpoint(state, folder / (prefix + "-best.safetensors")); !written) return written;
+      STRATA_TRY(write_checkpoint(state, folder / (prefix + "-best.safetensors")));
     }
   }
   // The note is what counts: without it the state before is still there.

@@ -29,17 +29,15 @@ double seconds(const std::vector<std::int64_t>& ns) {
 }  // namespace
 
 Try<void> Learner::start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus) {
-  auto opened = measure::Session::open(player_.job, cpus);
-  if (!opened) return tl::unexpected(opened.error());
-  session_ = std::move(*opened);
-  if (auto done = session_->load("timed"); !done) return done;
+  session_ = STRATA_TRY(measure::Session::open(participant_.job, cpus));
+  STRATA_TRY(session_->load("timed"));
   // What compiles or allocates at the first step does it now: it is part of the start, not of the first epoch.
-  if (auto done = session_->warm_up(2, std::chrono::nanoseconds(0)); !done) return tl::unexpected(done.error());
-  player_.add_start(session_->start_up(), repeat_);
-  if (auto given = session_->data(files); !given) return tl::unexpected(given.error());
-  if (auto done = session_->set_optimiser(player_.job.bundle->question.recipe->optimiser); !done) return done;
-  if (auto done = session_->load_state(from.state, from.step, from.seed); !done) return done;
-  step_ns_ = player_.iteration_ns;
+  STRATA_TRY(session_->warm_up(2, std::chrono::nanoseconds(0)));
+  participant_.add_start(session_->start_up(), repeat_);
+  STRATA_TRY(session_->data(files));
+  STRATA_TRY(session_->set_optimiser(participant_.job.bundle->question.recipe->optimiser));
+  STRATA_TRY(session_->load_state(from.state, from.step, from.seed));
+  step_ns_ = participant_.iteration_ns;
   meter_.emplace(session_->process().pid());
   return {};
 }
@@ -67,24 +65,23 @@ void Learner::count_step(const measure::StepsAnswer& answer) {
 }
 
 Try<SplitScore> Learner::score(const std::string& split, std::int64_t images) {
-  if (auto done = session_->set_mode("eval", true); !done) return tl::unexpected(done.error());
+  STRATA_TRY(session_->set_mode("eval", true));
   SplitScore all;
-  const auto batch = player_.job.bundle->question.batch;
+  const auto batch = participant_.job.bundle->question.batch;
   std::int64_t next = 0, count = std::min(images, batch);
   while (next < images && !interrupted()) {
-    const auto one = session_->evaluate(split, next, count);
-    if (!one) return tl::unexpected(one.error());
-    all.samples += one->samples;
-    all.correct += one->correct;
-    all.loss_sum += one->loss_sum;
-    all.wall_ns += one->wall_ns;
+    const auto one = STRATA_TRY(session_->evaluate(split, next, count));
+    all.samples += one.samples;
+    all.correct += one.correct;
+    all.loss_sum += one.loss_sum;
+    all.wall_ns += one.wall_ns;
     next += count;
-    const double each = std::max(1.0, static_cast<double>(one->wall_ns) / static_cast<double>(count));
+    const double each = std::max(1.0, static_cast<double>(one.wall_ns) / static_cast<double>(count));
     const auto fitting = static_cast<std::int64_t>(kScoreSeconds * 1e9 / each) / batch * batch;
     count = std::min(images - next, std::max(batch, fitting));
   }
   scored_s_ += 1e-9 * static_cast<double>(all.wall_ns);
-  if (auto done = session_->set_mode("train", true); !done) return tl::unexpected(done.error());
+  STRATA_TRY(session_->set_mode("train", true));
   return all;
 }
 
@@ -113,7 +110,7 @@ EpochResult Learner::end_epoch(const SplitScore& train, const SplitScore& test, 
   values["epoch_seconds"] = epoch_s;
   if (epoch_s > 0)
     values["samples_per_s"] = static_cast<double>(batch * static_cast<std::int64_t>(wall_ms_.size())) / epoch_s;
-  meter_->take(values, player_.job.bundle->question.threads);
+  meter_->take(values, participant_.job.bundle->question.threads);
   losses_.clear();
   wall_ms_.clear();
   waited_s_ = gathered_s_ = scored_s_ = 0;
@@ -122,10 +119,9 @@ EpochResult Learner::end_epoch(const SplitScore& train, const SplitScore& test, 
 }
 
 Try<void> Learner::write_state(const fs::path& path) {
-  const auto state = session_->state();
-  if (!state) return tl::unexpected(state.error());
+  const auto state = STRATA_TRY(session_->state());
   std::vector<std::pair<std::string, TensorView>> tensors;
-  for (const auto& name : state->tensors.names()) tensors.emplace_back(name, *state->tensors.find(name));
+  for (const auto& name : state.tensors.names()) tensors.emplace_back(name, *state.tensors.find(name));
   if (auto written = write_safetensors(path, tensors); !written)
     return tl::unexpected(Failure{State::failed, written.error().what, written.error().hint, ""});
   return {};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/player.hpp"
+#include "measure/participant.hpp"
 #include "training/turn_meter.hpp"
 
 namespace strata::training {
@@ -34,7 +34,7 @@ struct Start {
 
 class Learner {
  public:
-  Learner(measure::Player& player, int repeat) : player_(player), repeat_(repeat) {}
+  Learner(measure::Participant& participant, int repeat) : participant_(participant), repeat_(repeat) {}
 
   // A fresh worker with the data and the case's optimiser, warm: it took two steps on the ring before.
   Try<void> start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus);
@@ -56,12 +56,12 @@ class Learner {
   // Weights, momentum and statistics, as `load_state` takes them.
   Try<void> write_state(const std::filesystem::path& path);
   measure::Session& session() { return *session_; }
-  measure::Player& player() const { return player_; }
+  measure::Participant& participant() const { return participant_; }
   int repeat() const { return repeat_; }
   void end() { session_->end(); }
 
  private:
-  measure::Player& player_;
+  measure::Participant& participant_;
   int repeat_;
   std::unique_ptr<measure::Session> session_;
   std::optional<TurnMeter> meter_;  // of the running session

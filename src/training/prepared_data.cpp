@@ -108,8 +108,7 @@ Result<PreparedData> prepare_data(const data::Dataset& set, const data::Shape& n
   out.files.paths = {{"train", folder / "train.safetensors"}, {"test", folder / "test.safetensors"}};
   const auto train = images_of(set, set.train, out.train, stored);
   add_moments(train, stored, out.files);
-  if (auto written = write_split(out.files.paths["train"], train, set.train, out.train, stored); !written)
-    return tl::unexpected(written.error());
+  STRATA_TRY(write_split(out.files.paths["train"], train, set.train, out.train, stored));
   if (auto written =
           write_split(out.files.paths["test"], images_of(set, set.test, out.test, stored), set.test, out.test, stored);
       !written)

@@ -43,77 +43,65 @@ Failure broken(const Error& error) {
 }  // namespace
 
 Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int>& cpus) {
-  auto opened = measure::Session::open(job_, cpus);
-  if (!opened) return tl::unexpected(opened.error());
-  session_ = std::move(*opened);
-  if (auto done = session_->load("timed"); !done) return done;
-  if (auto given = session_->data(files); !given) return tl::unexpected(given.error());
+  session_ = STRATA_TRY(measure::Session::open(job_, cpus));
+  STRATA_TRY(session_->load("timed"));
+  STRATA_TRY(session_->data(files));
   return session_->set_optimiser(job_.bundle->question.recipe->optimiser);
 }
 
 Try<Referee::Step> Referee::step_from(const fs::path& state, std::int64_t done, const fs::path& order,
                                       std::int64_t step) {
-  if (auto loaded = session_->load_state(state, done); !loaded) return tl::unexpected(loaded.error());
-  const auto answer = session_->train_steps("train", order, step, 1);
-  if (!answer) return tl::unexpected(answer.error());
-  auto after = session_->state();
-  if (!after) return tl::unexpected(after.error());
-  return Step{std::move(*after), answer->losses.front()};
+  STRATA_TRY(session_->load_state(state, done));
+  const auto answer = STRATA_TRY(session_->train_steps("train", order, step, 1));
+  auto after = STRATA_TRY(session_->state());
+  return Step{std::move(after), answer.losses.front()};
 }
 
 Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs::path& order, std::int64_t step) {
   auto& session = learner.session();
   const bool beside = reference_.has_dropout();
   for (auto* one : {&session, session_.get()})
-    if (beside)
-      if (auto done = one->set_mode("train", false); !done) return tl::unexpected(done.error());
-  auto before = session.state();
-  if (!before) return tl::unexpected(before.error());
-  const auto answer = session.train_steps("train", order, step, 1);
-  if (!answer) return tl::unexpected(answer.error());
-  auto after = session.state();
-  if (!after) return tl::unexpected(after.error());
+    if (beside) STRATA_TRY(one->set_mode("train", false));
+  auto before = STRATA_TRY(session.state());
+  const auto answer = STRATA_TRY(session.train_steps("train", order, step, 1));
+  auto after = STRATA_TRY(session.state());
   if (beside) {
-    if (auto done = session.set_mode("train", true); !done) return tl::unexpected(done.error());
-    if (auto done = session.load_state(*before->file, before->step); !done) return tl::unexpected(done.error());
+    STRATA_TRY(session.set_mode("train", true));
+    STRATA_TRY(session.load_state(*before.file, before.step));
   }
-  if (!beside) learner.count_step(*answer);
-  if (!std::isfinite(answer->losses.front())) return std::nullopt;
-  const auto eager = step_from(*before->file, before->step, order, step);
-  if (!eager) return tl::unexpected(eager.error());
+  if (!beside) learner.count_step(answer);
+  if (!std::isfinite(answer.losses.front())) return std::nullopt;
+  const auto eager = STRATA_TRY(step_from(*before.file, before.step, order, step));
   const auto path = session_->new_file();
-  if (auto written = write_moved(path, before->tensors); !written) return tl::unexpected(broken(written.error()));
+  if (auto written = write_moved(path, before.tensors); !written) return tl::unexpected(broken(written.error()));
   const auto moved_start = SafeTensors::open(path);
-  const auto moved = step_from(path, before->step, order, step);
+  const auto moved = step_from(path, before.step, order, step);
   std::error_code ignored;
   fs::remove(path, ignored);
   if (!moved_start) return tl::unexpected(broken(moved_start.error()));
   if (!moved) return tl::unexpected(moved.error());
-  return proof::check_late_step(reference_, {&before->tensors, &after->tensors, answer->losses.front()},
-                                {&before->tensors, &eager->after.tensors, eager->loss},
+  return proof::check_late_step(reference_, {&before.tensors, &after.tensors, answer.losses.front()},
+                                {&before.tensors, &eager.after.tensors, eager.loss},
                                 {&*moved_start, &moved->after.tensors, moved->loss},
-                                learner.player().evidence.own_spread, before->step);
+                                learner.participant().evidence.own_spread, before.step);
 }
 
 Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& split, const measure::SplitScore& said) {
-  const auto state = learner.session().state();
-  if (!state) return tl::unexpected(state.error());
-  if (auto done = session_->load_state(*state->file, state->step); !done) return tl::unexpected(done.error());
-  if (auto done = session_->set_mode("eval", true); !done) return tl::unexpected(done.error());
-  const auto own = session_->evaluate(split, 0, said.samples);
-  if (!own) return tl::unexpected(own.error());
-  if (auto done = session_->set_mode("train", true); !done) return tl::unexpected(done.error());
+  const auto state = STRATA_TRY(learner.session().state());
+  STRATA_TRY(session_->load_state(*state.file, state.step));
+  STRATA_TRY(session_->set_mode("eval", true));
+  const auto own = STRATA_TRY(session_->evaluate(split, 0, said.samples));
+  STRATA_TRY(session_->set_mode("train", true));
   const auto mean = [](const measure::SplitScore& score) {
     return proof::SplitScore{score.samples, score.correct, score.loss_sum / static_cast<double>(score.samples)};
   };
-  return proof::check_score(mean(said), mean(*own));
+  return proof::check_score(mean(said), mean(own));
 }
 
 Try<std::vector<core::LayerSize>> Referee::layer_sizes(Learner& learner, const fs::path& order) {
   if (!session_->offers("norms")) return {};
-  const auto state = learner.session().state();
-  if (!state) return tl::unexpected(state.error());
-  if (auto done = session_->load_state(*state->file, state->step); !done) return tl::unexpected(done.error());
+  const auto state = STRATA_TRY(learner.session().state());
+  STRATA_TRY(session_->load_state(*state.file, state.step));
   return session_->norms("train", order, learner.next_step());
 }
 

@@ -26,7 +26,7 @@
 namespace strata::training {
 namespace fs = std::filesystem;
 using measure::Failure;
-using measure::Player;
+using measure::Participant;
 namespace {
 
 // A step that is proven: of an epoch, and the place in it.
@@ -94,7 +94,7 @@ class CaseTraining {
   std::int64_t next_look(std::int64_t step) const;
   void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
   Result<void> end_epoch(Seat& seat, int repeat, int epoch);
-  Result<void> store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result);
+  Result<void> store_epoch(const Participant& participant, int repeat, int epoch, const EpochResult& result);
   void prove_score(Seat& seat, const measure::SplitScore& test);
   void judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
@@ -108,9 +108,9 @@ class CaseTraining {
   const std::vector<fs::path>& initial_;
   const std::vector<int> repeats_ = repeats_of(plan_);
   const int epochs_ = question().recipe->training->epochs;
-  const std::int64_t steps_ = plan_.data.train / question().batch;        // of an epoch
-  std::vector<int> proofs_ = std::vector<int>(point_.players.size(), 0);  // steps and scores, by player
-  std::vector<int> epochs_done_ = proofs_;                                // likewise
+  const std::int64_t steps_ = plan_.data.train / question().batch;             // of an epoch
+  std::vector<int> proofs_ = std::vector<int>(point_.participants.size(), 0);  // steps and scores, by participant
+  std::vector<int> epochs_done_ = proofs_;                                     // likewise
   std::optional<Referee> referee_;
   // How much was done when this process began to train, as a share, and when.
   std::optional<std::pair<double, std::chrono::steady_clock::time_point>> began_;
@@ -118,28 +118,29 @@ class CaseTraining {
 
 // Levels that learn at the same time: all, or one by one where memory does not hold them.
 std::vector<std::vector<std::size_t>> CaseTraining::groups() const {
-  std::vector<std::size_t> playing;
+  std::vector<std::size_t> active;
   std::uint64_t needed = 0;
-  for (std::size_t i = 0; i < point_.players.size(); ++i)
-    if (point_.players[i].playing) {
-      playing.push_back(i);
-      needed += point_.players[i].peak_bytes;
+  for (std::size_t i = 0; i < point_.participants.size(); ++i)
+    if (point_.participants[i].active) {
+      active.push_back(i);
+      needed += point_.participants[i].peak_bytes;
     }
-  if (playing.empty()) return {};
-  if (static_cast<double>(needed) < 0.8 * static_cast<double>(probe::memory().available_bytes)) return {playing};
+  if (active.empty()) return {};
+  if (static_cast<double>(needed) < 0.8 * static_cast<double>(probe::memory().available_bytes)) return {active};
   std::vector<std::vector<std::size_t>> alone;
-  for (const auto i : playing) alone.push_back({i});
+  for (const auto i : active) alone.push_back({i});
   return alone;
 }
 
 // What repeats single steps is eager, whether or not it was asked for.
 void CaseTraining::open_referee() {
-  for (const auto& player : point_.players)
-    if (player.job.level.level_and_variant() == "eager" && !referee_) referee_.emplace(player.job, reference());
+  for (const auto& participant : point_.participants)
+    if (participant.job.level.level_and_variant() == "eager" && !referee_)
+      referee_.emplace(participant.job, reference());
   if (referee_) return;
   for (const auto& level : level::discover(level::search_path(point_.setting.place.root)).levels)
     if (level.name() == "eager")
-      if (auto player = point_.make_player(level)) referee_.emplace(player->job, reference());
+      if (auto participant = point_.make_participant(level)) referee_.emplace(participant->job, reference());
 }
 
 Result<void> CaseTraining::train() {
@@ -152,22 +153,21 @@ Result<void> CaseTraining::train() {
   for (const int repeat : repeats_)
     for (const auto& group : groups()) {
       if (interrupted()) break;
-      if (auto done = run_repeat(repeat, group); !done) return done;
+      STRATA_TRY(run_repeat(repeat, group));
     }
   if (const auto during = meter.lap()) load.during = *during;
   point_.record.trust["load"] = measure::to_json(load);
-  if (load.busy())
-    if (auto warned = point_.sink.warning(measure::warnings::busy(point_.record.id, load)); !warned) return warned;
+  if (load.busy()) STRATA_TRY(point_.sink.warning(measure::warnings::busy(point_.record.id, load)));
   return point_.sink.of_case(point_.record);
 }
 
 void CaseTraining::leave(Seat& seat, const Failure& why) {
   seat.out = true;
   if (interrupted()) return;
-  Player& player = seat.learner.player();
-  player.drop(why);
-  point_.progress.note(fmt::format("{}: {}: {}", player.name(), player.row.state, why.what));
-  (void)point_.sink.row(player.row);  // a store that fails here fails again at the end
+  Participant& participant = seat.learner.participant();
+  participant.drop(why);
+  point_.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, why.what));
+  (void)point_.sink.row(participant.row);  // a store that fails here fails again at the end
 }
 
 std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::vector<std::size_t>& group) {
@@ -176,13 +176,14 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
   std::vector<Seat> seats;
   for (const auto i : group) {
     if (interrupted()) break;
-    Player& player = point_.players[i];
-    const auto kept = last_state(plan_.keep, player.name(), repeat);
+    Participant& participant = point_.participants[i];
+    const auto kept = last_state(plan_.keep, participant.name(), repeat);
     const int first = kept ? kept->epochs : 0;
     epochs_done_[i] += first;
     if (first >= epochs_ || (kept && kept->diverged)) continue;
-    point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, player.name()), -1);
-    seats.push_back({i, Learner(player, repeat),
+    point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, participant.name()),
+                           -1);
+    seats.push_back({i, Learner(participant, repeat),
                      places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs), first,
                      false});
     const Start from =
@@ -208,11 +209,11 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
       referee_->rest();
     }
   }
-  for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch)
-    if (auto done = run_epoch(seats, repeat, epoch); !done) return done;
+  for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch) STRATA_TRY(run_epoch(seats, repeat, epoch));
   for (auto& seat : seats) {
     if (seat.out || interrupted()) continue;
-    if (repeat == repeats_.back()) measure::profile_phases(seat.learner.player(), seat.learner.session(), reference());
+    if (repeat == repeats_.back())
+      measure::profile_phases(seat.learner.participant(), seat.learner.session(), reference());
     seat.learner.end();
   }
   return {};
@@ -226,7 +227,8 @@ void CaseTraining::tell_progress(const std::vector<Seat>& seats, int repeat, int
     if (seat.out || epoch < seat.first_epoch) continue;
     least = std::min(least, seat.learner.next_step());
     if (const auto loss = seat.learner.last_loss())
-      losses += fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", seat.learner.player().name(), *loss);
+      losses +=
+          fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", seat.learner.participant().name(), *loss);
   }
   const auto before = std::count_if(repeats_.begin(), repeats_.end(), [&](int one) { return one < repeat; });
   const double epochs = static_cast<double>(repeats_.size()) * epochs_;
@@ -258,20 +260,21 @@ std::int64_t CaseTraining::next_look(std::int64_t step) const {
 // What comes of it is kept beside the training: a look that fails costs nobody its place.
 void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_t step) {
   seat.looked_at = step;
-  Player& player = seat.learner.player();
+  Participant& participant = seat.learner.participant();
   const auto sizes = referee_->layer_sizes(seat.learner, order);
   referee_->rest();
   const int repeat = seat.learner.repeat();
   if (!sizes) {
-    point_.progress.note(fmt::format("{}: layers could not be looked at: {}", player.name(), sizes.error().what));
+    point_.progress.note(fmt::format("{}: layers could not be looked at: {}", participant.name(), sizes.error().what));
     return;
   }
   if (sizes->empty()) return;
-  auto& layers = player.row.info["layers"] = nlohmann::json::array();
+  auto& layers = participant.row.info["layers"] = nlohmann::json::array();
   for (const auto& one : *sizes) layers.push_back(one.layer);
-  (void)point_.sink.series(player.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
+  (void)point_.sink.series(participant.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
   if (const auto why = analysis::trouble(*sizes, *question().recipe, step))
-    point_.progress.note(fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, player.name(), why->words));
+    point_.progress.note(
+        fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, participant.name(), why->words));
 }
 
 void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
@@ -321,35 +324,37 @@ Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int e
   const auto drawn = draw_order(plan_.data.train, question().batch, plan_.augment,
                                 static_cast<std::uint64_t>(question().seed) ^ point_.setting.order_seed, repeat, epoch);
   const auto order = point_.logs() / fmt::format("order-{}-{}.safetensors", repeat, epoch);
-  if (auto written = write_order(order, drawn); !written) return written;
+  STRATA_TRY(write_order(order, drawn));
   stats::Random random(point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat));
   take_turns(seats, order, epoch, random);
   for (auto& seat : seats) {
     if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
-    if (auto ended = end_epoch(seat, repeat, epoch); !ended) return ended;
+    STRATA_TRY(end_epoch(seat, repeat, epoch));
   }
   std::error_code ignored;
   fs::remove(order, ignored);
   return {};
 }
 
-Result<void> CaseTraining::store_epoch(const Player& player, int repeat, int epoch, const EpochResult& result) {
+Result<void> CaseTraining::store_epoch(const Participant& participant, int repeat, int epoch,
+                                       const EpochResult& result) {
   std::vector<store::Series> all;
   const auto add = [&](const std::string& name, double value) {
     all.push_back({name, unit_of(name), "epoch", {epoch + 1}, {value}, repeat});
   };
   for (const auto& [name, value] : result.values) add(name, value);
   if (result.diverged) add("diverged_at", static_cast<double>(result.diverged_at + 1));
-  return point_.sink.series(player.row.row_id, all);
+  return point_.sink.series(participant.row.row_id, all);
 }
 
 Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   auto& learner = seat.learner;
-  Player& player = learner.player();
+  Participant& participant = learner.participant();
   measure::SplitScore train, test;
   const bool diverged = learner.diverged();
   if (!diverged) {
-    point_.progress.status(fmt::format("repeat {}, epoch {}: scoring {}", repeat + 1, epoch + 1, player.name()), -1);
+    point_.progress.status(fmt::format("repeat {}, epoch {}: scoring {}", repeat + 1, epoch + 1, participant.name()),
+                           -1);
     const auto tested = learner.score("test", plan_.data.test);
     const auto trained = tested ? learner.score("train", std::min(plan_.data.test, plan_.data.train)) : tested;
     if (interrupted()) return {};
@@ -364,7 +369,7 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   }
   const auto result = learner.end_epoch(train, test, question().batch);
   // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
-  if (auto written = store_epoch(player, repeat, epoch, result); !written) return written;
+  STRATA_TRY(store_epoch(participant, repeat, epoch, result));
   if (auto kept = keep_epoch(plan_.keep, learner, epoch + 1, result); !kept) {
     leave(seat, kept.error());
     return {};
@@ -373,15 +378,15 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   ++epochs_done_[seat.level];
   if (diverged) {
     seat.out = true;
-    point_.progress.note(fmt::format("{}: repeat {}: the loss is not finite from step {} of epoch {} on", player.name(),
-                                     repeat + 1, result.diverged_at + 1, epoch + 1));
+    point_.progress.note(fmt::format("{}: repeat {}: the loss is not finite from step {} of epoch {} on",
+                                     participant.name(), repeat + 1, result.diverged_at + 1, epoch + 1));
     return {};
   }
   const auto value = [&](const char* name) {
     return result.values.contains(name) ? result.values.at(name) : std::nan("");
   };
   point_.progress.note(fmt::format("repeat {}, epoch {} of {}: {}: accuracy {:.2f}%, loss {:.4f}, step {:.3g} ms",
-                                   repeat + 1, epoch + 1, epochs_, player.name(), 100 * value("test_accuracy"),
+                                   repeat + 1, epoch + 1, epochs_, participant.name(), 100 * value("test_accuracy"),
                                    value("test_loss"), value("step_time")));
   return {};
 }
@@ -397,25 +402,24 @@ void CaseTraining::prove_score(Seat& seat, const measure::SplitScore& test) {
 
 Result<measure::Outcome> CaseTraining::finish() {
   measure::Outcome outcome;
-  for (std::size_t i = 0; i < point_.players.size(); ++i) {
-    Player& player = point_.players[i];
-    if (player.playing && epochs_done_[i] > 0) {
-      player.row.state = "measured";
-      player.row.reason.clear();
-      player.row.judged = true;
-    } else if (player.playing) {
-      player.drop({State::failed,
-                   interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
-                   "./strata resume " + point_.setting.run_id + " goes on", ""});
+  for (std::size_t i = 0; i < point_.participants.size(); ++i) {
+    Participant& participant = point_.participants[i];
+    if (participant.active && epochs_done_[i] > 0) {
+      participant.row.state = "measured";
+      participant.row.reason.clear();
+      participant.row.judged = true;
+    } else if (participant.active) {
+      participant.drop({State::failed,
+                        interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
+                        "./strata resume " + point_.setting.run_id + " goes on", ""});
     }
-    if (!player.row.proof.is_object()) player.row.proof = nlohmann::json::object();
-    player.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};
-    point_.store_phases(player);
-    measure::add_outcome(outcome, player.row, point_.setting.options.levels);
-    if (auto written = point_.sink.row(player.row); !written) return tl::unexpected(written.error());
+    if (!participant.row.proof.is_object()) participant.row.proof = nlohmann::json::object();
+    participant.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};
+    point_.store_phases(participant);
+    measure::add_outcome(outcome, participant.row, point_.setting.options.levels);
+    STRATA_TRY(point_.sink.row(participant.row));
   }
-  if (!interrupted())
-    if (auto written = point_.sink.finished(); !written) return tl::unexpected(written.error());
+  if (!interrupted()) STRATA_TRY(point_.sink.finished());
   return outcome;
 }
 
@@ -428,14 +432,13 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
                                     const measure::Progress& progress) {
   const measure::Besides besides;
   measure::CaseRun point(setting, bundle, besides, facts, store, progress);
-  if (auto done = point.begin(levels, question); !done) return tl::unexpected(done.error());
+  STRATA_TRY(point.begin(levels, question));
   point.record.trust["data"] = plan.data_note;
   point.record.trust["test_images"] = plan.data.test;
   point.record.trust["commonest_class"] = plan.data.commonest;
-  if (auto done = measure::prove_pass()->run(point); !done) return tl::unexpected(done.error());
+  STRATA_TRY(measure::prove_pass()->run(point));
   CaseTraining training(point, plan, initial);
-  if (!interrupted())
-    if (auto done = training.train(); !done) return tl::unexpected(done.error());
+  if (!interrupted()) STRATA_TRY(training.train());
   return training.finish();
 }
 

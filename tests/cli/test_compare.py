@@ -54,7 +54,7 @@ def test_does_not_claim_a_difference_that_is_not_there(strata):
     strata.level("one", rank=1, **samples(1_000_000))
     strata.level("two", rank=2, **samples(1_000_000, seed=2))
     _, result = strata.compare("one", "two")
-    assert rows_of(result)["two"]["ratio"]["verdict"] in ("same", "not_resolved")
+    assert rows_of(result)["two"]["ratio"]["verdict"] in ("same", "inconclusive")
     assert result["cases"][0]["headline"]["verdict"] in ("stay", "undecided")
 
 
@@ -164,7 +164,7 @@ def test_a_level_whose_restarts_part_is_not_called_faster(strata):
     strata.level("moody", rank=2, **samples(1_000_000, restart=0.1))
     _, result = strata.compare("steady", "moody", restarts=4)
     ratio = rows_of(result)["moody"]["ratio"]
-    assert ratio["rests_on"] == "restarts" and ratio["verdict"] == "not_resolved" and len(ratio["by_restart"]) == 4
+    assert ratio["rests_on"] == "restarts" and ratio["verdict"] == "inconclusive" and len(ratio["by_restart"]) == 4
 
 
 def test_a_run_learns_from_those_before_it_how_much_restarts_part_and_keeps_what_it_learned(strata):
@@ -201,7 +201,7 @@ def test_one_restart_claims_only_what_no_process_effect_explains_and_says_so(str
     strata.level("fast", rank=3, **samples(1_000_000))
     _, result = strata.compare("slow", "faster", "fast", restarts=1)
     rows = rows_of(result)
-    assert [rows[name]["ratio"]["verdict"] for name in ("faster", "fast")] == ["not_resolved", "faster"]
+    assert [rows[name]["ratio"]["verdict"] for name in ("faster", "fast")] == ["inconclusive", "faster"]
     assert rows["fast"]["ratio"]["rests_on"] == "most" and result["cases"][0]["trust"]["restarts"] == 1
     shown = " ".join(strata.run("show", "last", "--store", str(strata.store)).stdout.split())
     assert "1 restart (fewer than 3 show no spread of their own: 10% between processes is assumed)" in shown
@@ -223,7 +223,7 @@ def test_aa_runs_every_level_against_itself(strata):
     _, result = strata.compare("one", "two", more=("--aa",))
     assert result["cases"][0]["aa"]["comparisons"] == 2
     assert result["cases"][0]["aa"]["false_alarms"] == 0
-    assert rows_of(result)["one"]["aa"]["verdict"] in ("same", "not_resolved")
+    assert rows_of(result)["one"]["aa"]["verdict"] in ("same", "inconclusive")
 
 
 def test_a_run_is_stored_shown_listed_and_exported(strata):

@@ -233,9 +233,9 @@ def shell(root: pathlib.Path, script: str, **environment):
 
 
 def test_a_failing_step_names_itself_shows_its_log_and_what_to_do(tmp_path):
-    result = shell(tmp_path, "step compiler 'compiling' bash -c 'echo first; echo the reason; exit 7' || fail_with_log compiler 'it broke' 'mend it'")
+    result = shell(tmp_path, "step compiler 'compiling' bash -c 'echo first; echo the reason; exit 7' || fail_with_log compiler 'it broke' 'fix it'")
     assert result.returncode == 3
-    for expected in ("set-up step 'compiler' failed: it broke", "| the reason", "what to do: mend it", "build/setup/compiler.log", "goes on from there"):
+    for expected in ("set-up step 'compiler' failed: it broke", "| the reason", "what to do: fix it", "build/setup/compiler.log", "goes on from there"):
         assert expected in result.stderr
     assert result.stdout == ""
 

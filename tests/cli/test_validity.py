@@ -43,7 +43,7 @@ def test_found_and_covered_are_counted_by_what_was_really_planted():
     def copies(value: float, verdict: str, **more) -> dict:
         return {f"slowed_{percent}": level(value, 0.01, verdict, planted=[0.02, 0.021], **more) for percent in validity.EFFECTS}
 
-    runs = [run("ab", copies(1 / 1.02, "slower")), run("ab", copies(0.999, "not_resolved", learned=LEARNED | {"runs": 1})), run("ab", copies(1.03, "faster"))]
+    runs = [run("ab", copies(1 / 1.02, "slower")), run("ab", copies(0.999, "inconclusive", learned=LEARNED | {"runs": 1})), run("ab", copies(1.03, "faster"))]
     text = validity.summary(runs)
     cells = line(text, "mnist_convnet, 2%")
     assert cells[1:4] == ["1 of 3 (at least 1.7%)", "1 of 2 (at least 2.5%)", "1 of 3 (at least 1.7%)"]

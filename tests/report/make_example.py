@@ -21,7 +21,7 @@ LEVELS = [
     ("eager", "PyTorch eager", 1, "python", False, False, 36.94, "reference", 182, 308, (22, 1480, 310, 182), None, 102, "contiguous"),
     ("compile", "torch.compile", 2, "python", False, False, 30.12, "faster", 214, 396, (22, 1510, 420, 6900), None, 102, "contiguous"),
     ("torchscript", "TorchScript from C++", 3, "c++", False, False, 36.90, "same", 96, 312, (6, 410, 380, 905), 5200, 103, "contiguous"),
-    ("libtorch", "LibTorch, hand-written C++", 4, "c++", False, False, 36.05, "not_resolved", 95, 301, (6, 405, 150, 130), None, 102, "contiguous"),
+    ("libtorch", "LibTorch, hand-written C++", 4, "c++", False, False, 36.05, "inconclusive", 95, 301, (6, 405, 150, 130), None, 102, "contiguous"),
     ("aoti", "AOTInductor from C++", 4, "c++", False, False, 29.55, "faster", 97, 290, (6, 402, 210, 88), 81500, 131, "contiguous"),
     ("onnxruntime", "ONNX Runtime", 5, "python", True, False, 26.04, "faster", 61, 249, (20, 190, 260, 61), 9800, 102, "any"),
     ("openvino", "OpenVINO", 5, "python", True, False, 39.87, "slower", 72, 265, (20, 260, 940, 75), 14100, 102, "any"),
@@ -119,7 +119,7 @@ def dynamic(level: str, ms: float) -> Json:
     recompiled = sum(size["recompiled"] for size in sizes)
     return found | {"sizes": sizes, "unseen": 3, "recompiled": recompiled, "recompile_ms": 5210.0 * recompiled,
                     "reported": {"recompiles": 1, "reasons": ["tensor 'x' size mismatch at index 0. expected 1, actual 2"]} if level == "compile" else None,
-                    "against_fixed": {"batch": 1, "ratio": estimate(0.96, 3.2) | {"verdict": "not_resolved"}}}
+                    "against_fixed": {"batch": 1, "ratio": estimate(0.96, 3.2) | {"verdict": "inconclusive"}}}
 
 
 def measured(rng: random.Random, position: int, spec: tuple, slow: float, reference_ms: float, gpu: bool) -> Json:
@@ -141,7 +141,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
             **bounds, "verdict": verdict, "same_within_percent": 4.1 if verdict == "same" else None, "smallest_visible_percent": 5.5,
             "rests_on": None if level == "eager" else "restarts" if level == "openvino" else "assumed", "learned": None,
             "by_restart": [] if level == "eager" else [round(value * factor, 5) for factor in (0.99, 1.0, 1.02, 0.99)],
-            "resolve": {"command": "./strata compare resnet50 --preset thorough --levels eager,libtorch", "minutes": 9.0} if verdict == "not_resolved" else None,
+            "resolve": {"command": "./strata compare resnet50 --preset thorough --levels eager,libtorch", "minutes": 9.0} if verdict == "inconclusive" else None,
         },
         "memory": {
             "idle_private_bytes": idle * MB, "steady_private_bytes": int((idle + above * 0.83) * MB), "peak_private_bytes": (idle + above) * MB,
@@ -239,7 +239,7 @@ def failed(spec: tuple) -> Json:
 def edge(kind: str, start: str, end: str, changes: str, rows: dict[str, Json], differs: list[str] | None = None) -> Json:
     difference = rows[end]["end_to_end_ms"]["estimate"] - rows[start]["end_to_end_ms"]["estimate"]
     value = rows[start]["end_to_end_ms"]["estimate"] / rows[end]["end_to_end_ms"]["estimate"]
-    seen = "faster" if value > 1.046 else "slower" if value < 0.956 else "not_resolved"
+    seen = "faster" if value > 1.046 else "slower" if value < 0.956 else "inconclusive"
     width = 1.1
     return {
         "from": start, "to": end, "kind": kind, "changes": changes, "differs": differs or [],
@@ -301,7 +301,7 @@ def trained(rng: random.Random) -> Json:
         row["clients"] = None  # of inference only
     rows[3]["phases"] = {"ms": {"forward": 91.0, "backward": 160.1, "update": 12.2}, "joined": {"forward": ["forward", "loss"]}, "iterations": 20, "note": ""}
     rows[4]["phases"] = {"ms": {}, "joined": {}, "iterations": 0, "note": "the level ended before its phases were taken"}
-    tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms, "ratio": estimate(277.0 / ms, 12.0) | {"verdict": "not_resolved"} if name == "fused" else None} for name, title, state, reason, ms in (
+    tried = [{"variant": name, "title": title, "state": state, "reason": reason, "median_ms": ms, "ratio": estimate(277.0 / ms, 12.0) | {"verdict": "inconclusive"} if name == "fused" else None} for name, title, state, reason, ms in (
         ("default", "PyTorch eager", "measured", "", 277.0), ("fused", "the optimiser's update in one kernel", "measured", "", 262.1), ("channels_last", "memory in channels_last", "unequal", "a gradient differs", None))]
     rows[0]["tuning"] = {"seconds": 8, "restarts": 2, "best": "fused", "note": "", "tried": tried}
     for row in rows[2:]:

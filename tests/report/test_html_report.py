@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build/release/strata"))
 EVIL = "<img src=x onerror=alert(1)>\"'&"
-KEPT = {"measured", "equal", "equal_looser", "step", "peer", "differs", "strata.run/1", "default", "reference", "faster", "slower", "same", "not_resolved"}
+KEPT = {"measured", "equal", "equal_looser", "step", "peer", "differs", "strata.run/1", "default", "reference", "faster", "slower", "same", "inconclusive"}
 
 pytestmark = [
     pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built (STRATA_PROGRAM names another one)"),

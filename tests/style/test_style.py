@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The form of all sources, by the programs that requirements/test.in pins and Debian's shellcheck:
 pyproject.toml,
-.clang-format and .editorconfig say what is wanted. What fails says which command mends it."""
+.clang-format and .editorconfig say what is wanted. What fails says which command fixes it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def starts_a_shell(file: Path) -> bool:
         return re.match(rb"#!\S*/(env )?(ba)?sh\s", opened.readline(80)) is not None
 
 
-def passes(command: list[str | Path], mend: str) -> None:
+def passes(command: list[str | Path], fix: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{(done.stdout + done.stderr)[-4000:]}\nwhat to do: {mend}"
+    assert done.returncode == 0, f"{(done.stdout + done.stderr)[-4000:]}\nwhat to do: {fix}"
 
 
 def test_python_passes_ruff():
@@ -47,7 +47,7 @@ def test_python_is_formatted():
 
 
 def test_python_of_the_sdk_the_capture_and_set_up_has_right_types():
-    passes([PROGRAMS / "mypy", "--no-error-summary"], "mend what it says; .venv/bin/mypy repeats it")
+    passes([PROGRAMS / "mypy", "--no-error-summary"], "fix what it says; .venv/bin/mypy repeats it")
 
 
 @pytest.mark.parametrize("folders", [["src"], ["runtime", "sdk", "levels", "bench"], ["tests"]], ids=" ".join)
@@ -67,10 +67,10 @@ def test_shell_scripts_pass_shellcheck():
     scripts = [file for file in sources() if file.suffix in ("", ".sh") and starts_a_shell(file)]
     sourced = [file for file in sources() if file.suffix == ".sh" and file not in scripts]
     assert {"strata", "test", "setup/setup.sh", "tests/fuzz/run"} <= {str(file.relative_to(ROOT)) for file in scripts}
-    mend = "mend what it says, or say above the line why it does not hold there"
-    passes(["shellcheck", "-x", *scripts], mend)
+    fix = "fix what it says, or say above the line why it does not hold there"
+    passes(["shellcheck", "-x", *scripts], fix)
     # variables that another of them, or the script, sets or reads
-    passes(["shellcheck", "-x", "-s", "bash", "-e", "SC2034,SC2154", *sourced], mend)
+    passes(["shellcheck", "-x", "-s", "bash", "-e", "SC2034,SC2154", *sourced], fix)
 
 
 @pytest.mark.parametrize("language", ["python", "c++"])
@@ -79,11 +79,11 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
     subprocess.run(made, env=os.environ | {"STRATA_ROOT": str(ROOT)}, check=True, capture_output=True, timeout=60)
     if language == "python":
         config = ["--config", ROOT / "pyproject.toml"]
-        passes([PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "mend src/level/skeleton.cpp")
-        passes([PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"], "mend src/level/skeleton.cpp")
+        passes([PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp")
+        passes([PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp")
     else:
         form = f"--style=file:{ROOT / '.clang-format'}"
-        passes([PROGRAMS / "clang-format", "--dry-run", "-Werror", form, tmp_path / "mine/level_mine.cpp"], "mend src/level/skeleton.cpp")
+        passes([PROGRAMS / "clang-format", "--dry-run", "-Werror", form, tmp_path / "mine/level_mine.cpp"], "fix src/level/skeleton.cpp")
 
 
 def test_texts_end_with_a_newline_and_have_no_space_at_the_end_of_a_line():

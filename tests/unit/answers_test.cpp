@@ -8,7 +8,7 @@
 namespace strata::worker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
   const auto hello_of_another = read_hello(Json{{"api", 2}}, false);

@@ -7,8 +7,8 @@
 namespace strata::plan {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Clients, are_sorted_numbers) {
   EXPECT_THAT(*parse_clients("4,1,2"), ElementsAre(1, 2, 4));

@@ -17,8 +17,8 @@
 namespace strata::analysis {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::vector<Ahead> ahead_of(const std::vector<double>& leads, double half_width, double minimum_effect = 0.01) {

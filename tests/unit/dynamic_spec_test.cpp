@@ -6,8 +6,8 @@
 namespace strata::plan {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(DynamicSpec, visits_both_ends_and_the_powers_of_two_between) {
   EXPECT_THAT(sizes_between(1, 32), ElementsAre(1, 2, 4, 8, 16, 32));

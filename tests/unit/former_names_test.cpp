@@ -9,7 +9,7 @@ namespace strata::cli {
 namespace {
 
 using Words = std::vector<std::string>;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(former_names, maths_is_the_precision_of_a_case) {
   EXPECT_EQ(with_current_names({"compare", "m", "--maths", "fp32,bf16"}),

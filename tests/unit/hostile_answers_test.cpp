@@ -16,7 +16,7 @@ namespace strata::measure {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Answers each request with the next line of a file, whatever was asked; `id` is set to the request's.
 const char* const parrot = R"(

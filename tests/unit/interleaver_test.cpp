@@ -14,10 +14,10 @@
 
 namespace strata::run {
 namespace {
-using testing::AllOf;
+using ::testing::AllOf;
 using testing::Contains;
-using testing::ElementsAre;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::Not;
 
 struct Done {
   std::string name;
@@ -39,11 +39,11 @@ class FakeExecutor : public Executor {
   FakeExecutor(World& world, std::string name) : world_(world), name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
-  bool playing() const override { return plays && (!only_with || only_with->playing()); }
+  bool active() const override { return is_active && (!only_with || only_with->active()); }
   Result<void> start(int restart) override {
     world_.events.push_back("start " + name_);
-    plays = restart != fails_in_start;
-    if (plays) {
+    is_active = restart != fails_in_start;
+    if (is_active) {
       world_.up.insert(name_);
       world_.running.insert(name_);
     }
@@ -55,14 +55,14 @@ class FakeExecutor : public Executor {
     world_.now += seconds;
     draws.push_back(turn.random.below(1000));
     if (breaks_at == turns) return fail("the disk is full");
-    plays = turns++ != fails_at;
+    is_active = turns++ != fails_at;
     if (turns == interrupts_at) interrupted() = true;
-    return plays ? Came::block : Came::failure;
+    return is_active ? Came::block : Came::failure;
   }
   Result<void> finish(int restart, stats::Random& /*random*/) override {
     world_.events.push_back("finish " + name_);
     world_.alone = world_.alone && world_.running == std::set<std::string>{name_};
-    plays = restart != fails_in_finish;
+    is_active = restart != fails_in_finish;
     return {};
   }
   void pause() override { world_.running.erase(name_); }
@@ -76,7 +76,7 @@ class FakeExecutor : public Executor {
   double seconds = 1;
   int fails_in_start = -1, fails_at = -1, fails_in_finish = -1, breaks_at = -1, interrupts_at = -1;
   int turns = 0;
-  bool plays = true;
+  bool is_active = true;
   const Executor* only_with = nullptr;
   std::vector<std::uint64_t> draws;
 
@@ -114,7 +114,7 @@ class InterleaverTest : public ::testing::Test {
   InterleaverTest() { interrupted() = false; }
   ~InterleaverTest() override { interrupted() = false; }
 
-  FakeExecutor& add(const std::string& name) { return players_.emplace_back(world_, name); }
+  FakeExecutor& add(const std::string& name) { return executors_.emplace_back(world_, name); }
   void add_all(int number) {
     for (int i = 0; i < number; ++i) add(std::string(1, static_cast<char>('a' + i)));
   }
@@ -124,8 +124,8 @@ class InterleaverTest : public ::testing::Test {
     return run_until(by_rounds, order, restarts);
   }
   Result<Ended> run_until(StoppingCriterion& rounds, const Order& order, StoppingCriterion* restarts = nullptr) {
-    std::vector<std::vector<Executor*>> groups(apart_ ? players_.size() : 1);
-    for (std::size_t i = 0; i < players_.size(); ++i) groups[apart_ ? i : 0].push_back(&players_[i]);
+    std::vector<std::vector<Executor*>> groups(apart_ ? executors_.size() : 1);
+    for (std::size_t i = 0; i < executors_.size(); ++i) groups[apart_ ? i : 0].push_back(&executors_[i]);
     return Interleaver(order, rounds, restarts, record_, world_.clock).run(groups);
   }
   std::vector<std::string> names(int restart) const {
@@ -136,7 +136,7 @@ class InterleaverTest : public ::testing::Test {
   }
 
   World world_;
-  std::deque<FakeExecutor> players_;
+  std::deque<FakeExecutor> executors_;
   Record record_;
   bool apart_ = false;  // each in a group of its own
 };
@@ -174,13 +174,13 @@ TEST_F(InterleaverTest, two_take_strict_turns) {
 TEST_F(InterleaverTest, the_order_and_what_else_is_drawn_follow_the_seed) {
   const auto drawn = [](std::uint64_t seed) {
     World world;
-    std::deque<FakeExecutor> players;
+    std::deque<FakeExecutor> executors;
     std::vector<Executor*> group;
-    for (const char* name : {"a", "b", "c", "d"}) group.push_back(&players.emplace_back(world, name));
+    for (const char* name : {"a", "b", "c", "d"}) group.push_back(&executors.emplace_back(world, name));
     Record record;
     StopByTime rounds(0, 8, world.clock);
     (void)Interleaver({.seed = seed, .restarts = 2}, rounds, nullptr, record, world.clock).run({group});
-    return std::pair(world.events, players.front().draws);
+    return std::pair(world.events, executors.front().draws);
   };
   EXPECT_EQ(drawn(5), drawn(5));
   EXPECT_NE(drawn(5).first, drawn(6).first);
@@ -204,15 +204,15 @@ TEST_F(InterleaverTest, each_restart_starts_everybody_once_in_an_order_of_its_ow
 
 TEST_F(InterleaverTest, never_measures_a_paused_one_nor_beside_one_that_is_not_paused) {
   add_all(5);
-  players_[1].fails_at = 4;
-  players_[3].fails_in_finish = 0;
+  executors_[1].fails_at = 4;
+  executors_[3].fails_in_finish = 0;
   ASSERT_TRUE(run({.seed = 2, .restarts = 3}, 10));
   EXPECT_TRUE(world_.alone);
 }
 
 TEST_F(InterleaverTest, one_that_fails_in_the_middle_is_stopped_at_once_and_the_others_go_on_in_balance) {
   add_all(4);
-  players_[2].fails_at = 2;
+  executors_[2].fails_at = 2;
   ASSERT_TRUE(run({.seed = 4, .restarts = 2}, 3 + 6));
   EXPECT_THAT(record_.left, ElementsAre("c"));
   const auto failed = std::find(world_.events.rbegin(), world_.events.rend(), "c").base();
@@ -231,7 +231,7 @@ TEST_F(InterleaverTest, one_that_fails_in_the_middle_is_stopped_at_once_and_the_
 
 TEST_F(InterleaverTest, the_round_in_which_one_fails_ends_there) {
   add_all(3);
-  for (auto& player : players_) player.fails_at = &player == &players_[0] ? 0 : -1;
+  for (auto& participant : executors_) participant.fails_at = &participant == &executors_[0] ? 0 : -1;
   ASSERT_TRUE(run({.seed = 1}, 2));
   const auto alone = std::find(world_.events.begin(), world_.events.end(), "a");
   int in_first = 0;
@@ -243,7 +243,7 @@ TEST_F(InterleaverTest, the_round_in_which_one_fails_ends_there) {
 
 TEST_F(InterleaverTest, one_that_does_not_start_has_no_turn) {
   add_all(3);
-  players_[1].fails_in_start = 1;
+  executors_[1].fails_in_start = 1;
   ASSERT_TRUE(run({.seed = 1, .restarts = 3}, 2));
   EXPECT_THAT(names(0), Contains("b").Times(2));
   EXPECT_THAT(names(1), AllOf(Not(Contains("b")), Contains("a").Times(2)));
@@ -253,18 +253,18 @@ TEST_F(InterleaverTest, one_that_does_not_start_has_no_turn) {
 
 TEST_F(InterleaverTest, one_that_plays_only_with_another_leaves_with_it) {
   add_all(3);
-  players_[0].fails_at = 1;
-  players_[1].only_with = &players_[0];
+  executors_[0].fails_at = 1;
+  executors_[1].only_with = &executors_[0];
   ASSERT_TRUE(run({.seed = 9}, 8));
   EXPECT_THAT(record_.left, ElementsAre("a"));
   EXPECT_THAT(world_.events, Contains("stop b").Times(1));
-  EXPECT_LE(players_[1].turns, 2);
-  EXPECT_GE(players_[2].turns, 7);
+  EXPECT_LE(executors_[1].turns, 2);
+  EXPECT_GE(executors_[2].turns, 7);
 }
 
 TEST_F(InterleaverTest, what_is_wrong_after_the_last_turn_drops_it_too) {
   add_all(2);
-  players_[0].fails_in_finish = 0;
+  executors_[0].fails_in_finish = 0;
   ASSERT_TRUE(run({.seed = 1, .restarts = 2}, 3));
   EXPECT_THAT(record_.left, ElementsAre("a"));
   EXPECT_THAT(names(0), Contains("a").Times(3));
@@ -273,7 +273,7 @@ TEST_F(InterleaverTest, what_is_wrong_after_the_last_turn_drops_it_too) {
 
 TEST_F(InterleaverTest, ends_when_nobody_plays_any_more) {
   add_all(2);
-  for (auto& player : players_) player.fails_at = 1;
+  for (auto& participant : executors_) participant.fails_at = 1;
   const auto ended = run({.seed = 1, .restarts = 5}, 4);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->restarts, 1);
@@ -290,7 +290,7 @@ TEST_F(InterleaverTest, stops_by_time_after_whole_rounds) {
 
 TEST_F(InterleaverTest, slow_ones_have_the_fewest_rounds_however_long_they_take) {
   add_all(2);
-  players_[0].seconds = 100;
+  executors_[0].seconds = 100;
   StopByTime rounds(10, 3, world_.clock);
   ASSERT_TRUE(run_until(rounds, {.seed = 1}));
   EXPECT_EQ(record_.blocks.size(), 2u * 3);
@@ -298,11 +298,11 @@ TEST_F(InterleaverTest, slow_ones_have_the_fewest_rounds_however_long_they_take)
 
 TEST_F(InterleaverTest, one_that_hangs_takes_no_time_from_the_others) {
   add_all(2);
-  players_[0].fails_at = 0;
-  players_[0].seconds = 600;
+  executors_[0].fails_at = 0;
+  executors_[0].seconds = 600;
   StopByTime rounds(20, 1, world_.clock);
   ASSERT_TRUE(run_until(rounds, {.seed = 1}));
-  EXPECT_EQ(players_[1].turns, 20);
+  EXPECT_EQ(executors_[1].turns, 20);
 }
 
 stats::Comparison of_width(double relative) {
@@ -374,20 +374,20 @@ TEST_F(InterleaverTest, groups_are_up_one_after_the_other_in_an_order_drawn_for_
 
 TEST_F(InterleaverTest, an_interruption_ends_it_in_the_middle_of_a_round_and_leaves_nobody_up) {
   add_all(3);
-  players_[1].interrupts_at = 3;
+  executors_[1].interrupts_at = 3;
   ASSERT_TRUE(run({.seed = 1, .restarts = 4}, 6));
-  EXPECT_EQ(players_[1].turns, 3);
-  EXPECT_LE(players_[0].turns, 3);
+  EXPECT_EQ(executors_[1].turns, 3);
+  EXPECT_LE(executors_[0].turns, 3);
   EXPECT_THAT(world_.events, Not(Contains("finish a")));
   EXPECT_TRUE(world_.up.empty());
 }
 
 TEST_F(InterleaverTest, an_error_ends_it_and_leaves_nobody_up) {
   add_all(3);
-  players_[0].breaks_at = 1;
+  executors_[0].breaks_at = 1;
   EXPECT_EQ(run({.seed = 1, .restarts = 4}, 6).error().what, "the disk is full");
   EXPECT_TRUE(world_.up.empty());
-  EXPECT_LE(players_[1].turns, 2);
+  EXPECT_LE(executors_[1].turns, 2);
 }
 
 TEST_F(InterleaverTest, an_error_of_whom_it_tells_ends_it) {

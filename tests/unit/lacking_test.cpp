@@ -8,7 +8,7 @@
 
 namespace strata::cli {
 namespace {
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 level::Level level_with(const std::string& id, std::vector<std::string> operations) {
   level::Level level;

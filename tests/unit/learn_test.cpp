@@ -78,7 +78,9 @@ class LearnTest : public ::testing::Test {
   }
   store::Json learned(const std::set<std::string>& levels = {"eager", "static"}) {
     const auto now = a_run("now-9");
-    if (!store_->has_run(now.run_id).value_or(false)) EXPECT_TRUE(store_->begin_run(now));
+    if (!store_->has_run(now.run_id).value_or(false)) {
+      EXPECT_TRUE(store_->begin_run(now));
+    }
     const auto all = learn(*store_, now.run_id, a_case(), levels);
     EXPECT_TRUE(all) << all.error().what;
     return all.value_or(store::Json());

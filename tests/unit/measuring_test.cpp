@@ -15,8 +15,8 @@
 namespace strata::measure {
 namespace {
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MarkTest : public ::testing::Test {
  protected:

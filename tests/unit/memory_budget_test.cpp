@@ -6,7 +6,7 @@
 namespace strata::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(MemoryBudget, reads_bytes_and_shares) {
   for (const auto& [text, bytes] : {std::pair{"200MB", 200'000'000},

@@ -13,7 +13,7 @@
 namespace strata::outside {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string error_of(std::string_view text) {
   const auto value = parse(text, "it");

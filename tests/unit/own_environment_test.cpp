@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class OwnEnvironmentTest : public testing::Test {
  protected:

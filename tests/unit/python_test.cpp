@@ -9,7 +9,7 @@
 namespace strata {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const std::string kStart = "/r/sdk/python/start_python.py";
 

@@ -46,10 +46,10 @@ TEST(report_environments, list_the_packages_that_are_not_the_same_in_all) {
 TEST(report_environments, say_of_each_level_how_fast_it_is_in_the_other) {
   EXPECT_EQ(sentence_of(Json::array({pair("eager", "faster", 1.03)})),
             "eager is 1.03 (1.01 to 1.05) times as fast in new as in old.");
-  EXPECT_EQ(sentence_of({pair("eager", "same", 1.0), pair("compile", "not_resolved", 0.99)}),
+  EXPECT_EQ(sentence_of({pair("eager", "same", 1.0), pair("compile", "inconclusive", 0.99)}),
             "eager is as fast in new as in old, within 1.5%; compile is 0.99 (0.97 to 1.01) times as fast in new as in "
-            "old, which is not resolved.");
-  auto empty = pair("eager", "not_resolved", 1);
+            "old, which is inconclusive.");
+  auto empty = pair("eager", "inconclusive", 1);
   empty["ratio"]["value"] = nullptr;
   EXPECT_EQ(sentence_of(Json::array({empty})), "eager has no undisturbed round in both new and old.");
   EXPECT_EQ(sentence_of(Json::array()), "");

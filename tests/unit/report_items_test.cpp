@@ -15,9 +15,9 @@
 namespace strata::document {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 

@@ -21,8 +21,8 @@
 namespace strata::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 Json example() {
@@ -98,7 +98,7 @@ TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {
 TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
   const auto shown = terminal(first_case_alone(), {120, false, true});
   for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again",
-                           "9 observed, 3 reported", "not resolved", "Roofline", "341 GFLOP/s",
+                           "9 observed, 3 reported", "inconclusive", "Roofline", "341 GFLOP/s",
                            "process effect at least 3% (assumed)", "smallest visible effect 5.5%",
                            "12 of 432 blocks disturbed", "0 of 7 false alarms", "Next", "--preset thorough"})
     EXPECT_THAT(shown, HasSubstr(part));
@@ -176,7 +176,7 @@ TEST(report_terminal, says_of_a_score_that_it_is_a_difference_and_to_what) {
 TEST(report_terminal, marks_verdicts_by_signs_where_words_do_not_fit) {
   const auto narrow = terminal(first_case_alone(), {80, false, true});
   EXPECT_THAT(narrow, HasSubstr("~1.03"));
-  EXPECT_THAT(narrow, HasSubstr("~ not resolved"));
+  EXPECT_THAT(narrow, HasSubstr("~ inconclusive"));
 }
 
 TEST(report_terminal, writes_ascii_alone_when_asked_and_escape_codes_only_in_colour) {
@@ -227,7 +227,7 @@ TEST(report_terminal, marks_no_ratio_that_is_missing) {
   for (auto& row : run["cases"][0]["rows"])
     for (auto* ratio : {&row["ratio"], row["tuned"].is_object() ? &row["tuned"]["ratio"] : nullptr})
       if (ratio && ratio->is_object() && (*ratio)["verdict"] != "reference")
-        ratio->update({{"value", nullptr}, {"low", nullptr}, {"high", nullptr}, {"verdict", "not_resolved"}});
+        ratio->update({{"value", nullptr}, {"low", nullptr}, {"high", nullptr}, {"verdict", "inconclusive"}});
   for (const int width : {60, 80, 200})
     EXPECT_THAT(terminal(run, {width, false, true}) + markdown(run),
                 Not(testing::AnyOf(HasSubstr("~–"), HasSubstr("~-"))));
@@ -309,7 +309,7 @@ TEST(report_ledger, fits_a_narrow_terminal_and_keeps_every_cause_and_interval) {
     const auto shown = terminal_ledger(first_case_alone(), {width, false, true});
     for (const auto& line : lines_of(shown)) EXPECT_LE(width_of(line), static_cast<std::size_t>(width)) << line;
     for (const char* part : {"│  └─ aoti", "└─ openvino", "generated", "guards", "differs in",
-                             "-6.97 ms (-8.07 to -5.87)", "1.23 (1.19–1.27)", "not resolved", "Roofline:", "24.0 ms"})
+                             "-6.97 ms (-8.07 to -5.87)", "1.23 (1.19–1.27)", "inconclusive", "Roofline:", "24.0 ms"})
       EXPECT_THAT(shown, HasSubstr(part)) << width;
   }
 }

@@ -7,8 +7,8 @@
 namespace strata::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Json reference(double ms = 40) {
   return {{"level", "eager"},
@@ -47,7 +47,7 @@ std::string sentence(const std::vector<Json>& rows) {
 
 TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) {
   const auto said = headline(one_case(
-      {reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "not_resolved")}));
+      {reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "inconclusive")}));
   EXPECT_EQ(said["verdict"], "move");
   EXPECT_EQ(said["level"], "aoti");
   EXPECT_EQ(said["sentence"],
@@ -97,7 +97,7 @@ TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is
 }
 
 TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take) {
-  auto open = row("libtorch", 1.03, "not_resolved");
+  auto open = row("libtorch", 1.03, "inconclusive");
   open["ratio"]["resolve"] = {{"command", "x"}, {"minutes", 9.0}};
   const auto said = headline(one_case({reference(), open, row("openvino", 0.8, "slower")}));
   EXPECT_EQ(said["verdict"], "undecided");
@@ -165,7 +165,7 @@ TEST(report_sentence, stays_with_a_peer_and_not_in_python_where_there_is_no_pyth
 
 TEST(report_sentence, says_that_rounds_were_disturbed_where_levels_have_times_and_no_ratio) {
   auto alone = row("aoti", 2, "faster");
-  alone["ratio"] = {{"value", nullptr}, {"verdict", "not_resolved"}};
+  alone["ratio"] = {{"value", nullptr}, {"verdict", "inconclusive"}};
   auto eager = reference();
   eager["end_to_end_ms"]["estimate"] = nullptr;
   auto one = one_case({eager, alone});
@@ -184,7 +184,7 @@ TEST(report_sentence, prints_no_time_that_is_not_known) {
 }
 
 TEST(report_sentence, prints_no_absurd_percentages_or_intervals) {
-  auto open = row("libtorch", 1.4, "not_resolved");
+  auto open = row("libtorch", 1.4, "inconclusive");
   open["ratio"]["low"] = 0.002;
   open["ratio"]["high"] = 205e6;
   open["ratio"]["smallest_visible_percent"] = 44457.56;
@@ -213,7 +213,7 @@ TEST(report_sentence, survives_a_case_in_which_every_field_is_missing) {
 }
 
 TEST(report_sentence, a_run_that_sees_only_multiples_is_called_too_noisy_without_a_number) {
-  auto open = row("libtorch", 3.0, "not_resolved");
+  auto open = row("libtorch", 3.0, "inconclusive");
   open["ratio"]["smallest_visible_percent"] = 44457.56;
   const auto said = sentence({reference(), open});
   EXPECT_THAT(said, HasSubstr("too noisy to compare"));

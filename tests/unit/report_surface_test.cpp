@@ -12,8 +12,8 @@
 namespace strata::document {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(DocumentSurface, is_a_table_of_its_fields_in_text_and_markdown_and_details_are_left_out_there) {
   const auto text = terminal_of(example_document(), 100);

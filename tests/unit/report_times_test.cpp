@@ -11,8 +11,8 @@
 namespace strata::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Blocks of five equal iterations, one for each [restart][round]; a time below 0 is that of a disturbed block.
 store::Row row(const std::string& level, const std::vector<std::vector<double>>& ms) {
@@ -133,7 +133,7 @@ TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what
 
 TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
   const auto run = shown({case_of({row("eager", steady(10)), row("static", steady(9, 4, 0.5))})});
-  EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["verdict"], "not_resolved");
+  EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["verdict"], "inconclusive");
   const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("too noisy to compare"));
   EXPECT_THAT(words, Not(HasSubstr("smallest visible effect")));
@@ -180,7 +180,7 @@ TEST(view, the_bill_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_not
       shown({case_of({starts(row("eager", steady(10)), 2430), starts(row("later", steady(9, 4, 0.3)), 5000),
                       starts(row("sooner", steady(9, 4, 0.3)), 14.6)})});
   const auto& rows = run["cases"][0]["rows"];
-  EXPECT_EQ(rows[1]["ratio"]["verdict"], "not_resolved");
+  EXPECT_EQ(rows[1]["ratio"]["verdict"], "inconclusive");
   EXPECT_TRUE(rows[1]["break_even"]["inconclusive"].get<bool>());
   EXPECT_FALSE(rows[1]["break_even"]["never"].get<bool>());
   EXPECT_EQ(rows[2]["break_even"]["iterations"], 0);
@@ -199,7 +199,7 @@ TEST(view, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_al
   run.settings = {{"aa", true}};
   run.cases = {case_of({level})};
   const auto aa = view(run)["cases"][0]["rows"][0]["aa"];
-  EXPECT_EQ(aa["verdict"], "not_resolved");
+  EXPECT_EQ(aa["verdict"], "inconclusive");
   EXPECT_EQ(aa["if_assumed"]["verdict"], "faster");
   EXPECT_EQ(aa["by_restart"].size(), 4U);
 }

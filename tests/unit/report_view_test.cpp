@@ -11,8 +11,8 @@
 namespace strata::report {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 store::Row row(const std::string& level, double ms, std::optional<double> taken, const std::string& from = "eager") {
   store::Row out;

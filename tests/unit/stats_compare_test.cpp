@@ -85,7 +85,7 @@ TEST(compare, a_level_whose_processes_part_is_not_called_faster_than_itself) {
   for (double e : {.21, .02, .17, -.05, .24, .11}) d.push_back(std::vector<double>(20, e));
   const Comparison c = compare(d, 0.015);
   EXPECT_GT(c.assumed_only.low, 0.08) << "what the assumption alone would claim";
-  EXPECT_EQ(judge(c, 0.01).direction, Direction::not_resolved);
+  EXPECT_EQ(judge(c, 0.01).direction, Direction::inconclusive);
 }
 
 TEST(compare, fewer_than_three_restarts_claim_only_what_no_process_effect_that_was_seen_explains) {
@@ -96,13 +96,13 @@ TEST(compare, fewer_than_three_restarts_claim_only_what_no_process_effect_that_w
   };
   for (const auto& few : {std::vector{.2}, std::vector{.2, .2}}) {
     EXPECT_EQ(of(few).half_width.basis, Basis::most);
-    EXPECT_EQ(judge(of(few), 0.01).direction, Direction::not_resolved) << "a pair of processes may part by 14%";
+    EXPECT_EQ(judge(of(few), 0.01).direction, Direction::inconclusive) << "a pair of processes may part by 14%";
   }
   EXPECT_NEAR(of({.2}).half_width.width, 2.5758 * std::sqrt(2.0) * most_process_sigma, 0.001);
   EXPECT_NEAR(of({.2, .2}).half_width.width, 2.5758 * most_process_sigma, 0.001);
   EXPECT_EQ(judge(of({.5}), 0.01).direction, Direction::faster);
   EXPECT_EQ(judge(of({.2, .2, .2}), 0.01).direction, Direction::faster) << "three show their spread";
-  EXPECT_EQ(judge(of({.0, .8}), 0.01).direction, Direction::not_resolved) << "they part by more than was ever seen";
+  EXPECT_EQ(judge(of({.0, .8}), 0.01).direction, Direction::inconclusive) << "they part by more than was ever seen";
   EXPECT_LT(of({.2, .2}).half_width.width, of({.2}).half_width.width);
 }
 
@@ -121,7 +121,7 @@ TEST(compare, too_few_differences_for_a_spread_leave_the_interval_open) {
   const Comparison one = compare(Differences{{.5}}, 0.0045);
   EXPECT_EQ(one.log_ratio.value, .5);
   EXPECT_TRUE(std::isinf(one.log_ratio.low));
-  EXPECT_EQ(judge(one, 0.01).direction, Direction::not_resolved);
+  EXPECT_EQ(judge(one, 0.01).direction, Direction::inconclusive);
   const Comparison two = compare(Differences{{.5}, {.5}}, 0.0045);  // only their scatter, 0 here by luck
   EXPECT_TRUE(std::isinf(two.log_ratio.high));
   const Comparison three = compare(Differences{{.5}, {.5}, {.5}}, 0.0045);
@@ -134,7 +134,7 @@ TEST(compare, nothing_measured_gives_no_number_and_no_verdict) {
   const Comparison c = compare(Differences{{}, {}}, 0.0045);
   EXPECT_TRUE(std::isnan(c.log_ratio.value));
   EXPECT_EQ(c.restarts(), 0);
-  EXPECT_EQ(judge(c, 0.01).direction, Direction::not_resolved);
+  EXPECT_EQ(judge(c, 0.01).direction, Direction::inconclusive);
   EXPECT_FALSE(restarts_to_resolve(c, 0.01));
 }
 
@@ -174,9 +174,9 @@ TEST(compare, can_be_given_the_half_width_of_another_comparison) {
 TEST(judge, follows_the_decision_rule) {
   EXPECT_EQ(judge(made(0.03, 0.02), 0.01).direction, Direction::faster);
   EXPECT_EQ(judge(made(-0.03, 0.02), 0.01).direction, Direction::slower);
-  EXPECT_EQ(judge(made(0.03, 0.04), 0.01).direction, Direction::not_resolved) << "the interval holds 0";
+  EXPECT_EQ(judge(made(0.03, 0.04), 0.01).direction, Direction::inconclusive) << "the interval holds 0";
   EXPECT_EQ(judge(made(0.008, 0.002), 0.01).direction, Direction::same) << "below the minimum effect";
-  EXPECT_EQ(judge(made(0.0, 0.03), 0.01).direction, Direction::not_resolved);
+  EXPECT_EQ(judge(made(0.0, 0.03), 0.01).direction, Direction::inconclusive);
   EXPECT_EQ(judge(made(0.008, 0.002), 0.001).direction, Direction::faster) << "a smaller minimum effect was asked for";
 }
 
@@ -204,8 +204,8 @@ Comparison at_values(const std::vector<double>& values, double sigma) {
 
 TEST(plan, restarts_to_resolve_follow_from_the_scatter_that_was_seen) {
   const Comparison calm = at_values({.02, .022, .018, .02}, 0.015), wild = at_values({.12, -.06, .04, -.02}, 0.015);
-  ASSERT_EQ(judge(calm, 0.01).direction, Direction::not_resolved);
-  ASSERT_EQ(judge(wild, 0.01).direction, Direction::not_resolved);
+  ASSERT_EQ(judge(calm, 0.01).direction, Direction::inconclusive);
+  ASSERT_EQ(judge(wild, 0.01).direction, Direction::inconclusive);
   EXPECT_EQ(restarts_to_resolve(calm, 0.01), 8);  // 2.5758 sqrt(2/R) 1.5% <= 2%
   // t(99.5%, R - 1) 7.83% / sqrt(R) <= 2%, with a t of 2.62
   EXPECT_NEAR(restarts_to_resolve(wild, 0.01).value_or(0), 106, 2);
@@ -215,7 +215,7 @@ TEST(plan, restarts_to_resolve_follow_from_the_scatter_that_was_seen) {
 
 TEST(plan, restarts_to_resolve_do_not_go_back_to_what_one_restart_would_claim) {
   const Comparison c = at_values({.1, .9, .3, .7}, 0.015);
-  ASSERT_EQ(judge(c, 0.01).direction, Direction::not_resolved);
+  ASSERT_EQ(judge(c, 0.01).direction, Direction::inconclusive);
   EXPECT_GT(restarts_to_resolve(c, 0.01).value_or(0), 4);
 }
 

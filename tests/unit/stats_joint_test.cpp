@@ -116,13 +116,13 @@ TEST(break_even, is_never_for_a_level_that_is_resolved_not_to_be_faster) {
 }
 
 TEST(break_even, is_inconclusive_while_it_is_open_whether_the_level_is_faster) {
-  const BreakEven b = break_even({1000, 800, 1200}, {-2, -4, 1}, Direction::not_resolved);
+  const BreakEven b = break_even({1000, 800, 1200}, {-2, -4, 1}, Direction::inconclusive);
   EXPECT_TRUE(b.inconclusive);
   EXPECT_FALSE(b.never);
 }
 
 TEST(break_even, is_nothing_for_a_level_that_starts_no_slower_whatever_its_verdict) {
-  for (Direction d : {Direction::faster, Direction::slower, Direction::same, Direction::not_resolved}) {
+  for (Direction d : {Direction::faster, Direction::slower, Direction::same, Direction::inconclusive}) {
     const BreakEven b = break_even({-2400, -2500, -2300}, {-2, -4, 1}, d);
     EXPECT_FALSE(b.never || b.inconclusive);
     EXPECT_EQ(b.iterations.value, 0);

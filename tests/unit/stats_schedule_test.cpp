@@ -10,7 +10,7 @@
 namespace strata::stats {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::map<std::pair<int, int>, int> followers(const std::vector<std::vector<int>>& rows) {
   std::map<std::pair<int, int>, int> count;

@@ -21,9 +21,9 @@ namespace {
 using analysis::Grid;
 using analysis::GridAxis;
 using analysis::Places;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const GridAxis kBatch{"batch", {"1", "8", "64"}}, kSize{"size", {"32", "64"}}, kMode{"mode", {"infer", "train"}};
 
@@ -37,7 +37,7 @@ void fill_numbers(Grid& grid, double half_width) {
       const double lead = over ? over->log_ratio.value : 0, ms = 2 * std::sqrt(cell.batch) * std::exp(-lead);
       level.iteration_ms = {ms, ms * std::exp(-half_width), ms * std::exp(half_width)};
       level.speedup = {std::exp(lead), std::exp(lead - half_width), std::exp(lead + half_width)};
-      level.direction = name == grid.reference || std::abs(lead) < half_width ? stats::Direction::not_resolved
+      level.direction = name == grid.reference || std::abs(lead) < half_width ? stats::Direction::inconclusive
                         : lead > 0                                            ? stats::Direction::faster
                                                                               : stats::Direction::slower;
       level.peak_bytes = 1e8 + 4e6 * cell.batch * (name == "b" ? 2 : 1);

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A folder of its own for each test, and fakes in it.
 class WorkerTest : public testing::Test {

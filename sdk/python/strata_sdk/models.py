@@ -161,7 +161,7 @@ def _build_user(model: str, seed: int) -> Built:
         raise ModelError(
             "usage",
             f"{path} cannot be imported: {last_line(error, path)}",
-            "mend the file, or run it with python to see the whole trace",
+            "fix the file, or run it with python to see the whole trace",
         ) from error
     function = getattr(file_module, function_name, None)
     if not callable(function):

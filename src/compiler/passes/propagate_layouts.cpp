@@ -302,7 +302,7 @@ Result<void> propagate_layouts(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  if (auto done = settle(program); !done) return done;
+  STRATA_TRY(settle(program));
   own_outputs(program);
   return settle(program);
 }

@@ -110,10 +110,9 @@ struct Planned {
 };
 
 Result<Planned> planned(Program program) {
-  if (auto done = settle(program); !done) return tl::unexpected(done.error());
+  STRATA_TRY(settle(program));
   Planned found{program, std::move(program)};
-  for (const auto pass : {in_place, plan_memory})
-    if (auto done = pass(found.after); !done) return tl::unexpected(done.error());
+  for (const auto pass : {in_place, plan_memory}) STRATA_TRY(pass(found.after));
   return found;
 }
 
@@ -201,9 +200,8 @@ Result<void> recompute(Program& program) {
   if (program.graph.mode != graph::Mode::train)
     return fail("a memory budget is for training steps: in inference nothing is kept that could be computed again", "",
                 Exit::usage);
-  const auto whole = planned(program);
-  if (!whole) return tl::unexpected(whole.error());
-  const auto all = whole->after.arena_bytes;
+  const auto whole = STRATA_TRY(planned(program));
+  const auto all = whole.after.arena_bytes;
   const auto budget = program.budget->share > 0
                           ? static_cast<std::int64_t>(program.budget->share * static_cast<double>(all))
                           : program.budget->bytes;

@@ -20,31 +20,30 @@ class Layers : public Pass {
 
 Result<void> Layers::run(CaseRun& point) const {
   if (!point.besides.deep) return {};
-  auto opened = proof::Reference::open(point.besides.deep->folder);
-  if (!opened) return tl::unexpected(opened.error());
-  for (auto& player : point.players) {
+  auto opened = STRATA_TRY(proof::Reference::open(point.besides.deep->folder));
+  for (auto& participant : point.participants) {
     // A level that could not run at all has nothing to show layer by layer.
-    const bool ran = player.playing || player.row.state == "unequal" || player.row.state == "mistrusted";
-    if (!ran || player.job.level.harness || interrupted()) continue;
-    point.progress.status(fmt::format("comparing {} layer by layer", player.name()), -1);
-    const auto job = point.make_job(player, *point.besides.deep);
-    if (!job) return tl::unexpected(job.error());
-    if (const auto prepared = point.prepare(*job); !prepared)
-      player.deep_note = prepared.error().what;
+    const bool ran = participant.active || participant.row.state == "unequal" || participant.row.state == "mistrusted";
+    if (!ran || participant.job.level.harness || interrupted()) continue;
+    point.progress.status(fmt::format("comparing {} layer by layer", participant.name()), -1);
+    const auto job = STRATA_TRY(point.make_job(participant, *point.besides.deep));
+    if (const auto prepared = point.prepare(job); !prepared)
+      participant.deep_note = prepared.error().what;
     else
-      run_deep(player, *job, *opened);
-    player.row.info["deep"] = player.deep ? Json{{"first_difference", player.deep->first_difference},
-                                                 {"worst_ratio", player.deep->worst_ratio},
-                                                 {"reason", player.deep->reason}}
-                                          : Json{{"note", player.deep_note}};
-    if (player.deep && !player.deep->first_difference.empty()) {
-      point.certify(player);
-      if (!player.playing)
-        player.row.reason += fmt::format("; the first layer that differs is {}", player.deep->first_difference);
-      point.progress.note(
-          fmt::format("{}: the first layer that differs is {}", player.name(), player.deep->first_difference));
+      run_deep(participant, job, opened);
+    participant.row.info["deep"] = participant.deep ? Json{{"first_difference", participant.deep->first_difference},
+                                                           {"worst_ratio", participant.deep->worst_ratio},
+                                                           {"reason", participant.deep->reason}}
+                                                    : Json{{"note", participant.deep_note}};
+    if (participant.deep && !participant.deep->first_difference.empty()) {
+      point.certify(participant);
+      if (!participant.active)
+        participant.row.reason +=
+            fmt::format("; the first layer that differs is {}", participant.deep->first_difference);
+      point.progress.note(fmt::format("{}: the first layer that differs is {}", participant.name(),
+                                      participant.deep->first_difference));
     }
-    if (auto written = point.sink.row(player.row); !written) return written;
+    STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
 }

@@ -25,25 +25,24 @@ Result<void> OpenBatch::run(CaseRun& point) const {
                   .preset = "dynamic"};
   turns.seed = point.setting.order_seed;
   turns.room = point.room();
-  for (auto& player : point.players) {
+  for (auto& participant : point.participants) {
     if (interrupted()) break;
-    if (!player.playing || player.job.level.harness) continue;
+    if (!participant.active || participant.job.level.harness) continue;
     Json found;
-    if (!player.job.level.dynamic) {
+    if (!participant.job.level.dynamic) {
       found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
-    } else if (auto job = point.make_job(player, *point.bundle.dynamic); !job) {
+    } else if (auto job = point.make_job(participant, *point.bundle.dynamic); !job) {
       found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
       job->launch.log_path += ".dynamic";
-      auto ran = point.open_batch->run(player, *job, point.prepare_command(job->level), turns, point.progress);
-      if (!ran) return tl::unexpected(ran.error());
-      found = std::move(*ran);
+      found = STRATA_TRY(
+          point.open_batch->run(participant, *job, point.prepare_command(job->level), turns, point.progress));
     }
     if (found["state"] != "measured")
-      point.progress.note(fmt::format("{} with an open batch: {}: {}", player.name(), found.value("state", ""),
+      point.progress.note(fmt::format("{} with an open batch: {}: {}", participant.name(), found.value("state", ""),
                                       found.value("reason", "")));
-    player.row.info["dynamic"] = std::move(found);
-    if (auto written = point.sink.row(player.row); !written) return written;
+    participant.row.info["dynamic"] = std::move(found);
+    STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
 }

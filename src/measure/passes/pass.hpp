@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One way of looking at a case: a file of this folder each. They run in the order of passes(), on the participants that
-// are still playing.
+// are still active.
 #pragma once
 
 #include <memory>

@@ -16,18 +16,18 @@ class Prove : public Pass {
 };
 
 Result<void> Prove::run(CaseRun& point) const {
-  for (auto& player : point.players) {
+  for (auto& participant : point.participants) {
     if (interrupted()) break;
-    point.prove(player);
+    point.prove(participant);
     if (interrupted()) break;
-    if (!player.playing)
-      point.progress.note(fmt::format("{}: {}: {}", player.name(), player.row.state, player.row.reason));
-    if (auto written = point.sink.row(player.row); !written) return written;
+    if (!participant.active)
+      point.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
+    STRATA_TRY(point.sink.row(participant.row));
     std::uintmax_t bytes = 0;
     std::error_code ec;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(player.job.cache, ec))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(participant.job.cache, ec))
       if (entry.is_regular_file(ec)) bytes += entry.file_size(ec);
-    player.row.disk_bytes = static_cast<std::int64_t>(bytes);
+    participant.row.disk_bytes = static_cast<std::int64_t>(bytes);
   }
   return {};
 }

@@ -18,17 +18,18 @@ class Score : public Pass {
 };
 
 Result<void> Score::run(CaseRun& point) const {
-  for (auto& player : point.players) {
-    if (!point.besides.evaluation || !player.playing || player.row.blocks.empty() || player.job.level.harness ||
-        interrupted())
+  for (auto& participant : point.participants) {
+    if (!point.besides.evaluation || !participant.active || participant.row.blocks.empty() ||
+        participant.job.level.harness || interrupted())
       continue;
-    point.progress.status(fmt::format("scoring {}", player.name()), -1);
-    auto found = measure::evaluate(player, *point.besides.evaluation, point.setting.place, point.setting.environment);
+    point.progress.status(fmt::format("scoring {}", participant.name()), -1);
+    auto found =
+        measure::evaluate(participant, *point.besides.evaluation, point.setting.place, point.setting.environment);
     if (interrupted()) break;
     if (found["state"] != "scored")
-      point.progress.note(fmt::format("{}: no score: {}", player.name(), found.value("reason", "")));
-    player.row.info["eval"] = std::move(found);
-    if (auto written = point.sink.row(player.row); !written) return written;
+      point.progress.note(fmt::format("{}: no score: {}", participant.name(), found.value("reason", "")));
+    participant.row.info["eval"] = std::move(found);
+    STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
 }

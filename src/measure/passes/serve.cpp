@@ -26,9 +26,8 @@ Result<void> Serve::run(CaseRun& point) const {
                        .seconds = point.setting.effort.serve_s,
                        .threads = point.threads(),
                        .seed = point.setting.order_seed};
-  point.failed = serve_clients(point.players, point.references.outputs(), plan, point.progress);
-  for (auto& player : point.players)
-    if (auto written = point.sink.row(player.row); !written) return written;
+  point.failed = serve_clients(point.participants, point.references.outputs(), plan, point.progress);
+  for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
   return {};
 }
 

@@ -27,8 +27,8 @@ class Turns : public Pass {
 bool fits_together(const CaseRun& point, std::uint64_t& needed, std::uint64_t& available) {
   available = probe::memory().available_bytes;
   needed = 0;
-  for (const auto& player : point.players)
-    if (player.playing) needed += player.peak_bytes * (point.setting.options.aa ? 2 : 1);
+  for (const auto& participant : point.participants)
+    if (participant.active) needed += participant.peak_bytes * (point.setting.options.aa ? 2 : 1);
   return static_cast<double>(needed) < 0.85 * static_cast<double>(available);
 }
 
@@ -36,15 +36,15 @@ bool fits_together(const CaseRun& point, std::uint64_t& needed, std::uint64_t& a
 // says so.
 std::size_t choose_reference(CaseRun& point) {
   std::size_t chosen = 0;
-  for (std::size_t i = 0; i < point.players.size(); ++i)
-    if (point.players[i].name() == point.record.reference_level) chosen = i;
-  if (point.players.empty() || point.players[chosen].playing) return chosen;
-  for (std::size_t i = point.players.size(); i-- > 0;)
-    if (point.players[i].playing && !point.players[i].job.level.harness) chosen = i;
-  if (!point.players[chosen].playing) return chosen;
+  for (std::size_t i = 0; i < point.participants.size(); ++i)
+    if (point.participants[i].name() == point.record.reference_level) chosen = i;
+  if (point.participants.empty() || point.participants[chosen].active) return chosen;
+  for (std::size_t i = point.participants.size(); i-- > 0;)
+    if (point.participants[i].active && !point.participants[i].job.level.harness) chosen = i;
+  if (!point.participants[chosen].active) return chosen;
   if (!point.record.trust.contains("reference_wanted"))
     point.record.trust["reference_wanted"] = point.record.reference_level;
-  point.record.reference_level = point.players[chosen].name();
+  point.record.reference_level = point.participants[chosen].name();
   return chosen;
 }
 
@@ -57,7 +57,7 @@ Result<LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
     point.progress.note(fmt::format("warning: other programs use {:.0f}% of this machine{}", *load.begin * 100,
                                     load.other_run ? "; " + warnings::another_run(*load.other_run) : ""));
   point.record.trust["load"] = to_json(load);
-  if (auto written = point.sink.of_case(point.record); !written) return tl::unexpected(written.error());
+  STRATA_TRY(point.sink.of_case(point.record));
   return load;
 }
 
@@ -74,37 +74,32 @@ Result<void> Turns::run(CaseRun& point) const {
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
   point.record.trust["together"] = plan.together;
-  if (!plan.together)
-    if (auto warned = point.warn_once(warnings::not_together(needed, available)); !warned) return warned;
+  if (!plan.together) STRATA_TRY(point.warn_once(warnings::not_together(needed, available)));
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
-  auto load = look_at_others(point, mark);
-  if (!load) return tl::unexpected(load.error());
+  auto load = STRATA_TRY(look_at_others(point, mark));
   if (point.restarts == 0) {
-    point.cut.add_to(point.players, plan);
+    point.cut.add_to(point.participants, plan);
   } else {
     plan.first = point.restarts;
     plan.load_before = point.loads;
   }
   plan.finished = [&](int number, const std::vector<probe::Load>& loads) -> Result<void> {
-    for (auto& player : point.players)
-      if (auto written = point.sink.row(player.row); !written) return written;
+    for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
     return point.sink.restart(number, to_json(loads));
   };
-  auto done = measure::take_turns(point.players, point.references.judge(), plan, point.progress);
-  if (!done) return tl::unexpected(done.error());
-  point.restarts = done->restarts;
-  point.loads = done->load;
+  auto done = STRATA_TRY(measure::take_turns(point.participants, point.references.judge(), plan, point.progress));
+  point.restarts = done.restarts;
+  point.loads = done.load;
   choose_reference(point);  // which may have failed meanwhile
-  add_restarts(*load, done->load);
-  point.record.trust["load"] = to_json(*load);
-  point.record.trust["restarts"] = done->restarts;
-  if (load->busy())
-    if (auto warned = point.warn_once(warnings::busy(point.record.id, *load)); !warned) return warned;
-  for (const auto& why : done->too_busy) {
+  add_restarts(load, done.load);
+  point.record.trust["load"] = to_json(load);
+  point.record.trust["restarts"] = done.restarts;
+  if (load.busy()) STRATA_TRY(point.warn_once(warnings::busy(point.record.id, load)));
+  for (const auto& why : done.too_busy) {
     auto warning = warnings::restarts_part(point.record.id, why);
-    for (const auto& player : point.players)
-      if (why.starts_with(player.name() + ": ")) warning.row_id = player.row.row_id;
-    if (auto warned = point.warn_once(std::move(warning), true); !warned) return warned;
+    for (const auto& participant : point.participants)
+      if (why.starts_with(participant.name() + ": ")) warning.row_id = participant.row.row_id;
+    STRATA_TRY(point.warn_once(std::move(warning), true));
   }
   return point.sink.of_case(point.record);
 }

@@ -372,9 +372,8 @@ Result<std::string> render_html(const Document& document, const std::filesystem:
   Page page(document);
   const auto body = page.body();
   if (page.figures().empty()) return page_with(document, page, body, "");
-  auto plotly = plotly_source(plotly_js);
-  if (!plotly) return tl::unexpected(plotly.error());
-  return page_with(document, page, body, "<script>" + script_text(std::move(*plotly)) + "</script>");
+  auto plotly = STRATA_TRY(plotly_source(plotly_js));
+  return page_with(document, page, body, "<script>" + script_text(std::move(plotly)) + "</script>");
 }
 
 std::string render_html_beside(const Document& document, const std::string& script) {

@@ -29,7 +29,7 @@ document::Cell verdict_cell(const Json& ratio) {
   const auto verdict = text(ratio, "verdict");
   if (verdict == "faster") return document::Word{verdict, document::Tone::good};
   if (verdict == "slower") return document::Word{verdict, document::Tone::bad};
-  if (verdict == "not_resolved") return document::Word{"not resolved", document::Tone::faint};
+  if (verdict == "inconclusive") return document::Word{"inconclusive", document::Tone::faint};
   if (verdict != "same") return document::Absent{};
   const auto within = number(ratio, "same_within_percent");
   return document::Word{within ? "same within " + percent(*within) : verdict, document::Tone::faint};

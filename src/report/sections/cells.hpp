@@ -21,7 +21,7 @@ document::Cell time_cell(const Json& node, std::string_view path);
 // {value, low, high} with its interval; absent where there is none.
 document::Cell estimate_cell(const Json& estimate, document::Format format, double factor = 1);
 
-// "faster", "slower", "same within 4.1%", "not resolved" of a ratio with its verdict; absent without one.
+// "faster", "slower", "same within 4.1%", "inconclusive" of a ratio with its verdict; absent without one.
 document::Cell verdict_cell(const Json& ratio);
 
 // "out of memory: its first sentence".

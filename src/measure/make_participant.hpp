@@ -7,7 +7,7 @@
 namespace strata::measure {
 
 // Not in the store yet. `logs`: the folder of the case's logs.
-Result<Player> make_player(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
-                           const std::filesystem::path& logs);
+Result<Participant> make_participant(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
+                                     const std::filesystem::path& logs);
 
 }  // namespace strata::measure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A level that takes part in a comparison: its job, its row in the store, and what was learned on the way.
+// A participant of a comparison: its job, its row in the store, and what was learned on the way.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct Judge {
   const proof::TrainReference *training = nullptr, *strict_training = nullptr;  // the same of a training step
 };
 
-struct Player {
+struct Participant {
   Job job;
   store::Row row;
   proof::Evidence evidence;
@@ -36,7 +36,7 @@ struct Player {
   std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together
   std::map<std::string, std::vector<std::string>> joined;
   std::string phases_note;  // why there are none
-  bool playing = true;      // false: its row has its final state
+  bool active = true;       // false: its row has its final state
   double iteration_ns = 0;  // median while warming up, to size blocks
   std::uint64_t peak_bytes = 0;
 
@@ -59,7 +59,7 @@ struct Player {
   proof::Tolerance tolerance() const { return {job.level.reassociates, evidence.own_spread}; }
   // Ends the level's part with a state that is not `measured`.
   void drop(const Failure& why) {
-    playing = false;
+    active = false;
     row.judged = true;
     row.state = std::string(to_string(why.state));
     row.reason = why.what;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/make_participant.hpp"
+
+#include <fmt/format.h>
+
+#include "level/lines.hpp"
+#include "plan/command.hpp"
+#include "plan/jobs.hpp"
+
+namespace strata::measure {
+
+namespace {
+const plan::NamedEnvironment* named(const Setting& setting, const level::Level& level) {
+  for (const auto& one : setting.environments)
+    if (one.name == level.in_environment) return &one;
+  return nullptr;
+}
+}  // namespace
+
+const Installation& Setting::place_of(const level::Level& level) const {
+  const auto* other = named(*this, level);
+  return other == nullptr ? place : other->place;
+}
+
+const plan::Environment& Setting::environment_of(const level::Level& level) const {
+  const auto* other = named(*this, level);
+  return other == nullptr ? environment : other->environment;
+}
+
+Result<Participant> make_participant(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
+                                     const std::filesystem::path& logs) {
+  const auto& place = setting.place_of(level);
+  auto job = STRATA_TRY(plan::make_job(level, bundle, place, setting.environment_of(level), setting.options, logs));
+  Participant participant;
+  participant.job = std::move(job);
+  participant.row.level = level.id;
+  participant.row.variant = level.variant;
+  participant.row.environment = level.in_environment;
+  participant.row.judged = false;
+  participant.row.reason = "the run ended before this level was measured";
+  participant.row.repeat =
+      fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
+                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.level_and_variant());
+  participant.row.repeat += plan::run_words(setting.options);
+  if (setting.environments.empty() && setting.place.python != setting.place.tools_python)
+    participant.row.repeat += " --python " + plan::quoted(setting.place.python);
+  participant.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
+                          {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
+                          {"changes", level.changes}, {"default", level.default_text}};
+  if (const auto target = level.generate.find(setting.options.device); target != level.generate.end())
+    participant.row.info["generate"] = {{"target", target->second}, {"options", level.generate_options}};
+  const auto kept =
+      STRATA_TRY(level::to_maintain(level, plan::places_of(place), bundle.info["model"].value("name", "")));
+  if (!kept.empty()) {
+    participant.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
+    for (const auto& file : kept) {
+      participant.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
+      participant.row.info["lines"]["total"] = participant.row.info["lines"]["total"].get<int>() + file.lines;
+    }
+  }
+  if (level::ships(level))
+    participant.row.info["artefact"] = participant.job.cache.filename().string();  // what strata export would ship
+  return participant;
+}
+
+}  // namespace strata::measure
