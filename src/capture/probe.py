@@ -41,7 +41,7 @@ TIE = 2.0**-17
 SAME = 1e-12
 # beyond so many they are left as they are: one flip in a large batch moves a gradient little
 MANY_TIES = 500
-TIE_ROUNDS = 60
+TIE_ROUNDS = 30
 SHARP_LOGITS = (
     3.0  # a deviation over the classes beyond which softmax leaves one class and no gradient
 )
@@ -271,20 +271,58 @@ class _Ties(TorchFunctionMode):
         steps = (stride,) * 2 if isinstance(stride, int) else tuple(stride or kernel)
         if kernel[0] * kernel[1] < 2 or dilation != (1, 1) or self.number in self.left:
             return
-        whole = functional.pad(
-            input, (padding[1], padding[1], padding[0], padding[0]), value=float("-inf")
-        )
-        first, second = (
-            whole.unfold(-2, kernel[0], steps[0])
-            .unfold(-2, kernel[1], steps[1])
-            .flatten(-2)
-            .topk(2)
-            .values.unbind(-1)
-        )
-        gaps = (first - second) / input.detach().std()
-        if 0 < int(((gaps > SAME) & (gaps < TIE)).sum()) <= MANY_TIES:
-            self.close = gaps[(gaps > SAME) & (gaps < 2 * TIE)]
+        windows = _Windows(input, kernel, steps, padding)
+        deviation = input.detach().std()
+        leads = windows.leads() / deviation
+        if 0 < int(((leads > SAME) & (leads < TIE)).sum()) <= MANY_TIES:
+            near = windows.values((leads > SAME) & (leads < 2 * TIE))
+            first, second = near.topk(2).values.unbind(-1)
+            self.close = (first - second) / deviation
             raise _Enough
+
+
+class _Windows:
+    """The windows of a pooling over x, [..., height, width]. There are millions where few are
+    looked at."""
+
+    def __init__(
+        self, x: Tensor, kernel: Sequence[int], steps: Sequence[int], padding: Sequence[int]
+    ) -> None:
+        self.planes = x.reshape(-1, *x.shape[-2:])
+        self.kernel, self.steps, self.padding = kernel, steps, padding
+
+    def leads(self) -> Tensor:
+        """By how much the largest value of each leads the next one, [planes, rows, columns]."""
+        (above, aside), (high, wide) = self.padding, self.kernel
+        whole = functional.pad(
+            self.planes.detach(), (aside, aside, above, above), value=float("-inf")
+        )
+        first = second = None
+        for down in range(high):
+            for right in range(wide):
+                value = whole[
+                    :,
+                    down : whole.shape[1] - high + down + 1 : self.steps[0],
+                    right : whole.shape[2] - wide + right + 1 : self.steps[1],
+                ]
+                if first is None:
+                    first, second = value, torch.full_like(value, float("-inf"))
+                else:
+                    second = torch.maximum(second, torch.minimum(first, value))
+                    first = torch.maximum(first, value)
+        return first - second
+
+    def values(self, chosen: Tensor) -> Tensor:
+        """Of those that are True, [count, values]; with x's gradient."""
+        _, height, width = self.planes.shape
+        plane, row, column = chosen.nonzero().unsqueeze(-1).unbind(1)
+        place = torch.arange(self.kernel[0] * self.kernel[1], device=chosen.device)
+        down, right = place // self.kernel[1], place % self.kernel[1]
+        y = row * self.steps[0] - self.padding[0] + down
+        x = column * self.steps[1] - self.padding[1] + right
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        flat = (plane * height + y.clamp(0, height - 1)) * width + x.clamp(0, width - 1)
+        return self.planes.flatten()[flat].where(inside, float("-inf"))
 
 
 def _part_ties(module: nn.Module, entry: Mapping[str, Tensor], bundle: dict) -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: verbs and what is common to wrong usage.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <exception>
 #include <new>
@@ -30,6 +31,10 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** given) {
+  // What a proof converts is tens of megabytes a tensor, again and again: without these each is mapped and cleared
+  // anew.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
   auto words = strata::cli::with_current_names({given + 1, given + argc});
   std::vector<char*> current{given[0]};
   for (auto& word : words) current.push_back(word.data());

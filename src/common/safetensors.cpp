@@ -277,6 +277,11 @@ double value_at(const TensorView& tensor, std::size_t i) {
 
 void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out) {
   const std::size_t step = element_bytes(tensor.dtype);
+  if (tensor.dtype == "F32") {  // most tensors; without a call for each value
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<double>(load<float>(tensor.data + (first + i) * step));
+    return;
+  }
   const Loader loader = loader_of(tensor.dtype);
   const std::byte* at = tensor.data + first * step;
   for (double& value : out) {

@@ -26,18 +26,25 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
     return cut;
   }
   const auto stored = STRATA_TRY(store.restarts(setting.run_id, now.key));
-  if (!setting.options.tuned)
+  if (!setting.options.tuned) {
+    cut.stored_ = &*found;
     for (const auto& loads : stored) cut.loads_.push_back(loads_of(loads));
+  }
   if (!cut.loads_.empty()) cut.before_ = &*found;
   STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));
   return cut;
 }
 
+const store::Row* CutCase::row_of(const store::Case* stored, const Participant& participant) {
+  if (!stored) return nullptr;
+  const auto row = std::find_if(stored->rows.begin(), stored->rows.end(),
+                                [&](const auto& each) { return each.name() == participant.name(); });
+  return row == stored->rows.end() ? nullptr : &*row;
+}
+
 bool CutCase::take_up(Participant& participant) const {
-  if (!before_) return false;
-  const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
-                                [&](const auto& one) { return one.name() == participant.name(); });
-  if (row == before_->rows.end()) return false;
+  const auto* row = row_of(before_, participant);
+  if (!row) return false;
   participant.row.row_id = row->row_id;
   const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
   if (row->judged && row->state != "measured" && out)
@@ -45,16 +52,10 @@ bool CutCase::take_up(Participant& participant) const {
   return true;
 }
 
-const store::Row* CutCase::row_of(const Participant& participant) const {
-  if (!before_) return nullptr;
-  const auto row = std::find_if(before_->rows.begin(), before_->rows.end(),
-                                [&](const auto& one) { return one.row_id == participant.row.row_id; });
-  return row == before_->rows.end() ? nullptr : &*row;
-}
-
 bool CutCase::take_proof(Participant& participant) const {
-  const auto* row = row_of(participant);
-  if (!row || !row->judged || row->state != "measured" || !proof::can_be_continued(row->proof)) return false;
+  const auto* row = row_of(stored_, participant);
+  if (!row || row->state == "unequal" || row->state == "mistrusted" || !proof::can_be_continued(row->proof))
+    return false;
   participant.proven_before = row->proof;
   participant.row.memory = row->memory;
   participant.row.settings = row->settings;
@@ -72,7 +73,7 @@ void CutCase::add_to(std::vector<Participant>& participants, TurnsPlan& plan) co
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
   for (auto& participant : participants) {
-    const auto* row = participant.active ? row_of(participant) : nullptr;
+    const auto* row = participant.active ? row_of(before_, participant) : nullptr;
     if (!row) continue;
     for (const auto& block : row->blocks)
       if (block.restart < plan.first) participant.row.blocks.push_back(block);

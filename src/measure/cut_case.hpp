@@ -19,16 +19,19 @@ class CutCase {
   // Gives a participant the row that it had; false: it has none. A level that had dropped out of the restarts stays
   // out.
   bool take_up(Participant& participant) const;
-  // Whether the row of the run that goes on was proven to do equal work, deterministic and to its end: then the
-  // participant has what was found there, and its certificate goes on from that one (proof::continued).
+  // Whether the run that goes on has proven that it does equal work, deterministic and to its end, even if it was cut
+  // off before the first restart was whole: then the participant has what was found there, and its certificate goes on
+  // from that one (proof::continued).
   bool take_proof(Participant& participant) const;
   // Blocks and starts of the whole restarts, for active participants.
   void add_to(std::vector<Participant>& participants, TurnsPlan& plan) const;
 
  private:
   int restarts() const { return static_cast<int>(loads_.size()); }
-  const store::Row* row_of(const Participant& participant) const;  // by its row_id; nullptr: none
-  const store::Case* before_ = nullptr;
+  // By its name; nullptr: none.
+  static const store::Row* row_of(const store::Case* stored, const Participant& participant);
+  const store::Case* stored_ = nullptr;          // what the run has of the case
+  const store::Case* before_ = nullptr;          // the same, where a restart is whole
   bool trains_ = false;                          // a whole training, which has epochs and no restarts
   std::vector<std::vector<probe::Load>> loads_;  // of each whole restart
 };

@@ -184,8 +184,8 @@ Try<void> probe_restart(Participant& participant, Session& session, const TrainR
 
 Try<void> start_training(Session& session, const TrainReference& reference) {
   STRATA_TRY(begin(session, "timed", true, reference.optimiser()));
-  // Switching dropout may have made a compiling level compile again.
-  STRATA_TRY(session.warm_up(3, std::chrono::nanoseconds(0)));
+  // Switching dropout may have made a compiling level compile again; else the first step makes the optimiser's buffers.
+  STRATA_TRY(session.warm_up(reference.has_dropout() ? 3 : 1, std::chrono::nanoseconds(0)));
   return {};
 }
 

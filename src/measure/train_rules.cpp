@@ -75,6 +75,7 @@ class Rules {
     check_counts(participant_, session_, again, plain);
     spread_ = std::max(participant_.evidence.own_spread,
                        proof::gradient_spread(reference_, "probe1", {first.tensors, again.tensors}));
+    for (const auto& parameter : reference_.parameters()) weights_.push_back("weight:" + parameter);
     auto decayed = STRATA_TRY(step(base, decay));
     judge("weight decay",
           {&start.tensors, &first.tensors, &decayed.tensors, 1, &start.tensors,
@@ -96,7 +97,7 @@ class Rules {
  private:
   Try<TrainState> step(const OwnState& from, const core::Optimiser& optimiser) {
     if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
-    return step_from(session_, from, optimiser);
+    return step_from(session_, from, optimiser, 0, weights_);
   }
   void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
     participant_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
@@ -118,6 +119,7 @@ class Rules {
   Participant& participant_;
   Session& session_;
   const TrainReference& reference_;
+  std::vector<std::string> weights_;  // what is read of a state once the gradient was seen; empty: all
   double spread_ = 0;
 };
 

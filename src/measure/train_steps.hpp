@@ -60,9 +60,10 @@ struct ProbeStep {
 // On weights `set`, dropout off, the probe's optimiser, one step on input 0.
 Try<ProbeStep> probe_step(Session& session, const std::string& set);
 
-// One step on input 0 from a state of the driver's own, after `done` others.
+// One step on input 0 from a state of the driver's own, after `done` others. `names`: of what the state afterwards is
+// read; empty: all.
 Try<TrainState> step_from(Session& session, const OwnState& base, const core::Optimiser& optimiser,
-                          std::int64_t done = 0);
+                          std::int64_t done = 0, const std::vector<std::string>& names = {});
 
 // Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
 void check_counts(Participant& participant, const Session& session, const TrainState& state,

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "common/parallel.hpp"
 #include "proof/difference.hpp"
 #include "proof/train_checks.hpp"
 
@@ -86,10 +88,13 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
     return not_equal(fmt::format("the bundle has no training reference for {} weights", set), "no reference");
   const double floor = floor_share * reference.grad_floor(set);
   std::vector<Deviation> all;
+  std::vector<std::function<double()>> ratios;  // of each of them
   const auto judge = [&](const std::string& what, const TensorView* actual, double floor_scale) {
     const double envelope = reference.envelope(set, what);
-    all.push_back({what, error_of(actual, reference.expected(set, what), floor_scale) /
-                             (envelope + std::min(tolerance.own_spread, strict_limit * envelope))});
+    const double allowed = envelope + std::min(tolerance.own_spread, strict_limit * envelope);
+    const auto* expected = reference.expected(set, what);
+    all.push_back({what, 0});
+    ratios.emplace_back([=] { return error_of(actual, expected, floor_scale) / allowed; });
   };
   judge("loss", loss.find("0/loss"), 0);
   for (const auto& parameter : reference.parameters())
@@ -97,10 +102,12 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
   for (const auto& buffer : reference.statistics(set)) judge("stat:" + buffer, after.find("weight:" + buffer), 0);
   for (const auto& parameter : reference.parameters()) {
     const TensorView* v = after.find("momentum:" + parameter);
-    if (v)
-      all.push_back({"step:" + parameter, strict_limit * step_ratio(reference.weight(set, parameter), v,
-                                                                    after.find("weight:" + parameter))});
+    if (!v) continue;
+    const auto *before = reference.weight(set, parameter), *moved = after.find("weight:" + parameter);
+    all.push_back({"step:" + parameter, 0});
+    ratios.emplace_back([=] { return strict_limit * step_ratio(before, v, moved); });
   }
+  in_parallel(all.size(), [&](std::size_t i) { all[i].ratio = ratios[i](); });
   OutputVerdict out;
   std::vector<Deviation> failing;
   const double limit = tolerance.reassociates ? reassociated_limit : strict_limit;

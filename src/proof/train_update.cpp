@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "common/parallel.hpp"
 #include "proof/adam_update.hpp"
 #include "proof/difference.hpp"
 #include "proof/train_checks.hpp"
@@ -49,6 +51,11 @@ struct Rate {
   double product = 0, squares = 0, variance = 0;
   double value() const { return squares > 0 ? product / squares : 0; }
   double error(double lr) const { return squares > 0 ? std::sqrt(variance) / squares / lr : infinity; }
+  void add(const Rate& other) {
+    product += other.product;
+    squares += other.squares;
+    variance += other.variance;
+  }
 };
 
 // The worse of both checks of one parameter, in units of what is allowed; adds to `rate`.
@@ -92,22 +99,26 @@ double mismatch(const Parameter& p, const Sgd& sgd, double spread, Rate& rate) {
   return worst;
 }
 
-// Mismatch of all parameters together under other hyperparameters.
-double mismatch_of_all(const std::vector<Parameter>& all, const Sgd& sgd, double spread) {
+// What one parameter's step shows.
+struct Judged {
+  bool complete = false, has_momentum = false;
   double worst = 0;
   Rate rate;
-  for (const auto& p : all) worst = std::max(worst, mismatch(p, sgd, spread, rate));
-  return worst;
-}
+};
+
+// The step of every parameter by one set of hyperparameters.
+using JudgeAll = std::function<std::vector<Judged>(const Sgd&)>;
 
 // Which other optimiser the step fits.
-std::pair<std::string, std::string> other_optimiser(const std::vector<Parameter>& all, const Sgd& sgd, double spread) {
-  if (sgd.momentum > 0 && std::all_of(all.begin(), all.end(), [](const auto& p) { return p.v_after.empty(); }))
+std::pair<std::string, std::string> other_optimiser(const std::vector<Judged>& own, const JudgeAll& judge_all,
+                                                    const Sgd& sgd) {
+  if (sgd.momentum > 0 && std::none_of(own.begin(), own.end(), [](const auto& p) { return p.has_momentum; }))
     return {"the state holds no momentum: momentum is not applied", "momentum is not applied"};
   const auto fits = [&](auto change) {
     Sgd other = sgd;
     change(other);
-    return mismatch_of_all(all, other, spread) <= 1;
+    const auto judged = judge_all(other);
+    return std::all_of(judged.begin(), judged.end(), [](const auto& p) { return p.worst <= 1; });
   };
   if (sgd.momentum > 0 && fits([](Sgd& s) { s.momentum = 0, s.nesterov = false; }))
     return {"it is a step without momentum", "momentum is not applied"};
@@ -130,28 +141,38 @@ UpdateVerdict check_update(const std::vector<std::string>& parameters, const Saf
     return check_adam_update(parameters, before, gradient, after, optimiser, lr, spread, done);
   const auto& own = *optimiser.sgd();
   const Sgd sgd{lr, own.momentum, own.dampening, optimiser.weight_decay, own.nesterov};
+  const JudgeAll judge_all = [&](const Sgd& how) {
+    std::vector<Judged> all(parameters.size());
+    in_parallel(all.size(), [&](std::size_t i) {
+      const auto p = parameter_of(parameters[i], before, gradient, after);
+      if (!p) return;
+      all[i].complete = true;
+      all[i].has_momentum = !p->v_after.empty();
+      all[i].worst = mismatch(*p, how, spread, all[i].rate);
+    });
+    return all;
+  };
   UpdateVerdict out;
-  std::vector<Parameter> all;
+  const auto all = judge_all(sgd);
   std::vector<std::string> failing;
   Rate rate;
-  for (const auto& name : parameters) {
-    auto p = parameter_of(name, before, gradient, after);
-    if (!p) {
-      out.verdict = not_equal(fmt::format("the state lacks '{}', its gradient, or has it in another shape", name),
-                              "the state is not complete", "weight:" + name);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].complete) {
+      out.verdict =
+          not_equal(fmt::format("the state lacks '{}', its gradient, or has it in another shape", parameters[i]),
+                    "the state is not complete", "weight:" + parameters[i]);
       return out;
     }
-    const double worst = mismatch(*p, sgd, spread, rate);
-    out.verdict.worst_ratio = std::max(out.verdict.worst_ratio, worst);
-    if (!(worst <= 1)) failing.push_back(name);
-    all.push_back(std::move(*p));
+    rate.add(all[i].rate);
+    out.verdict.worst_ratio = std::max(out.verdict.worst_ratio, all[i].worst);
+    if (!(all[i].worst <= 1)) failing.push_back(parameters[i]);
   }
   out.rate = rate.value();
   out.rate_error = rate.error(lr);
   const double off = rate.squares > 0 ? std::abs(out.rate / lr - 1) : 0;
   const bool wrong_rate = rate.squares > 0 && off > std::max(6 * out.rate_error, 1e-5 + 4 * spread);
   const auto [cause, brief] =
-      failing.empty() ? std::pair<std::string, std::string>() : other_optimiser(all, sgd, spread);
+      failing.empty() ? std::pair<std::string, std::string>() : other_optimiser(all, judge_all, sgd);
   if (!failing.empty() && !cause.empty()) {
     out.verdict = not_equal(fmt::format("{} of {} parameters do not move as the optimiser says: {}", failing.size(),
                                         parameters.size(), cause),
@@ -170,16 +191,12 @@ UpdateVerdict check_update(const std::vector<std::string>& parameters, const Saf
 
 OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread,
                          const std::string& fault) {
-  OutputVerdict out;
-  std::string first;
-  std::size_t wrong = 0;
-  for (const auto& name : parameters) {
+  const auto ratio_of = [&](const std::string& name) -> std::optional<double> {
     const auto w = read(*pair.before, "weight:" + name), a = read(*pair.a, "weight:" + name),
                b = read(*pair.b, "weight:" + name);
     const auto term = pair.term ? read(*pair.term, pair.prefix + name) : std::optional(Values(w ? w->size() : 0, 0.0));
     if (!w || !a || !b || !term || a->size() != w->size() || b->size() != w->size() || term->size() != w->size())
-      return not_equal(fmt::format("the state lacks '{}' or has it in another shape", name),
-                       "the state is not complete", "weight:" + name);
+      return std::nullopt;
     Values off(w->size()), moved_a(w->size()), moved_b(w->size());
     for (std::size_t i = 0; i < off.size(); ++i) {
       moved_a[i] = (*w)[i] - (*a)[i];
@@ -188,10 +205,21 @@ OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair&
     }
     const double allowed = rounding * ((1 + pair.factor) * norm(*w) + norm(moved_b) + pair.factor * norm(moved_a)) +
                            1e-5 * std::abs(pair.scale) * norm(*term) + spread * (norm(moved_a) + norm(moved_b)) + 1e-37;
-    const double ratio = norm(off) / allowed;
+    return norm(off) / allowed;
+  };
+  std::vector<std::optional<double>> ratios(parameters.size());
+  in_parallel(ratios.size(), [&](std::size_t i) { ratios[i] = ratio_of(parameters[i]); });
+  OutputVerdict out;
+  std::string first;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < ratios.size(); ++i) {
+    if (!ratios[i])
+      return not_equal(fmt::format("the state lacks '{}' or has it in another shape", parameters[i]),
+                       "the state is not complete", "weight:" + parameters[i]);
+    const double ratio = *ratios[i];
     out.worst_ratio = std::max(out.worst_ratio, std::isfinite(ratio) ? ratio : infinity);
     if (ratio <= 1) continue;
-    if (wrong++ == 0) first = name;
+    if (wrong++ == 0) first = parameters[i];
   }
   if (wrong == 0) return out;
   auto verdict =

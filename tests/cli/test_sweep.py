@@ -201,6 +201,26 @@ def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_double
     assert {row["state"] for row in items["points"]["rows"]} == {"measured"}
 
 
+def test_killed_while_it_measures_a_point_for_the_first_time_a_sweep_keeps_its_proofs(strata):
+    strata.level("plain", rank=1)
+    strata.level("other")
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    words = ["sweep", "net.py:build", "--levels", "plain,other", "--threads", "1", "--store", str(strata.store), "--order-seed", "3", "--batch", "1,2", "--size", "8,10", *SHORT]
+    process = strata.start(*words)
+    for line in process.stderr:
+        if "measuring, round 1" in line:
+            break
+    process.kill()
+    process.communicate()
+    assert blocks_of(strata) == {} or {restart for _, _, restart in blocks_of(strata)} == {0}
+    done = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    first, rest = done.stderr.split("walk 1 of 3, point 2", 1)
+    assert "measuring, round 1" in first and "proving" not in first and "proving" in rest
+    items = {item["id"]: item for section in json.loads(done.stdout)["sections"] for item in section["items"] if "id" in item}
+    assert {row["state"] for row in items["points"]["rows"]} == {"measured"}
+
+
 def test_a_dry_run_says_what_would_be_measured_and_stores_nothing(strata):
     strata.level("plain", rank=1)
     (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
