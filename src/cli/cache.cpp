@@ -40,7 +40,8 @@ using FileId = std::pair<dev_t, ino_t>;  // of all links to one file
 
 struct CacheEntry {
   std::string kind,
-      name;  // "capture" and its case; "network" and its model; "artefact" and its level; "data" and the set
+      name;  // "capture" and its case; "network" and its model; "artefact" and its level; "data" or "images" and the
+             // set
   fs::path folder;
   fs::path references;                     // of a capture, which lie apart (plan/references.hpp); else empty
   std::map<FileId, std::uintmax_t> files;  // with their bytes
@@ -132,6 +133,8 @@ std::vector<CacheEntry> cache_entries(const fs::path& cache) {
   }
   for (const auto& folder : folders_in(cache / "artefacts")) add("artefact", level_of(folder.filename()), folder);
   for (const auto& folder : folders_in(cache / "data")) add("data", folder.filename(), folder);
+  for (const auto& state : folders_in(cache / "images"))  // of data sets, as inputs (data/image_files.hpp)
+    for (const auto& folder : folders_in(state)) add("images", folder.filename(), folder);
   for (const auto& folder : folders_in(cache / "networks")) {
     if (!folder.filename().string().starts_with("file-")) {
       add("network", model_of_network(folder), folder);

@@ -81,6 +81,16 @@ def test_references_that_lie_apart_are_counted_and_removed_with_their_capture(st
     assert [path.name for path in (filled / "references").iterdir()] == [path.name for path in (filled / "bundles").iterdir()]
 
 
+def test_images_of_data_sets_are_listed_by_set_and_removed(strata, filled):
+    folder = filled / "images" / "5f3a-64" / "mnist"
+    folder.mkdir(parents=True)
+    (folder / "00000.png").write_bytes(b"x" * 500_000)
+    rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
+    assert [(row["kind"], row["what"], row["size"]) for row in rows if row["kind"] == "images"] == [("images", "mnist", "500 kB")]
+    assert strata.run("cache", "prune").returncode == 0
+    assert not folder.exists()
+
+
 def test_removes_nothing_while_a_run_measures(strata, filled):
     mark = Path(strata.environment["XDG_DATA_HOME"]) / "strata" / "measuring"
     mark.parent.mkdir(parents=True, mode=0o700)
