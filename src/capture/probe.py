@@ -297,19 +297,18 @@ class _Windows:
         whole = functional.pad(
             self.planes.detach(), (aside, aside, above, above), value=float("-inf")
         )
-        first = second = None
-        for down in range(high):
-            for right in range(wide):
-                value = whole[
-                    :,
-                    down : whole.shape[1] - high + down + 1 : self.steps[0],
-                    right : whole.shape[2] - wide + right + 1 : self.steps[1],
-                ]
-                if first is None:
-                    first, second = value, torch.full_like(value, float("-inf"))
-                else:
-                    second = torch.maximum(second, torch.minimum(first, value))
-                    first = torch.maximum(first, value)
+
+        def at(place: int) -> Tensor:
+            """Of each window the value at a place."""
+            down, right = divmod(place, wide)
+            below, beyond = whole.shape[1] - high + down + 1, whole.shape[2] - wide + right + 1
+            return whole[:, down : below : self.steps[0], right : beyond : self.steps[1]]
+
+        first = at(0)
+        second = torch.full_like(first, float("-inf"))
+        for place in range(1, high * wide):
+            second = torch.maximum(second, torch.minimum(first, at(place)))
+            first = torch.maximum(first, at(place))
         return first - second
 
     def values(self, chosen: Tensor) -> Tensor:

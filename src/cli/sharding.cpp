@@ -72,8 +72,9 @@ Result<void> go_on(CompareArguments& a, OwnShard& own) {
   if (!found) return {};
   const auto state = store::state_of(*found);
   if (state == store::RunState::running)
-    return fail(fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), found->run_id),
-                "let it end; `./strata list runs` shows it", Exit::usage);
+    return fail(
+        fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), found->run_id),
+        "let it end; `./strata list runs` shows it", Exit::usage);
   if (state == store::RunState::finished) {
     own.done = found->run_id;
     return {};
