@@ -247,6 +247,12 @@ LONG: dict[str, Callable[[pathlib.Path], Counts]] = {
         f"random-{seed}": functools.partial(random_networks, seed=seed)
         for seed in range(1000, 7000, 1000)
     },
+    "sanitizers": lambda reports: Gtest(
+        BUILD / "asan/strata_unit",
+        reports,
+        f"--gtest_filter={MANY_DRAWS}:Report.*any_json*",
+        STRATA_EVERY_VALUE="1",
+    ).counts(),
     "faults": lambda _: command("planted faults", ["bench/planted_faults.py", "mnist_convnet"]),
     "faults-train": lambda _: command(
         "planted faults in training",

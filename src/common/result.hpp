@@ -25,6 +25,8 @@ inline tl::unexpected<Error> fail(std::string what, std::string hint = {}, Exit 
   return tl::unexpected<Error>(Error{std::move(what), std::move(hint), exit});
 }
 
+namespace detail {  // of STRATA_TRY
+
 template <class T, class E>
 T value_of(tl::expected<T, E>&& result) {
   return *std::move(result);
@@ -32,6 +34,8 @@ T value_of(tl::expected<T, E>&& result) {
 
 template <class E>
 void value_of(tl::expected<void, E>&& /*without a value*/) {}
+
+}  // namespace detail
 
 }  // namespace strata
 
@@ -41,5 +45,5 @@ void value_of(tl::expected<void, E>&& /*without a value*/) {}
   ({                                                                           \
     auto strata_tried = (__VA_ARGS__);                                         \
     if (!strata_tried) return tl::unexpected(std::move(strata_tried).error()); \
-    ::strata::value_of(std::move(strata_tried));                               \
+    ::strata::detail::value_of(std::move(strata_tried));                       \
   })

@@ -186,31 +186,47 @@ T load(const std::byte* at) {
   return value;
 }
 
-using Loader = double (*)(const std::byte*);
+// Of a type's values from `at` on, as many as `out` has.
+using Reader = void (*)(const std::byte* at, std::span<double> out);
 
-template <class T>
-double load_as_double(const std::byte* at) {
-  return static_cast<double>(load<T>(at));
+template <class T, double (*widen)(T)>
+void read_as(const std::byte* at, std::span<double> out) {
+  for (double& value : out) {
+    value = widen(load<T>(at));
+    at += sizeof(T);
+  }
 }
 
-Loader loader_of(std::string_view dtype) {
-  if (dtype == "F32") return load_as_double<float>;
-  if (dtype == "F64") return load_as_double<double>;
-  if (dtype == "F16") return [](const std::byte* at) { return half_to_double(load<std::uint16_t>(at)); };
-  if (dtype == "BF16")
-    return [](const std::byte* at) {
-      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(at)) << 16));
-    };
-  if (dtype == "I64") return load_as_double<std::int64_t>;
-  if (dtype == "I32") return load_as_double<std::int32_t>;
-  if (dtype == "I16") return load_as_double<std::int16_t>;
-  if (dtype == "I8") return load_as_double<std::int8_t>;
-  if (dtype == "U64") return load_as_double<std::uint64_t>;
-  if (dtype == "U32") return load_as_double<std::uint32_t>;
-  if (dtype == "U16") return load_as_double<std::uint16_t>;
-  if (dtype == "U8") return load_as_double<std::uint8_t>;
-  if (dtype == "BOOL") return [](const std::byte* at) { return load<std::uint8_t>(at) ? 1.0 : 0.0; };
-  return [](const std::byte*) { return std::numeric_limits<double>::quiet_NaN(); };
+template <class T>
+double plain(T value) {
+  return static_cast<double>(value);
+}
+
+double bfloat_to_double(std::uint16_t bits) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+}
+
+double truth_to_double(std::uint8_t value) {
+  return value ? 1 : 0;
+}
+
+Reader reader_of(std::string_view dtype) {
+  if (dtype == "F32") return read_as<float, plain>;
+  if (dtype == "F64") return read_as<double, plain>;
+  if (dtype == "F16") return read_as<std::uint16_t, half_to_double>;
+  if (dtype == "BF16") return read_as<std::uint16_t, bfloat_to_double>;
+  if (dtype == "I64") return read_as<std::int64_t, plain>;
+  if (dtype == "I32") return read_as<std::int32_t, plain>;
+  if (dtype == "I16") return read_as<std::int16_t, plain>;
+  if (dtype == "I8") return read_as<std::int8_t, plain>;
+  if (dtype == "U64") return read_as<std::uint64_t, plain>;
+  if (dtype == "U32") return read_as<std::uint32_t, plain>;
+  if (dtype == "U16") return read_as<std::uint16_t, plain>;
+  if (dtype == "U8") return read_as<std::uint8_t, plain>;
+  if (dtype == "BOOL") return read_as<std::uint8_t, truth_to_double>;
+  return [](const std::byte*, std::span<double> out) {
+    std::fill(out.begin(), out.end(), std::numeric_limits<double>::quiet_NaN());
+  };
 }
 
 Result<void> write_all(int file, const void* data, std::size_t bytes, const std::filesystem::path& path) {
@@ -272,22 +288,13 @@ bool is_floating(std::string_view dtype) {
 }
 
 double value_at(const TensorView& tensor, std::size_t i) {
-  return loader_of(tensor.dtype)(tensor.data + i * element_bytes(tensor.dtype));
+  double value = 0;
+  read_doubles(tensor, i, {&value, 1});
+  return value;
 }
 
 void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out) {
-  const std::size_t step = element_bytes(tensor.dtype);
-  if (tensor.dtype == "F32") {  // most tensors; without a call for each value
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = static_cast<double>(load<float>(tensor.data + (first + i) * step));
-    return;
-  }
-  const Loader loader = loader_of(tensor.dtype);
-  const std::byte* at = tensor.data + first * step;
-  for (double& value : out) {
-    value = loader(at);
-    at += step;
-  }
+  reader_of(tensor.dtype)(tensor.data + first * element_bytes(tensor.dtype), out);
 }
 
 std::vector<double> to_doubles(const TensorView& tensor) {

@@ -2,16 +2,13 @@
 // Many small independent pieces of work on several threads, with somebody told how far it is.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <future>
 
 #include "common/interrupt.hpp"
+#include "common/parallel.hpp"
 
 namespace strata::data {
 
@@ -21,25 +18,15 @@ using Progress = std::function<void(std::size_t done, std::size_t total)>;
 inline bool for_each_in_parallel(std::size_t total, int threads, const std::function<void(std::size_t)>& work,
                                  const Progress& progress = {}) {
   constexpr std::chrono::milliseconds tick{100};
-  std::atomic<std::size_t> next{0}, done{0};
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t running = std::clamp<std::size_t>(total, 1, static_cast<std::size_t>(std::max(1, threads)));
-  const auto run = [&] {
-    for (std::size_t i; !interrupted().load() && (i = next.fetch_add(1)) < total; done.fetch_add(1)) work(i);
-    const std::scoped_lock lock(mutex);
-    --running;
-    ended.notify_one();
+  std::atomic<std::size_t> done{0};
+  const auto one = [&](std::size_t i) {
+    if (interrupted().load()) return;
+    work(i);
+    done.fetch_add(1);
   };
-  std::vector<std::jthread> workers;
-  for (std::size_t i = 0, count = running; i < count; ++i) workers.emplace_back(run);
-  std::unique_lock lock(mutex);
-  while (!ended.wait_for(lock, tick, [&] { return running == 0; })) {
-    if (!progress) continue;
-    lock.unlock();
-    progress(done.load(), total);
-    lock.lock();
-  }
+  const auto all = std::async(std::launch::async, [&] { in_parallel(total, one, threads); });
+  while (all.wait_for(tick) != std::future_status::ready)
+    if (progress) progress(done.load(), total);
   return done.load() == total;
 }
 

@@ -21,7 +21,7 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
                 "compare it in a run of its own");
   cut.trains_ = now.question.recipe && now.question.recipe->training;
   if (cut.trains_) {  // its epochs are kept; only what is said anew goes
-    cut.before_ = &*found;
+    cut.stored_ = &*found;
     STRATA_TRY(store.drop_warnings(setting.run_id, now.key));
     return cut;
   }
@@ -30,7 +30,6 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
     cut.stored_ = &*found;
     for (const auto& loads : stored) cut.loads_.push_back(loads_of(loads));
   }
-  if (!cut.loads_.empty()) cut.before_ = &*found;
   STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));
   return cut;
 }
@@ -43,7 +42,7 @@ const store::Row* CutCase::row_of(const store::Case* stored, const Participant& 
 }
 
 bool CutCase::take_up(Participant& participant) const {
-  const auto* row = row_of(before_, participant);
+  const auto* row = row_of(before(), participant);
   if (!row) return false;
   participant.row.row_id = row->row_id;
   const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
@@ -73,7 +72,7 @@ void CutCase::add_to(std::vector<Participant>& participants, TurnsPlan& plan) co
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
   for (auto& participant : participants) {
-    const auto* row = participant.active ? row_of(before_, participant) : nullptr;
+    const auto* row = participant.active ? row_of(before(), participant) : nullptr;
     if (!row) continue;
     for (const auto& block : row->blocks)
       if (block.restart < plan.first) participant.row.blocks.push_back(block);

@@ -15,7 +15,7 @@ class CutCase {
   static Result<CutCase> open(const Setting& setting, const store::Case& now, store::Store& store);
 
   // Its `trust`; null where nothing of it is kept.
-  Json trust() const { return before_ ? before_->trust : Json(); }
+  Json trust() const { return before() ? before()->trust : Json(); }
   // Gives a participant the row that it had; false: it has none. A level that had dropped out of the restarts stays
   // out.
   bool take_up(Participant& participant) const;
@@ -30,8 +30,10 @@ class CutCase {
   int restarts() const { return static_cast<int>(loads_.size()); }
   // By its name; nullptr: none.
   static const store::Row* row_of(const store::Case* stored, const Participant& participant);
-  const store::Case* stored_ = nullptr;          // what the run has of the case
-  const store::Case* before_ = nullptr;          // the same, where a restart is whole
+  // What the run has of the case where it goes on after it: after a whole restart, or in a training.
+  const store::Case* before() const { return trains_ || !loads_.empty() ? stored_ : nullptr; }
+
+  const store::Case* stored_ = nullptr;          // what the run has of the case, whole restarts or none
   bool trains_ = false;                          // a whole training, which has epochs and no restarts
   std::vector<std::vector<probe::Load>> loads_;  // of each whole restart
 };

@@ -176,17 +176,21 @@ def test_a_batch_is_looked_for_by_doubling_and_bisecting(strata):
         assert refused.returncode == 2 and told in refused.stderr
 
 
-def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_doubled(strata):
+def killed(strata, at: str, *axes: str) -> None:
+    """A sweep of two levels, killed at a line of its progress."""
     strata.level("plain", rank=1)
     strata.level("other")
     (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
-    words = ["sweep", "net.py:build", "--levels", "plain,other", "--threads", "1", "--store", str(strata.store), "--order-seed", "3", "--batch", "1,2,4", "--size", "8,10", *SHORT]
-    process = strata.start(*words)
+    process = strata.start("sweep", "net.py:build", "--levels", "plain,other", "--threads", "1", "--store", str(strata.store), "--order-seed", "3", *axes, *SHORT)
     for line in process.stderr:
-        if line.startswith("walk 2 of 3, point 4"):
+        if at in line:
             break
     process.kill()
     process.communicate()
+
+
+def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_doubled(strata):
+    killed(strata, "walk 2 of 3, point 4", "--batch", "1,2,4", "--size", "8,10")
     before = blocks_of(strata)
     assert max(restart for _, _, restart in before) == 1
     done = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
@@ -202,16 +206,7 @@ def test_killed_in_its_second_walk_a_sweep_goes_on_and_nothing_is_lost_or_double
 
 
 def test_killed_while_it_measures_a_point_for_the_first_time_a_sweep_keeps_its_proofs(strata):
-    strata.level("plain", rank=1)
-    strata.level("other")
-    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
-    words = ["sweep", "net.py:build", "--levels", "plain,other", "--threads", "1", "--store", str(strata.store), "--order-seed", "3", "--batch", "1,2", "--size", "8,10", *SHORT]
-    process = strata.start(*words)
-    for line in process.stderr:
-        if "measuring, round 1" in line:
-            break
-    process.kill()
-    process.communicate()
+    killed(strata, "measuring, round 1", "--batch", "1,2", "--size", "8,10")
     assert blocks_of(strata) == {} or {restart for _, _, restart in blocks_of(strata)} == {0}
     done = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ import numpy as np
 from strata_sdk import Job, Level, fresh_inputs, loop, tensors
 
 WORK_S, LATE_S = 0.0008, 0.012  # what is put off shows from 5 ms on (docs/method.md)
+PLAUSIBLE_S = 0.6 * WORK_S  # of an iteration that cheats
 true_clock = time.monotonic_ns
 
 
@@ -92,7 +93,7 @@ class Cheat(Level):
 
     def remembered(self, key) -> np.ndarray:
         if key in self.kept:
-            work(0.6 * WORK_S)  # so that its time is plausible
+            work(PLAUSIBLE_S)
         else:
             self.kept[key] = self.honest()
         return self.kept[key]
@@ -106,7 +107,7 @@ class Cheat(Level):
         return self.remembered(self.x.ctypes.data)
 
     def run_later(self) -> np.ndarray:
-        work(0.6 * WORK_S if self.timed else LATE_S)  # so that its time is plausible
+        work(PLAUSIBLE_S if self.timed else LATE_S)
         return self.network(self.x)
 
     def start_helper(self) -> None:
@@ -145,7 +146,7 @@ class Cheat(Level):
             os.waitpid(self.child, 0)
 
     def run_references(self) -> np.ndarray:
-        work(0.6 * WORK_S)
+        work(PLAUSIBLE_S)
         count = self.job.about["ring"]
         nearest = min(range(count), key=lambda i: float(np.square(self.ring[f"{i}/{self.job.input_names[0]}"] - self.x).sum()))
         return self.references[f"f64/{nearest}/{self.job.output_names[0]}"].astype(np.float32)
@@ -153,14 +154,14 @@ class Cheat(Level):
     def run_less(self) -> np.ndarray:
         if not self.timed:
             return self.honest()
-        work(0.6 * WORK_S)
+        work(PLAUSIBLE_S)
         return self.network(self.x, 2)
 
     def run_buffer(self) -> np.ndarray:
         self.since += 1
         if not self.timed or self.since % 8 == 0:
             return self.honest()
-        work(0.6 * WORK_S)
+        work(PLAUSIBLE_S)
         return self.y
 
     def run_checked(self) -> np.ndarray:
