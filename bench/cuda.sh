@@ -24,7 +24,7 @@ echo "== tests on the device"
 
 echo "== ResNet-50"
 levels=eager,eager@channels_last,compile,compile@channels_last,libtorch,aoti,cudnn,cudnn@channels_last,static
-# bound by launches, by the device, and one image; levels without a maths mode (cudnn: bf16) are left out of it with a word
+# bound by launches, by the device, and one image; levels without a precision (cudnn: bf16) are left out of it with a word
 for case in "resnet50 --input 128x3x32x32 --mode train --precision fp32,tf32,amp-bf16" "resnet50 --input 128x3x32x32 --precision fp32,tf32,bf16" \
   "resnet50 --batch 256 --mode train --precision fp32,tf32,amp-bf16" "resnet50 --batch 256 --precision fp32,tf32,bf16" "resnet50 --precision fp32,tf32,bf16"; do
   # shellcheck disable=SC2086

@@ -48,7 +48,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 def capture(folder: Path) -> Path:
     """The bundle of the case; the rings that it holds are not used."""
-    spec = {"model": "mnist_convnet", "mode": "train", "batch": BATCH, "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 2, "optimiser": OPTIMISER}
+    spec = {"model": "mnist_convnet", "mode": "train", "batch": BATCH, "precision": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 2, "optimiser": OPTIMISER}
     (folder / "spec.json").write_text(json.dumps(spec))
     subprocess.run([sys.executable, "-m", "capture", "--spec", str(folder / "spec.json"), "--out", str(folder / "bundle")], check=True, stdout=subprocess.DEVNULL,
                    env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"})

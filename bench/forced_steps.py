@@ -82,7 +82,7 @@ def main() -> int:
     bundle.TrainCapture = Forced
     print("| network | state | envelope of a gradient: median, widest | faults, in bounds of 8 envelopes |\n|---|---|---|---|")
     for model in models or CASES:
-        spec = check_spec({"model": model, "mode": "train", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4, "inputs": [{"name": "", "dtype": "float32", "shape": CASES[model]}]})
+        spec = check_spec({"model": model, "mode": "train", "precision": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4, "inputs": [{"name": "", "dtype": "float32", "shape": CASES[model]}]})
         with tempfile.TemporaryDirectory() as folder:
             for name in ("reference", "weights"):
                 (Path(folder) / name).mkdir()

@@ -36,7 +36,7 @@ PROGRAM = os.environ.get("STRATA_PROGRAM", str(ROOT / "strata"))
 FAKE = ROOT / "tests" / "fakes" / "fake_worker.py"
 # Fields of the answers that the driver reads in a comparison, by operation.
 FIELDS = {
-    "hello": "api level language versions build devices modes maths ops library_ns ok id".split(),
+    "hello": "api level language versions build devices modes precisions ops library_ns ok id".split(),
     "load": "phases settings parameters artefact_bytes deterministic ok id".split(),
     "inputs": ["count", "ok", "id"],
     "warm_up": "iterations first_ns wall_ns ok id".split(),
@@ -67,8 +67,8 @@ class Place:
         folder = self.levels / name
         folder.mkdir(exist_ok=True)
         about = {
-            "id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 1, "devices": ["cpu"],
-            "modes": ["infer"], "maths": ["fp32"], "start": ["{tools_python}", str(FAKE), "{level}/script.json"],
+            "id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 2, "devices": ["cpu"],
+            "modes": ["infer"], "precisions": ["fp32"], "start": ["{tools_python}", str(FAKE), "{level}/script.json"],
             "environment": False, "needs": [],
         }  # fmt: skip
         (folder / "script.json").write_text(json.dumps({"name": name} | script), encoding="utf-8")

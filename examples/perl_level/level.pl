@@ -46,14 +46,14 @@ sub indices { refuse('bad_request', 'send load and inputs first') if !@ring;
     my $list = $_[0]{indices}; refuse('bad_request', 'indices: a list of ring indices') if ref $list ne 'ARRAY' || grep { !is_count($_) || $_ >= @ring } @$list; return @$list }
 
 my %do = (
-    hello => sub { {api => 1, level => 'perl', language => 'perl', versions => {perl => "$^V"}, build => {type => 'release', flags => ''}, devices => ['cpu'],
-                    modes => ['infer'], maths => ['fp32'], ops => \@ops, library_ns => 0} },
+    hello => sub { {api => 2, level => 'perl', language => 'perl', versions => {perl => "$^V"}, build => {type => 'release', flags => ''}, devices => ['cpu'],
+                    modes => ['infer'], precisions => ['fp32'], ops => \@ops, library_ns => 0} },
     load => sub { my $case = $_[0]{case}; refuse('bad_request', 'load needs case, bundle and weights') if ref $case ne 'HASH' || grep { !defined $_[0]{$_} || ref $_[0]{$_} } qw(bundle weights);
-        for (['mode', 'infer'], ['maths', 'fp32'], ['device', 'cpu'], ['threads', 1]) { refuse('unsupported', "no $_->[0] " . ($case->{$_->[0]} // 'null') . ", only $_->[1]") if ($case->{$_->[0]} // '') ne $_->[1] }
+        for (['mode', 'infer'], ['precision', 'fp32'], ['device', 'cpu'], ['threads', 1]) { refuse('unsupported', "no $_->[0] " . ($case->{$_->[0]} // 'null') . ", only $_->[1]") if ($case->{$_->[0]} // '') ne $_->[1] }
         my $start = now(); $bundle = $_[0]{bundle}; if (!eval { load_weights($_[0]{weights}); 1 }) { undef $bundle; die $@ } undef $first_ns;
         my $parameters = 0; $parameters += @$_ for values %weights;
         {phases => {build_ns => 0, weights_ns => now() - $start}, parameters => $parameters, artefact_bytes => -s $0, deterministic => JSON::PP::true, settings => {threads => 1,
-         maths => 'fp32', layout => 'contiguous', inference_mode => JSON::PP::true, autotune => JSON::PP::false, freezing => JSON::PP::false, graph => 'none'}} },
+         precision => 'fp32', layout => 'contiguous', inference_mode => JSON::PP::true, autotune => JSON::PP::false, freezing => JSON::PP::false, graph => 'none'}} },
     weights => sub { refuse('bad_request', 'send load first') if !$bundle; load_weights($_[0]{weights}); {} },
     inputs => sub { refuse('bad_request', 'send load first') if !$bundle; my $new = read_tensors($_[0]{path}); @ring = map { $new->{"$_/arg0"} } 0 .. keys(%$new) - 1; {count => scalar @ring} },
     prove => sub { my @i = indices($_[0]); write_outputs($_[0]{out}, map { ("$_/output" => (iterate($_))[2]) } @i); {outputs => ['output']} },

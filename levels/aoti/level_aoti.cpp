@@ -24,7 +24,7 @@ class AotiLevel final : public strata::TorchLevel {
   strata::About about() const override {
     auto about = torch_about("aoti");
     about.serves = true;
-    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.dynamic = true;
     about.reads_weights = strata::variant() == "default";  // the others bake them in
     about.variants = {"default", "freezing", "max-autotune"};
@@ -77,17 +77,18 @@ class AotiLevel final : public strata::TorchLevel {
     const auto of = [&](const char* field) {
       return about.value(field, nlohmann::json());
     };  // null where another version wrote it
-    if (of("device") != wanted.device || of("threads") != wanted.threads || of("maths") != wanted.maths ||
+    if (of("device") != wanted.device || of("threads") != wanted.threads || of("precision") != wanted.precision ||
         of("variant") != strata::variant())
       throw Failure(
           "unavailable",
           fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
                       "in {} with {}, variant {}",
-                      cache.string(), of("device").dump(), of("maths").dump(), of("threads").dump(),
-                      of("variant").dump(), wanted.device, wanted.maths, wanted.threads, strata::variant()),
+                      cache.string(), of("device").dump(), of("precision").dump(), of("threads").dump(),
+                      of("variant").dump(), wanted.device, wanted.precision, wanted.threads, strata::variant()),
           "run the level's prepare.py for this case");
-    bfloat16_ = wanted.maths == "bf16";
-    if (wanted.maths != "fp32") facts_.maths = wanted.maths;  // compiled in: conversions are part of the package
+    bfloat16_ = wanted.precision == "bf16";
+    if (wanted.precision != "fp32")
+      facts_.precision = wanted.precision;  // compiled in: conversions are part of the package
     facts_.layout = "any";
     facts_.graph = "exported";
     facts_.freezing = about.at("freezing");

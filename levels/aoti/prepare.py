@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
+from strata_sdk import UnavailableError, UnsupportedError, models, precision, preparing
 
 CONFIGS = {
     # else vectors of at most 8 numbers go into the code, where no weight set can reach them
@@ -32,7 +32,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     # autotuning too: the C++ matrix products that it chooses hold packed copies of their weights
     baked = variant != "default"
     torch.set_num_threads(case["threads"])  # generated loops carry the number of threads
-    maths.settle(case["maths"])
+    precision.settle(case["precision"])
     step = preparing.Steps()
     for weight_set in (
         sorted(path.stem for path in (bundle_dir / "weights").glob("*.safetensors"))
@@ -56,7 +56,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         about = {
             "device": case["device"],
             "threads": case["threads"],
-            "maths": case["maths"],
+            "precision": case["precision"],
             "torch": torch.__version__,
             "variant": variant,
             "baked": baked,

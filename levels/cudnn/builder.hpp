@@ -36,8 +36,8 @@ class Builder : public primitives::Arguments {
   // As convolutions of this library have it: row-major, or channels last.
   Tensor image(const Tensor& tensor) { return in(tensor, image_view(tensor.dims())); }
   View image_view(const Dims& dims) const;
-  // As a convolution or a product takes it: in bfloat16 where the case's maths mode says so.
-  bool rounds() const { return library_.maths() == Maths::bfloat16; }
+  // As a convolution or a product takes it: in bfloat16 where the case's precision says so.
+  bool rounds() const { return library_.precision() == Precision::bfloat16; }
   Tensor operand(const Tensor& tensor);
   // The same elements in row-major order as another shape: a view where the layout allows, else after a copy.
   Tensor reshaped(const Tensor& tensor, const Dims& dims);

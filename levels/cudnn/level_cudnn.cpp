@@ -13,7 +13,7 @@ namespace {
 using strata::Failure;
 using strata::cudnn::Layouts;
 using strata::cudnn::Library;
-using strata::cudnn::Maths;
+using strata::cudnn::Precision;
 
 // Phases end when the device has done their work, which the host waits for.
 class WaitingStopwatch final : public strata::Stopwatch {
@@ -40,7 +40,7 @@ class CudnnLevel final : public strata::PrimitivesLevel {
     auto about = primitives_about(platform.id, strata::cudnn::known_operations());
     about.versions = std::move(platform.versions);
     about.devices = std::move(platform.devices);
-    about.maths = {"fp32", "tf32", "amp-bf16"};
+    about.precisions = {"fp32", "tf32", "amp-bf16"};
     about.variants = {"default", "channels_last"};
     return about;
   }
@@ -58,10 +58,10 @@ class CudnnLevel final : public strata::PrimitivesLevel {
     if (std::string why; kit_cuda::device_name(&why).empty())
       throw Failure("unavailable", fmt::format("there is no CUDA device: {}", why), "`strata doctor` looks for one");
     const auto layouts = strata::variant() == "channels_last" ? Layouts::channels_last : Layouts::contiguous;
-    const auto maths = wanted.maths == "tf32"       ? Maths::tf32
-                       : wanted.maths == "amp-bf16" ? Maths::bfloat16
-                                                    : Maths::float32;
-    return {[layouts, maths] { return std::make_unique<Library>(layouts, maths); },
+    const auto precision = wanted.precision == "tf32"       ? Precision::tf32
+                           : wanted.precision == "amp-bf16" ? Precision::bfloat16
+                                                            : Precision::float32;
+    return {[layouts, precision] { return std::make_unique<Library>(layouts, precision); },
             layouts == Layouts::channels_last ? "channels_last" : "contiguous"};
   }
   // The host only starts work.

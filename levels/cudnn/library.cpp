@@ -86,11 +86,11 @@ primitives::Description reorder(const Tensor& from, const Tensor& to) {
           static_cast<std::int64_t>(to.bytes())};
 }
 
-Library::Library(Layouts layouts, Maths maths)
+Library::Library(Layouts layouts, Precision precision)
     : layouts_(layouts),
-      maths_(maths),
+      precision_(precision),
       stream_(kit_cuda::make_stream()),
-      calls_(make_calls(stream_.get(), maths == Maths::tf32)) {}
+      calls_(make_calls(stream_.get(), precision == Precision::tf32)) {}
 
 Result<void> Library::declare(const graph::Graph& graph, int value) {
   const auto& described = graph.value(value);

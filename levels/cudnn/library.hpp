@@ -20,11 +20,11 @@ primitives::Description reorder(const Tensor& from, const Tensor& to);
 
 // What convolutions and products calculate with: float32; factors that they may round to TF32; or factors that are
 // rounded to bfloat16 by calls of their own, as autocast does it. All else, and every sum, is float32.
-enum class Maths : std::uint8_t { float32, tf32, bfloat16 };
+enum class Precision : std::uint8_t { float32, tf32, bfloat16 };
 
 class Library final : public primitives::Primitives {
  public:
-  Library(Layouts layouts, Maths maths);
+  Library(Layouts layouts, Precision precision);
 
   std::vector<std::string> operations() const override { return known_operations(); }
   Result<void> declare(const graph::Graph& graph, int value) override;
@@ -55,7 +55,7 @@ class Library final : public primitives::Primitives {
   kit_cuda::Stream stream() const { return stream_.get(); }
   Calls& calls() { return *calls_; }
   Layouts layouts() const { return layouts_; }
-  Maths maths() const { return maths_; }
+  Precision precision() const { return precision_; }
   // The tensor of a value, which is float32, or int64. Throws Unsupported for one of another type.
   const Tensor& tensor(const graph::Graph& graph, int value) const;
   const Tensor& integers(const graph::Graph& graph, int value) const;
@@ -99,7 +99,7 @@ class Library final : public primitives::Primitives {
   std::byte* hold(std::size_t bytes);  // on the device, as long as this lives
 
   Layouts layouts_;
-  Maths maths_;
+  Precision precision_;
   std::unique_ptr<CUstream_st, EndStream> stream_;
   std::vector<kit_cuda::Memory> memory_;
   std::unique_ptr<Calls> calls_;

@@ -17,7 +17,7 @@ class LibtorchLevel final : public strata::TorchLevel {
     about.reads_weights = true;
     about.dynamic = true;
     about.modes = {"infer", "train"};
-    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", "channels_last"};
     return about;
   }
@@ -47,8 +47,8 @@ class LibtorchLevel final : public strata::TorchLevel {
     network_ = written ? make_hand_written(wanted, bundle) : make_generated(bundle, cache);
     if (!written) facts_.graph = "exported";
     network_->to(device());
-    if (wanted.maths == "bf16") strata::to_bfloat16(tensors());
-    convert_around(wanted.maths);
+    if (wanted.precision == "bf16") strata::to_bfloat16(tensors());
+    convert_around(wanted.precision);
     for (auto& [name, parameter] : network_->parameters())
       parameter.set_requires_grad(case_trains() && !network_->is_frozen(name));
     if (strata::variant() == "channels_last") {

@@ -74,7 +74,7 @@ class Mnn(Level):
     def settings(self) -> dict[str, Any]:
         return {
             "threads": self.job.threads,
-            "maths": "fp32",
+            "precision": "fp32",
             "layout": "blocked",
             "freezing": True,
             "graph": "exported",

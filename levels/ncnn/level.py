@@ -81,7 +81,7 @@ class Ncnn(Level):
         half = self.net.opt.use_fp16_storage
         return {
             "threads": self.net.opt.num_threads,
-            "maths": "fp16" if half else "fp32",
+            "precision": "fp16" if half else "fp32",
             "layout": "blocked",
             "freezing": True,
             "graph": "traced",

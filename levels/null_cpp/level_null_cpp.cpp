@@ -14,7 +14,7 @@ class NullLevel : public strata::Level {
             .versions = {},
             .devices = {"cpu", "cuda"},
             .modes = {"infer"},
-            .maths = {"fp32", "tf32", "bf16", "amp-bf16"}};
+            .precisions = {"fp32", "tf32", "bf16", "amp-bf16"}};
   }
 
   void load(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {

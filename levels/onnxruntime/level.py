@@ -95,7 +95,7 @@ class OnnxRuntime(Level):
         keeps its engines, whose making takes minutes, in the cache."""
         if not self.on_device:
             return [_PROVIDERS["cpu"]]
-        tf32 = self.job.maths == "tf32"
+        tf32 = self.job.precision == "tf32"
         cuda = (_PROVIDERS["cuda"], {"use_tf32": str(int(tf32))})
         if not self.tensorrt:
             return [cuda]

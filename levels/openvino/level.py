@@ -13,7 +13,7 @@ import openvino as ov
 
 from strata_sdk import Job, Level, LevelError, UnsupportedError
 
-_MATHS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
+_PRECISIONS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 
 
 class OpenVino(Level):
@@ -24,7 +24,7 @@ class OpenVino(Level):
                 f"openvino has no variant {self.variant}", "it has: default, bf16"
             )
         # it would run float32 without a word
-        if job.maths == "bf16" and "BF16" not in ov.Core().get_property(
+        if job.precision == "bf16" and "BF16" not in ov.Core().get_property(
             "CPU", "OPTIMIZATION_CAPABILITIES"
         ):
             raise UnsupportedError(
@@ -36,7 +36,8 @@ class OpenVino(Level):
         self.properties = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads}
         if self.variant == "default":
             # its own choice is bf16 where the CPU has it
-            self.properties["INFERENCE_PRECISION_HINT"] = "bf16" if job.maths == "bf16" else "f32"
+            hint = "bf16" if job.precision == "bf16" else "f32"
+            self.properties["INFERENCE_PRECISION_HINT"] = hint
 
     def load_weights(self, weights: str) -> None:
         self.path = self.job.cache / f"{weights}.xml"
@@ -79,7 +80,7 @@ class OpenVino(Level):
         precision = self.compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
         return {
             "threads": self.compiled.get_property("INFERENCE_NUM_THREADS"),
-            "maths": _MATHS.get(precision, precision),
+            "precision": _PRECISIONS.get(precision, precision),
             "freezing": True,
             "graph": "exported",
         }

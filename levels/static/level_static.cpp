@@ -27,7 +27,7 @@ class StaticLevel final : public strata::Level {
     about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
     about.modes = {"infer", "train"};
     about.devices = {"cpu", "cuda"};
-    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.variants = {"default", "measured"};
     about.reports = true;
     about.serves = true;
@@ -51,7 +51,7 @@ class StaticLevel final : public strata::Level {
     const auto facts = network().facts();
     facts_.threads = facts.threads;
     facts_.layout = "any";
-    facts_.maths = wanted.maths;
+    facts_.precision = wanted.precision;
     facts_.graph = "exported";
     facts_.autotune = strata::variant() == "measured";
     facts_.parameters = facts.parameters;

@@ -32,7 +32,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
     auto about = torch_about("torchscript");
     about.serves = true;
     about.modes = {"infer", "train"};
-    about.maths = {"fp32", "tf32", "bf16", "amp-bf16"};
+    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.dynamic = about.reports = true;
     about.variants = {"default", optimized};
     return about;
@@ -61,14 +61,15 @@ class TorchScriptLevel final : public strata::TorchLevel {
     script_ = cache / "script.pt";
     if (!std::filesystem::exists(script_))
       throw Failure("unavailable", script_ + " does not exist", "run the level's prepare.py first");
-    torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}, {"maths", ""}};
+    torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}, {"precision", ""}};
     module_ = torch::jit::load(script_, device(), extra);
-    if (extra.at("maths") != wanted.maths)
-      throw Failure("unavailable", fmt::format("{} is in {}, the case in {}", script_, extra.at("maths"), wanted.maths),
+    if (extra.at("precision") != wanted.precision)
+      throw Failure("unavailable",
+                    fmt::format("{} is in {}, the case in {}", script_, extra.at("precision"), wanted.precision),
                     "run the level's prepare.py for this case");
-    if (case_trains()) convert_around(wanted.maths);
+    if (case_trains()) convert_around(wanted.precision);
     if (case_trains()) tie();
-    if (wanted.maths == "amp-bf16") facts_.maths = wanted.maths;  // a trace has its conversions within
+    if (wanted.precision == "amp-bf16") facts_.precision = wanted.precision;  // a trace has its conversions within
     unfrozen_ = true;
     facts_.parameters = strata::elements_once(parameters());
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from strata_sdk import UnavailableError, UnsupportedError, maths, models, preparing
+from strata_sdk import UnavailableError, UnsupportedError, models, precision, preparing
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:
@@ -39,7 +39,7 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         example = models.example_inputs(bundle_dir)
         step("tracing it")
         view = models.graph_module(
-            maths.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle
+            precision.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle
         )
         script, warned = preparing.traced(view, tuple(example[name].to(device) for name in names))
         dropouts = []
@@ -54,7 +54,10 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     part = cache / "script.pt.part"
     script.save(
         str(part),
-        _extra_files={"dropouts.json": json.dumps(dropouts), "maths": bundle["case"]["maths"]},
+        _extra_files={
+            "dropouts.json": json.dumps(dropouts),
+            "precision": bundle["case"]["precision"],
+        },
     )
     part.replace(cache / "script.pt")
 

@@ -55,7 +55,7 @@ def one(arguments: list[str], say: Callable[[dict], None]) -> int:
     parser.add_argument(
         "--strict",
         type=Path,
-        help="a bundle of the same case in fp32, for a spec in another maths mode; its files are shared",
+        help="a bundle of the same case in fp32, for a spec in another precision; its files are shared",
     )
     parser.add_argument(
         "--by-state",

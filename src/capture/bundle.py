@@ -25,9 +25,9 @@ from capture.graph import write_graph
 from capture.identity import network_of, state_of_capture, write_manifest
 from capture.input_file import label_of
 from capture.inputs import make_ring
-from capture.maths import add_mode, copy_strict
 from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
+from capture.precision import add_mode, copy_strict
 from capture.problem import Problem, is_out_of_memory
 from capture.train import TrainCapture
 from capture.weights import state_of
@@ -58,7 +58,7 @@ def capture(
 ) -> dict:
     """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at
     all. Of two captures that run at once the first stays: what reads it is not disturbed. `strict`:
-    a bundle of the same case in fp32, whose files a case in another maths mode shares. `by_state`:
+    a bundle of the same case in fp32, whose files a case in another precision shares. `by_state`:
     the folder's name gets the beginning of `state`, so that captures of one network before and
     after a change lie side by side. `networks`: where weight sets are kept that cases share
     (network.py). Raises Problem, OSError and what torch raises."""
@@ -74,13 +74,13 @@ def capture(
         (partial / "weights").mkdir(parents=True)
         (partial / "reference").mkdir()
         with Opened([partial, out, *filter(None, [strict, networks])]) as opened:
-            maker = _Capture(spec | {"maths": "fp32"}, partial, progress, networks, opened)
+            maker = _Capture(spec | {"precision": "fp32"}, partial, progress, networks, opened)
             info = (
                 copy_strict(strict, spec, partial)
-                if strict and spec["maths"] != "fp32"
+                if strict and spec["precision"] != "fp32"
                 else maker.run()
             )
-            if spec["maths"] != "fp32":
+            if spec["precision"] != "fp32":
                 info = add_mode(spec, info, partial, maker.write, maker.say)
         _complete(info, partial, opened)
         if by_state:
@@ -224,7 +224,7 @@ class _Capture:
         else:
             case["loss"] = None
         return {
-            "bundle": 1,
+            "bundle": 2,
             "spec": spec,
             "case": case,
             "model": {

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capture.maths import check_mode
+from capture.precision import check_mode
 from capture.problem import Problem
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
@@ -68,7 +68,7 @@ def check_spec(spec: Any) -> dict:
         "batch": None,
         "size": None,
         "inputs": [],
-        "maths": "fp32",
+        "precision": "fp32",
         "device": "cpu",
         "threads": 1,
         "optimiser": None,

@@ -23,8 +23,8 @@ from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
 from capture.weights import state_of
 from strata_sdk.dropout_calls import NoDropoutCalls
-from strata_sdk.maths import UNIT
 from strata_sdk.models import bind, last_line, load_weights, source_files
+from strata_sdk.precision import UNIT
 from strata_sdk.torch_training import LOSSES, Dropout, Dropouts, first_output
 
 Named = dict[str, Tensor]
@@ -544,7 +544,7 @@ class TrainCapture:
 
 
 class StepsInMode:
-    """Eager's training steps in the maths mode of `info`, a bundle of mode train in `folder` whose
+    """Eager's training steps in the precision of `info`, a bundle of mode train in `folder` whose
     float32 part is there, against the same float64 steps: `reference/train.<mode>.json`."""
 
     def __init__(self, info: dict, folder: Path) -> None:
@@ -553,7 +553,7 @@ class StepsInMode:
         self.case, self.folder, self.load = info["case"], folder, load_file
         self.light = ref.few_runs(info["spec"])
         self.calls = bool(info.get("dropout_calls"))
-        self.path = folder / "reference" / f"train.{self.case['maths']}.json"
+        self.path = folder / "reference" / f"train.{self.case['precision']}.json"
         self.stepper = Stepper(
             info,
             self.case["device"],
@@ -572,7 +572,7 @@ class StepsInMode:
         for path, parameter in view.named_parameters():
             parameter.requires_grad_(f"grad:{path}" in exact.values)
         Dropouts(view).switch(False)
-        unit = UNIT[self.case["maths"]]
+        unit = UNIT[self.case["precision"]]
         with NoDropoutCalls() if self.calls else contextlib.nullcontext():
             errors = errors_of_runs(
                 self.stepper, view, entry, exact, int(self.case["seed"]) + 1, 2 * unit, self.light
@@ -581,7 +581,7 @@ class StepsInMode:
         if lost:
             raise Problem(
                 "unsupported",
-                f"weight set {name}: a training step in {self.case['maths']} has no finite {lost[0]}, the float64 one has",
+                f"weight set {name}: a training step in {self.case['precision']} has no finite {lost[0]}, the float64 one has",
                 "use fp32",
             )
         envelope = {key: max([unit, *found]) for key, found in errors.items()}

@@ -58,15 +58,15 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
 
 // An interval width that the process effect makes unreachable is refused before an hour is spent on it.
 Result<void> check_ci_width(const Prepared& ready, measure::MachineFacts& facts) {
-  if (ready.setting.effort.precision <= 0) return {};
+  if (ready.setting.effort.ci_width <= 0) return {};
   const auto sigma = STRATA_TRY(facts.process_sigma(ready.specs.front().value("threads", 1)));
   const int restarts = ready.setting.effort.restarts;
   const double reachable = stats::reachable_precision(restarts, sigma.value);
-  if (ready.setting.effort.precision >= reachable) return {};
-  const auto needed = stats::restarts_for_precision(ready.setting.effort.precision, sigma.value);
+  if (ready.setting.effort.ci_width >= reachable) return {};
+  const auto needed = stats::restarts_for_precision(ready.setting.effort.ci_width, sigma.value);
   return fail(
       fmt::format("--ci-width {:.2g}%: {} restarts can reach {:.2g}% at best, with a process effect of {:.2g}% ({})",
-                  ready.setting.effort.precision * 100, restarts, reachable * 100, sigma.value * 100, sigma.source),
+                  ready.setting.effort.ci_width * 100, restarts, reachable * 100, sigma.value * 100, sigma.source),
       needed ? fmt::format("--restarts {} or more, or a wider interval; `./strata doctor --calibrate` measures this "
                            "machine's process effect",
                            *needed)
@@ -176,7 +176,7 @@ store::Run describe_run(const Prepared& ready, const CompareArguments& a) {
                   {"dynamic", a.options.dynamic.empty() ? Json() : Json(a.options.dynamic)},
                   {"slo", a.options.slo.empty() ? Json() : Json(a.options.slo)},
                   {"eval", a.options.eval.empty() ? Json() : Json(a.options.eval)},
-                  {"precision", s.effort.precision > 0 ? Json(s.effort.precision) : Json()},
+                  {"ci_width", s.effort.ci_width > 0 ? Json(s.effort.ci_width) : Json()},
                   {"cases", ready.specs.size()},
                   {"memory_limit_gib", s.options.memory_limit_gib ? Json(*s.options.memory_limit_gib) : Json()},
                   {"arguments", a.words},

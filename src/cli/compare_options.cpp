@@ -92,7 +92,7 @@ void add_question_options(CLI::App& verb, CompareArguments& a) {
                          "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's "
                          "own, else cross_entropy)"),
          {"cross_entropy", "nll"});
-  verb.add_option("--precision", o.maths,
+  verb.add_option("--precision", o.precision,
                   "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each")
       ->type_name("{fp32,tf32,bf16,amp-bf16}[,...]")
       ->capture_default_str();
@@ -121,7 +121,7 @@ void add_effort_options(CLI::App& verb, CompareArguments& a) {
         plan::most_restarts);
   duration(verb.add_option("--budget", a.budget,
                            "measured time of a case, all levels together, as 60s (default: the preset's)"));
-  verb.add_option("--ci-width", a.precision,
+  verb.add_option("--ci-width", a.ci_width,
                   "stop when every speedup's interval is this narrow, as 1% (default: use the budget)")
       ->type_name("PERCENT");
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of blocks (default: drawn and stored)"));
@@ -176,8 +176,7 @@ Result<void> read_texts(CompareArguments& a) {
   o.environments = STRATA_TRY(plan::parse_environments(a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
-  if (!a.precision.empty() && !(o.precision = share(a.precision)))
-    return bad("--ci-width", a.precision, "a share as 1%");
+  if (!a.ci_width.empty() && !(o.ci_width = share(a.ci_width))) return bad("--ci-width", a.ci_width, "a share as 1%");
   return {};
 }
 

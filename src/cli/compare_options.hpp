@@ -25,7 +25,7 @@ struct ClusterArguments {
 
 struct CompareArguments {
   plan::Options options;
-  std::string batch, threads, levels, budget, precision, timeout, store, format = "text", python, output, data_dir;
+  std::string batch, threads, levels, budget, ci_width, timeout, store, format = "text", python, output, data_dir;
   std::vector<std::string> environments;  // of --env
   bool dry_run = false;
   std::string point_time;                  // of a sweep, as typed: measured time of every point

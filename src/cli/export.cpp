@@ -118,8 +118,8 @@ Result<Ready> get_ready(const ExportArguments& a) {
   if (a.batch) options.batches = {*a.batch};
   auto spec = STRATA_TRY(plan::spec_of(options));
   ready.level = STRATA_TRY(choose_level(a, ready.place, spec));
-  if (options.maths != "fp32")
-    return fail(fmt::format("--precision {}: artefacts are exported in fp32 only", options.maths), "leave it out",
+  if (options.precision != "fp32")
+    return fail(fmt::format("--precision {}: artefacts are exported in fp32 only", options.precision), "leave it out",
                 Exit::usage);
   ready.spec = std::move(spec);
   return ready;
@@ -214,7 +214,7 @@ void add_export(CLI::App& app, int& exit_code) {
   add_input_options(*verb, o, "the test's inputs");
   threads(verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)"));
   choice(verb->add_option("--device", o.device, "where the program runs")->capture_default_str(), {"cpu", "cuda"});
-  verb->add_option("--precision", o.maths, "fp32 (strict float32) is all there is")
+  verb->add_option("--precision", o.precision, "fp32 (strict float32) is all there is")
       ->type_name("{fp32}")
       ->capture_default_str();
   whole(verb->add_option("--weight-sets", o.weight_sets, "as in compare")->capture_default_str(), 2,

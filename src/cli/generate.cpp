@@ -43,16 +43,16 @@ struct Source {
   compiler::Kernels kernels;  // as measured; empty: by the rules
 };
 
-Result<void> check_maths(const GenerateArguments& a) {
-  const auto known = plan::generated_maths(a.target, a.train && a.target != "libtorch");  // which is refused below
-  if (std::find(known.begin(), known.end(), a.options.maths) != known.end()) return {};
-  return fail(fmt::format("--precision {}: --target {}{} has {}", a.options.maths, a.target, a.train ? " --train" : "",
-                          fmt::join(known, ", ")),
+Result<void> check_precision(const GenerateArguments& a) {
+  const auto known = plan::generated_precisions(a.target, a.train && a.target != "libtorch");  // which is refused below
+  if (std::find(known.begin(), known.end(), a.options.precision) != known.end()) return {};
+  return fail(fmt::format("--precision {}: --target {}{} has {}", a.options.precision, a.target,
+                          a.train ? " --train" : "", fmt::join(known, ", ")),
               "", Exit::usage);
 }
 
 Result<nlohmann::json> spec_of(const GenerateArguments& a) {
-  STRATA_TRY(check_maths(a));
+  STRATA_TRY(check_precision(a));
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
                 Exit::usage);
@@ -66,7 +66,7 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
   auto options = a.options;
   if (a.train) options.mode = "train";
   // what eager's runs are off in the mode is known where they are made
-  if (a.target == "cuda" && a.options.maths != "fp32") options.device = "cuda";
+  if (a.target == "cuda" && a.options.precision != "fp32") options.device = "cuda";
   if (a.batch) options.batches = {*a.batch};
   return plan::spec_of(options);
 }
@@ -111,7 +111,7 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
     if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
       error.hint =
           fmt::format("--precision {} needs a GPU here, to know the errors of eager at it; --precision fp32 does not",
-                      a.options.maths);
+                      a.options.precision);
     return tl::unexpected(std::move(error));
   }
   Source source{*std::move(bundle), {}};
@@ -216,7 +216,7 @@ void add_generate(CLI::App& app, int& exit_code) {
              ->capture_default_str(),
          generate::targets());
   verb->add_option(
-          "--precision", o.maths,
+          "--precision", o.precision,
           "fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training "
           "step in float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
           "are in the mode")

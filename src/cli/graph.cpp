@@ -28,7 +28,7 @@ namespace {
 struct GraphArguments {
   plan::Options options;
   std::optional<int> batch;
-  std::string format = "text", python, dump_after, target = "onednn", budget, maths = "fp32";
+  std::string format = "text", python, dump_after, target = "onednn", budget, precision = "fp32";
   std::int64_t block = compiler::native_block();
   bool backward = false;
 };
@@ -39,10 +39,10 @@ Result<void> check_dump(const GraphArguments& a) {
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
   STRATA_TRY(parse_memory_budget(a.budget));
   const std::string reduced = a.backward ? "amp-bf16" : "bf16";
-  if (a.maths != "fp32" && (a.maths != reduced || a.dump_after.empty()))
-    return fail(fmt::format("--precision {}: {}", a.maths,
-                            a.maths == reduced ? "the captured graph is the same in all; the program is not"
-                                               : fmt::format("allowed are fp32 and {}", reduced)),
+  if (a.precision != "fp32" && (a.precision != reduced || a.dump_after.empty()))
+    return fail(fmt::format("--precision {}: {}", a.precision,
+                            a.precision == reduced ? "the captured graph is the same in all; the program is not"
+                                                   : fmt::format("allowed are fp32 and {}", reduced)),
                 a.dump_after.empty() ? "add --dump-after PASS" : "", Exit::usage);
   if (a.dump_after.empty()) return {};
   if (a.format == "dot")
@@ -124,7 +124,7 @@ int show_graph(const GraphArguments& a) {
                                    {},
                                    a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
                                    *parse_memory_budget(a.budget),
-                                   a.maths == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
+                                   a.precision == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   const auto lacks = lacking_of(a, graph);
@@ -180,7 +180,7 @@ void add_graph(CLI::App& app, int& exit_code) {
              ->capture_default_str(),
          {"onednn", "cuda"})
       ->needs(dump);
-  verb->add_option("--precision", a->maths,
+  verb->add_option("--precision", a->precision,
                    "of the program, with --dump-after: fp32 or bf16; of a training step fp32 or amp-bf16")
       ->type_name("{fp32,bf16,amp-bf16}")
       ->capture_default_str();

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 namespace {
 
 Json in_float32(Json spec) {
-  spec["maths"] = "fp32";
+  spec["precision"] = "fp32";
   return spec;
 }
 
@@ -31,7 +31,7 @@ Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, Progr
     return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
   };
   CapturedCase captured;
-  if (spec.value("maths", "fp32") != "fp32") {
+  if (spec.value("precision", "fp32") != "fp32") {
     captured.strict = STRATA_TRY(capture(in_float32(spec), nullptr));
   }
   captured.bundle = STRATA_TRY(capture(spec, captured.strict ? &*captured.strict : nullptr));

@@ -54,7 +54,7 @@ constexpr Rule of_case[] = {{"model", Kind::text, true},
                             {"batch", Kind::integer, true, 1, 1 << 30},
                             {"size", Kind::list, true},
                             {"inputs", Kind::list},
-                            {"maths", Kind::text},
+                            {"precision", Kind::text},
                             {"device", Kind::text},
                             {"threads", Kind::integer, false, 1, 4096},
                             {"optimiser", Kind::object, true},
@@ -174,7 +174,7 @@ struct Checker {
 Result<void> check_bundle_info(const Json& info, const std::string& where, bool whole) {
   Checker checker{where, std::nullopt};
   Fields head(info, where, kHint);
-  head.integer("bundle", 1, 1);
+  head.integer("bundle", bundle_version, bundle_version);
   if (whole) {
     for (const char* part : {"spec", "case", "model"}) head.object(part);
     head.array("inputs");

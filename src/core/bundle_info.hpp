@@ -11,6 +11,8 @@
 
 namespace strata::core {
 
+constexpr int bundle_version = 2;  // of bundle.json; others are refused
+
 // With `id`, the case's (core/case.hpp), which the file does not hold. Error: unreadable, another version, or the first
 // field that is not as docs/bundle.md says. `whole`: what a run needs (case, model, ring, outputs) must be there.
 Result<nlohmann::json> read_bundle_info(const std::filesystem::path& bundle, bool whole);

@@ -93,13 +93,13 @@ std::string data_of(const Json& fields) {
 }
 
 // What bundle.json's case and to_json() have in common.
-Result<Case> read_axes(const Json& value, const char* precision, const std::string& where) {
+Result<Case> read_axes(const Json& value, const std::string& where) {
   Fields fields(value, where);
   Case question;
   question.mode = one_of(fields, "mode", {Mode::infer, Mode::train});
   question.batch = fields.integer("batch", 1, kMostWhole, 1);
   question.precision =
-      one_of(fields, precision, {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16});
+      one_of(fields, "precision", {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16});
   question.device = one_of(fields, "device", {Device::cpu, Device::cuda});
   question.threads = static_cast<int>(fields.integer("threads", 1, 4096, 1));
   question.seed = fields.integer("seed", -kMostWhole, kMostWhole, 0);
@@ -172,7 +172,7 @@ Json to_json(const Training& training) {
 
 Result<Case> captured_case(const Json& info, const std::string& where) {
   const Json& fields = outside::field(info, "case");
-  auto question = read_axes(fields, "maths", where + ": case");
+  auto question = read_axes(fields, where + ": case");
   if (!question) return question;
   question->model = outside::text_or(outside::field(info, "model"), "name", outside::text_or(fields, "model"));
   question->data = data_of(fields);
@@ -188,7 +188,7 @@ Result<Case> captured_case(const Json& info, const std::string& where) {
 }
 
 Result<Case> read_case(const Json& value, const std::string& where) {
-  auto question = read_axes(value, "precision", where);
+  auto question = read_axes(value, where);
   if (!question) return question;
   Fields fields(value, where);
   question->model = fields.text("model");

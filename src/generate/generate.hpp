@@ -29,7 +29,7 @@ std::vector<std::string> refused_ports(const graph::Graph& graph);
 // A file by its path in the folder.
 using Files = std::map<std::string, std::string>;
 
-// All files of text. `bundle`: the folder that the program was captured into (docs/bundle.md), in the maths mode of
+// All files of text. `bundle`: the folder that the program was captured into (docs/bundle.md), in the precision of
 // its case. Errors: operations that the target lacks, with their places; a file of strata's own that cannot be read.
 Result<Files> generate(const compiler::Program& program, const std::filesystem::path& bundle, const Options& options);
 

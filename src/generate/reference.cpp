@@ -18,8 +18,8 @@ namespace {
 
 // as src/proof has them
 constexpr double strict = 8, least_envelope = 8 * 0x1p-24, gradient_floor = 0.01;
-double least_envelope_in(std::string_view maths) {
-  return maths.ends_with("bf16") ? 0x1p-9 : maths == "tf32" ? 0x1p-11 : least_envelope;
+double least_envelope_in(std::string_view precision) {
+  return precision.ends_with("bf16") ? 0x1p-9 : precision == "tf32" ? 0x1p-11 : least_envelope;
 }
 
 double relative_error(const TensorView& actual, const std::vector<double>& wanted) {
@@ -79,10 +79,10 @@ class Kept {
 }  // namespace
 
 Result<void> write_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
-                             const std::string& maths) {
+                             const std::string& precision) {
   const auto inputs = STRATA_TRY(SafeTensors::open(bundle / "inputs.safetensors"));
   const auto reference = STRATA_TRY(SafeTensors::open(bundle / "reference" / "timed.safetensors"));
-  const auto mode = maths == "fp32" ? "" : "." + maths;
+  const auto mode = precision == "fp32" ? "" : "." + precision;
   const auto runs =
       STRATA_TRY(SafeTensors::open(bundle / "reference" / fmt::format("timed{}.envelope.safetensors", mode)));
   Tensors tensors;
@@ -93,7 +93,8 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
     if (found == nullptr) return lacks(reference, "f64/0/" + one.name);
     const auto wanted = to_doubles(*found);
     kept.add(tensors, "output/" + one.name, wanted, found->shape);
-    kept.add(tensors, "bound/" + one.name, {strict * envelope(runs, one.name, wanted, least_envelope_in(maths))}, {});
+    kept.add(tensors, "bound/" + one.name, {strict * envelope(runs, one.name, wanted, least_envelope_in(precision))},
+             {});
   }
   return write_safetensors(file, tensors);
 }
@@ -112,7 +113,7 @@ Result<nlohmann::json> timed_of(const fs::path& file) {
 }  // namespace
 
 Result<void> write_training_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
-                                      const std::string& maths) {
+                                      const std::string& precision) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors"),
              labels = SafeTensors::open(bundle / "labels.safetensors"),
              reference = SafeTensors::open(bundle / "reference" / "timed.train.safetensors");
@@ -120,8 +121,8 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     if (!*one) return tl::unexpected(one->error());
   const auto timed = timed_of(bundle / "reference" / "train.json");
   if (!timed) return tl::unexpected(timed.error());
-  const auto in_mode =
-      STRATA_TRY(maths == "fp32" ? timed : timed_of(bundle / "reference" / fmt::format("train.{}.json", maths)));
+  const auto in_mode = STRATA_TRY(
+      precision == "fp32" ? timed : timed_of(bundle / "reference" / fmt::format("train.{}.json", precision)));
   const auto& runs = in_mode.at("envelope");
   Tensors tensors;
   STRATA_TRY(add_inputs(tensors, graph, *inputs));
@@ -137,7 +138,7 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     for (const double one : wanted) size += one * one;
     const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
     kept.add(tensors, "output/" + name, wanted, found->shape);
-    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(maths)) * scale}, {});
+    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});
     return {};
   };
   STRATA_TRY(add("loss", runs.value("loss", 0.0), 0));

@@ -11,6 +11,7 @@
 #include "common/interrupt.hpp"
 #include "core/bundle_info.hpp"
 #include "level/conformance_session.hpp"
+#include "worker/answers.hpp"
 #include "worker/process.hpp"
 
 namespace strata::level {
@@ -87,7 +88,7 @@ Text Session::refused(const std::string& op, Json fields, const std::vector<std:
 }
 
 Text Session::still_answers() {
-  const auto answer = ask_ok("hello", {{"api", 1}});
+  const auto answer = ask_ok("hello", {{"api", worker::protocol_api}});
   return answer ? Text() : because("afterwards: " + answer.error());
 }
 

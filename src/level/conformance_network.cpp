@@ -39,7 +39,7 @@ Text check_settings(const Json& settings) {
     if (!settings.contains(key) || !settings[key].is_boolean())
       return because(fmt::format("settings.{} must be true or false", key));
   if (!is_count(settings, "threads")) return because("settings.threads must be an integer");
-  if (text_of(settings, "maths").empty()) return because("settings.maths must be a string");
+  if (text_of(settings, "precision").empty()) return because("settings.precision must be a string");
   const auto one_of = [&](const char* key, const std::vector<std::string>& allowed) -> Text {
     const std::string got = text_of(settings, key);
     if (std::find(allowed.begin(), allowed.end(), got) == allowed.end())

@@ -21,7 +21,7 @@ const std::vector<std::string> out_of_order = {"bad_request", "unsupported"};
 
 Outcome starts(Session& session) {
   if (auto fresh = session.restart(); !fresh) return fresh;
-  auto answer = session.ask_ok("hello", {{"api", 1}});
+  auto answer = session.ask_ok("hello", {{"api", worker::protocol_api}});
   if (!answer) {
     const std::string log = session.worker().log_tail(5);
     return {Verdict::fail, answer.error() + (log.empty() ? "" : "; the end of its log:\n" + log)};
@@ -52,7 +52,7 @@ Outcome agrees_with_level_json(Session& session) {
     return {Verdict::fail, fmt::format("hello says \"{}\", level.json says \"{}\"", hello->level, level.id)};
   for (const auto& [name, said, declared] : {std::tuple{"devices", &hello->devices, &level.devices},
                                              {"modes", &hello->modes, &level.modes},
-                                             {"maths", &hello->maths, &level.maths}})
+                                             {"precisions", &hello->precisions, &level.precisions}})
     for (const std::string& value : *said)
       if (std::find(declared->begin(), declared->end(), value) == declared->end())
         return {Verdict::fail,
@@ -72,7 +72,8 @@ Outcome answers_another_version(Session& session) {
 }
 
 Outcome ignores_unknown_fields(Session& session) {
-  const auto answer = session.ask_ok("hello", {{"api", 1}, {"zz_unknown", {{"a", {1, 2, nullptr}}}}});
+  const auto answer =
+      session.ask_ok("hello", {{"api", worker::protocol_api}, {"zz_unknown", {{"a", {1, 2, nullptr}}}}});
   return answer ? Outcome() : Outcome(because(answer.error()));
 }
 
@@ -117,7 +118,7 @@ Outcome refuses_malformed_requests(Session& session) {
 Outcome answers_in_order(Session& session) {
   const std::int64_t first = session.take_id(), second = session.take_id(), third = session.take_id();
   const std::string lines = fmt::format(
-      "{{\"id\":{},\"op\":\"memory\"}}\n{{\"id\":{},\"op\":\"hello\",\"api\":1}}\n{{\"id\":{},\"op\":\"zz_unknown\"}}",
+      "{{\"id\":{},\"op\":\"memory\"}}\n{{\"id\":{},\"op\":\"hello\",\"api\":2}}\n{{\"id\":{},\"op\":\"zz_unknown\"}}",
       first, second, third);
   auto answer = session.raw(lines, first);
   for (const std::int64_t id : {second, third}) {
@@ -133,7 +134,8 @@ Outcome answers_in_order(Session& session) {
 }
 
 Outcome reads_long_lines(Session& session) {
-  const auto answer = session.ask_ok("hello", {{"api", 1}, {"zz_unknown", std::string(1 << 20, 'x')}});
+  const auto answer =
+      session.ask_ok("hello", {{"api", worker::protocol_api}, {"zz_unknown", std::string(1 << 20, 'x')}});
   return answer ? Outcome() : Outcome(because("a request of 1 MiB: " + answer.error()));
 }
 
@@ -222,7 +224,8 @@ Outcome refuses_a_missing_bundle(Session& session) {
 }
 
 Outcome refuses_cases_that_it_cannot_run(Session& session) {
-  for (const auto& [field, value] : {std::pair{"mode", "zz_mode"}, {"maths", "zz_maths"}, {"device", "zz_device"}}) {
+  for (const auto& [field, value] :
+       {std::pair{"mode", "zz_mode"}, {"precision", "zz_precision"}, {"device", "zz_device"}}) {
     Json request = session.load_request();
     request["case"][field] = value;
     if (auto refused = session.refused("load", request, {"unsupported", "unavailable"}); !refused)
@@ -267,7 +270,7 @@ std::vector<Rule> rules_of_the_stream() {
           {"refuses requests without their fields", false, refuses_requests_without_fields},
           {"refuses what needs a network before load", false, refuses_operations_before_load},
           {"refuses a bundle that does not exist", false, refuses_a_missing_bundle},
-          {"refuses a mode, maths mode and device that it does not have", false, refuses_cases_that_it_cannot_run},
+          {"refuses a mode, precision and device that it does not have", false, refuses_cases_that_it_cannot_run},
           {"reports its memory", false, reports_memory},
           {"knows the training operations, if only to refuse them", false, knows_training_requests},
           {"goes on after it was stopped and continued", false, survives_a_stop},

@@ -18,6 +18,7 @@
 #include "common/outside.hpp"
 #include "common/python.hpp"
 #include "level/own_environment.hpp"
+#include "worker/answers.hpp"
 
 namespace strata::level {
 namespace {
@@ -26,16 +27,15 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using outside::Fields;
 
-constexpr int newest_api = 1;
 constexpr int search_depth = 4;
 const char* const see_level_json = "docs/protocol.md, section level.json, shows every field";
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
 const std::vector<std::string> placeholders = {"python", "tools_python", "level_python", "build", "level", "root"};
 const std::vector<std::string> known_keys = {
-    "id",      "title",        "rank",          "language", "api",         "devices", "modes",
-    "maths",   "models",       "start",         "prepare",  "environment", "needs",   "peer",
-    "harness", "reassociates", "bakes_weights", "from",     "changes",     "default", "variants",
-    "dynamic", "to_maintain",  "operations",    "generate", "huge_pages"};
+    "id",         "title",        "rank",          "language", "api",         "devices", "modes",
+    "precisions", "models",       "start",         "prepare",  "environment", "needs",   "peer",
+    "harness",    "reassociates", "bakes_weights", "from",     "changes",     "default", "variants",
+    "dynamic",    "to_maintain",  "operations",    "generate", "huge_pages"};
 const std::vector<std::string> known_variant_keys = {"title",         "modes",    "devices",
                                                      "bakes_weights", "generate", "on_data"};
 
@@ -100,6 +100,16 @@ void check_placeholders(Fields& fields, const char* key, const std::vector<std::
       }
     }
   }
+}
+
+// Before all other fields, which another version may name otherwise.
+void check_api(Fields& fields, const Json& object) {
+  if (!object.is_object()) return;
+  const auto api = fields.integer("api", 1, 1000000);
+  if (fields.error() || api == worker::protocol_api) return;
+  fields.fail_with(
+      fmt::format("{}: \"api\" is {}; this strata speaks {}", fields.where(), api, worker::protocol_api),
+      api > worker::protocol_api ? "use a newer strata, or write the level for this version" : worker::how_to_upgrade);
 }
 
 // A key that is nearly a known one is a slip and refused; any other may belong to a later version and is only
@@ -266,15 +276,15 @@ Result<Level> read(const fs::path& folder) {
   if (!level.folder.has_filename()) {
     level.folder = level.folder.parent_path();  // "levels/eager/" and "levels/eager" are one folder
   }
+  check_api(fields, *object);
   check_keys(fields, *object, known_keys, level.ignored);
   level.id = fields.text("id");
   level.title = fields.text("title");
   level.rank = static_cast<int>(fields.integer("rank", 0, 1000));
   level.language = fields.text("language");
-  level.api = static_cast<int>(fields.integer("api", 1, 1000000));
   level.devices = list(fields, "devices", true, {"cpu", "cuda"});
   level.modes = list(fields, "modes", true, {"infer", "train"});
-  level.maths = list(fields, "maths", true);
+  level.precisions = list(fields, "precisions", true);
   level.models = list(fields, "models", false);
   level.start = list(fields, "start", true);
   level.prepare = list(fields, "prepare", false);
@@ -300,10 +310,6 @@ Result<Level> read(const fs::path& folder) {
     fields.fail_with(fmt::format("{}: \"id\" is \"{}\"; allowed are up to 40 of a-z, 0-9 and _, a letter first",
                                  file.string(), level.id),
                      "");
-  }
-  if (level.api > newest_api) {
-    fields.fail_with(fmt::format("{}: \"api\" is {}; this strata speaks {}", file.string(), level.api, newest_api),
-                     "use a newer strata, or write the level for this version");
   }
   check_placeholders(fields, "start", level.start);
   check_placeholders(fields, "prepare", level.prepare);

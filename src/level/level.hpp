@@ -32,8 +32,7 @@ struct Variant {
 struct Level {
   std::string id, title, language, variant = "default";
   int rank = 0;
-  int api = 1;
-  std::vector<std::string> devices, modes, maths, models, start, prepare, needs, to_maintain;
+  std::vector<std::string> devices, modes, precisions, models, start, prepare, needs, to_maintain;
   std::vector<std::string>
       operations;  // of a level that runs the captured graph: the ATen operations that it has; empty: not said
   bool environment = true, peer = false, harness = false, reassociates = false, bakes_weights = false, dynamic = false,

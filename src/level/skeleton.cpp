@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 // @ID@ is the level's id, @TYPE@ its class, @START@ its program.
 const char* const python_json = R"text({
-  "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "python", "api": 1,
-  "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
+  "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "python", "api": 2,
+  "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"],
   "start": ["{python}", "-m", "strata_sdk", "{level}"],
   "environment": true, "needs": ["numpy", "safetensors"],
   "default": "say what the default settings are, in one sentence"
@@ -69,8 +69,8 @@ class @TYPE@(Level):
 )text";
 
 const char* const cpp_json = R"text({
-  "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "c++", "api": 1,
-  "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
+  "id": "@ID@", "title": "@ID@ (say what it is)", "rank": 50, "language": "c++", "api": 2,
+  "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"],
   "start": ["@START@"],
   "environment": false, "needs": [],
   "default": "say what the default settings are, in one sentence"
@@ -86,7 +86,7 @@ namespace {
 class @TYPE@ : public strata::Level {
  public:
   strata::About about() const override {
-    return {.id = "@ID@", .versions = {}, .devices = {"cpu"}, .modes = {"infer"}, .maths = {"fp32"}};
+    return {.id = "@ID@", .versions = {}, .devices = {"cpu"}, .modes = {"infer"}, .precisions = {"fp32"}};
   }
 
   // Why this level cannot run the case, naming the operation; empty: it can.

@@ -120,12 +120,12 @@ Json describe(const std::string& model) {
   const Json shape = {batch, features};
   const Json input = {{"name", "arg0"}, {"keyword", false}, {"dtype", "float32"}, {"shape", shape}};
   const std::size_t parameters = hidden * features + hidden + classes * hidden + classes;
-  const Json network_case = {{"model", model},  {"mode", "infer"},    {"batch", batch},        {"inputs", {input}},
-                             {"maths", "fp32"}, {"device", "cpu"},    {"threads", 1},          {"optimiser", nullptr},
-                             {"seed", 0},       {"weights", nullptr}, {"input_from", nullptr}, {"synthetic", true},
-                             {"ring", ring},    {"deep", false}};
+  const Json network_case = {
+      {"model", model},        {"mode", "infer"},   {"batch", batch},       {"inputs", {input}}, {"precision", "fp32"},
+      {"device", "cpu"},       {"threads", 1},      {"optimiser", nullptr}, {"seed", 0},         {"weights", nullptr},
+      {"input_from", nullptr}, {"synthetic", true}, {"ring", ring},         {"deep", false}};
   return {
-      {"bundle", 1},
+      {"bundle", 2},
       {"spec", network_case},
       {"case", network_case},
       {"id", "tiny_mlp/infer/b2/8/fp32/cpu/t1"},

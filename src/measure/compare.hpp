@@ -44,7 +44,7 @@ using Skipped = std::map<std::string, worker::Failure>;
 // What else was captured of a case; nullptr: not needed.
 struct Besides {
   const plan::Bundle* deep = nullptr;      // with the outputs of every layer
-  const plan::Bundle* strict = nullptr;    // in float32, for a case in another maths mode
+  const plan::Bundle* strict = nullptr;    // in float32, for a case in another precision
   const Evaluation* evaluation = nullptr;  // the user's score
   Skipped skipped;
   // Of a point of a sweep: processes that go on from point to point. Its levels are proven in them, unless `alone`: in

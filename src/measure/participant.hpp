@@ -18,7 +18,7 @@ struct Progress {
 
 // What levels are judged against: the one that the case's mode has.
 struct Judge {
-  const proof::Reference* outputs = nullptr;  // in the case's maths mode
+  const proof::Reference* outputs = nullptr;  // in the case's precision
   const proof::Reference* strict = nullptr;   // the same in float32; nullptr: that is the case's mode
   const proof::TrainReference *training = nullptr, *strict_training = nullptr;  // the same of a training step
 };
@@ -28,7 +28,7 @@ struct Participant {
   store::Row row;
   proof::Evidence evidence;
   std::optional<double>
-      strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another maths mode
+      strict_spread;  // evidence.own_spread of the strict float32 pass, where the case is of another precision
   proof::TrainEvidence training, strict_training;     // the second: of the strict float32 pass
   std::optional<proof::OutputVerdict> deep;           // layer by layer, if asked for
   std::string deep_note;                              // why not, if it could not be done

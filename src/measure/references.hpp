@@ -10,7 +10,7 @@ namespace strata::measure {
 
 class References {
  public:
-  // `strict`: the same case in float32, of one in another maths mode; else nullptr. Error: a file that cannot be read.
+  // `strict`: the same case in float32, of one in another precision; else nullptr. Error: a file that cannot be read.
   Result<void> open(const plan::Bundle& bundle, const plan::Bundle* strict);
 
   bool trains() const { return training_.has_value(); }
@@ -18,7 +18,7 @@ class References {
   const proof::Reference& outputs() const { return *outputs_; }
   const proof::Power& power() const { return power_; }
   Judge judge() const;
-  // Of the pass in float32; only where the case's maths mode is another.
+  // Of the pass in float32; only where the case's precision is another.
   Judge strict_judge() const;
   // What is proven of a level so far.
   proof::Certificate certificate(const Participant& participant) const;

@@ -173,7 +173,7 @@ bool prove_sets(Participant& participant, Session& session, const Judge& judge) 
   const auto all = whole_ring(participant);
   if (!session.loaded().value("deterministic", true) && !measure_spread(participant, session, *judge.outputs, all))
     return false;
-  const bool reads = !judge.strict;  // in another maths mode weights are rounded, and not the file's bytes any more
+  const bool reads = !judge.strict;  // in another precision weights are rounded, and not the file's bytes any more
   if (!prove_set(participant, session, judge, "timed", all) || (reads && !read_back(participant, session, "timed")))
     return false;
   for (const std::string& set : judge.outputs->generic_sets()) {

@@ -17,7 +17,7 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
 void prove_warm(Participant& participant, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
                 const Progress& progress);
 
-// For a case in another maths mode than float32: the level in strict float32 (`strict`: the job of that bundle), judged
+// For a case in another precision than float32: the level in strict float32 (`strict`: the job of that bundle), judged
 // by that bundle's reference. run_alone then proves it in its mode.
 void prove_structure(Participant& participant, const Job& strict, const Judge& judge, const Progress& progress);
 

@@ -81,7 +81,7 @@ void note_results(const std::vector<Participant>& participants, int restart, int
 // Levels whose processes part so much that the restarts of this run cannot tell much of them, as soon as two restarts
 // show it: how many it would take.
 void note_unsteady(const std::vector<Participant>& participants, const TurnsPlan& plan, const Progress& progress) {
-  const double width = plan.effort.precision > 0 ? plan.effort.precision : kTellingWidth;
+  const double width = plan.effort.ci_width > 0 ? plan.effort.ci_width : kTellingWidth;
   for (const auto& [participant, comparison] : compare_with_reference(participants, plan)) {
     const double between = comparison.learned.known() ? stats::expected_between(comparison) : comparison.scatter;
     if (!(between > kUnsteady * std::numbers::sqrt2 * plan.process_sigma) || std::isnan(comparison.within_se)) continue;
@@ -249,13 +249,13 @@ Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Jud
   auto groups = groups_of(executors, plan.together);
   const double share = plan.effort.budget_s / plan.effort.restarts;
   run::StopByTime rounds(share / static_cast<double>(std::max<std::size_t>(1, groups.size())), kFewestRounds);
-  run::StopByPrecision precision(plan.effort.precision, plan.first, [&] {
+  run::StopByPrecision precision(plan.effort.ci_width, plan.first, [&] {
     std::vector<stats::Comparison> all;
     for (auto& one : compare_with_reference(participants, plan)) all.push_back(std::move(one.comparison));
     return all;
   });
   TurnsSink sink(participants, judge, plan, rounds, progress);
-  const bool may_stop = plan.effort.precision > 0 && plan.together;
+  const bool may_stop = plan.effort.ci_width > 0 && plan.together;
   run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first}, rounds, may_stop ? &precision : nullptr,
                                sink);
   const auto ended = STRATA_TRY(interleaver.run(std::move(groups)));

@@ -33,7 +33,7 @@ struct Wishes {
   bool fresh = false;                                // capture anew, once a process
   std::optional<double> timeout_s;                   // of the capture; an hour if not given
   const Bundle* strict =
-      nullptr;  // the bundle of the same case in fp32, whose files a case in another maths mode shares
+      nullptr;  // the bundle of the same case in fp32, whose files a case in another precision shares
 };
 
 // `spec` as in docs/bundle.md. A cached bundle is taken if its files are those of its manifest and, for a user's

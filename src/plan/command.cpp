@@ -91,7 +91,7 @@ std::string case_words(const nlohmann::json& spec) {
   }
   if (number("threads") > 0) words += fmt::format(" --threads {}", number("threads"));
   if (!text("device").empty() && text("device") != "cpu") words += " --device " + text("device");
-  if (!text("maths").empty() && text("maths") != "fp32") words += " --precision " + text("maths");
+  if (!text("precision").empty() && text("precision") != "fp32") words += " --precision " + text("precision");
   if (number("generic_sets") > 2) words += fmt::format(" --weight-sets {}", number("generic_sets"));
   if (number("seed") != 0) words += fmt::format(" --seed {}", number("seed"));
   return words;
@@ -108,7 +108,7 @@ std::string run_words(const Options& options) {
   if (options.preset != Options().preset) add("--preset", options.preset);
   add_number("--budget", options.budget_s, "s");
   add_number("--restarts", options.restarts, "");
-  add_number("--ci-width", options.precision, "");
+  add_number("--ci-width", options.ci_width, "");
   add_number("--order-seed", options.order_seed, "");
   add_number("--timeout", options.timeout_s, "s");
   add_number("--memory-limit", options.memory_limit_gib, "");
@@ -134,7 +134,7 @@ std::string with_option(const std::string& command, const std::string& option, c
   return command + words;
 }
 
-std::vector<std::string> generated_maths(const std::string& target, bool train) {
+std::vector<std::string> generated_precisions(const std::string& target, bool train) {
   if (target == "libtorch") return train ? std::vector<std::string>{} : std::vector<std::string>{"fp32"};
   std::vector<std::string> known{"fp32"};
   if (target == "cuda") known.emplace_back("tf32");
@@ -146,14 +146,14 @@ std::vector<std::string> generated_maths(const std::string& target, bool train) 
 std::string generate_command(const nlohmann::json& spec, const std::string& model, const Program& program,
                              const std::string& measured_by) {
   const bool train = text_of(spec, "mode") == "train";
-  const auto maths = text_of(spec, "maths").empty() ? std::string("fp32") : text_of(spec, "maths");
-  const auto known = generated_maths(program.target, train);
-  if (program.target.empty() || std::find(known.begin(), known.end(), maths) == known.end()) return "";
+  const auto precision = text_of(spec, "precision").empty() ? std::string("fp32") : text_of(spec, "precision");
+  const auto known = generated_precisions(program.target, train);
+  if (program.target.empty() || std::find(known.begin(), known.end(), precision) == known.end()) return "";
   auto words = network_words(spec);
   if (number_of(spec, "threads") > 0) words += fmt::format(" --threads {}", number_of(spec, "threads"));
   if (number_of(spec, "seed") != 0) words += fmt::format(" --seed {}", number_of(spec, "seed"));
   if (program.target != "onednn") words += " --target " + program.target;
-  if (maths != "fp32") words += " --precision " + maths;
+  if (precision != "fp32") words += " --precision " + precision;
   if (train) words += " --train";
   if (train && !text_of(spec, "loss").empty()) words += " --loss " + text_of(spec, "loss");
   if (!program.options.empty()) words += " " + program.options;

@@ -29,8 +29,8 @@ struct Program {
   std::string level, target, options;
 };
 
-// Maths modes that `generate --target` has, for inference or a training step; empty: it has no training.
-std::vector<std::string> generated_maths(const std::string& target, bool train);
+// Precisions that `generate --target` has, for inference or a training step; empty: it has no training.
+std::vector<std::string> generated_precisions(const std::string& target, bool train);
 
 // "./strata generate resnet50 --threads 2 -o resnet50-static", or "" where the program cannot be written for that case.
 std::string generate_command(const nlohmann::json& spec, const std::string& model, const Program& program,

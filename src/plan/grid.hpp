@@ -11,7 +11,7 @@
 namespace strata::plan {
 
 // The fields of a spec (docs/bundle.md) that are axes of a sweep.
-inline constexpr const char* kAxes[] = {"batch", "size", "mode", "maths", "threads"};
+inline constexpr const char* kAxes[] = {"batch", "size", "mode", "precision", "threads"};
 
 class Grid {
  public:

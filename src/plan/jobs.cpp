@@ -118,7 +118,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
 
 std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundle, const core::Case& question,
                                   const Environment& environment, const Environment& tools, const Installation& place) {
-  const std::string device(name_of(question.device)), mode(name_of(question.mode)), maths(name_of(question.precision));
+  const std::string device(name_of(question.device)), mode(name_of(question.mode)),
+      precision(name_of(question.precision));
   const auto model = bundle.info["model"].value("name", "");
   if (!has(level.modes, mode))
     return Failure{State::unsupported, fmt::format("no mode {}", mode),
@@ -128,11 +129,11 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
   if (!has(level.devices, device))
     return Failure{State::unsupported, fmt::format("no device {}", device),
                    fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
-  if (maths == "tf32" && device == "cpu")
+  if (precision == "tf32" && device == "cpu")
     return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
-  if (!has(level.maths, maths))
-    return Failure{State::unsupported, fmt::format("no support for precision {}", maths),
-                   fmt::format("it has: {}", fmt::join(level.maths, ", ")), ""};
+  if (!has(level.precisions, precision))
+    return Failure{State::unsupported, fmt::format("no support for precision {}", precision),
+                   fmt::format("it has: {}", fmt::join(level.precisions, ", ")), ""};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
     return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model),
                    fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};

@@ -95,18 +95,18 @@ Result<void> check(const Options& options) {
   if (trains && !options.dynamic.empty())
     return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
   if (!options.loss.empty()) STRATA_TRY(one_of("--loss", options.loss, {"cross_entropy", "nll"}));
-  const auto maths = STRATA_TRY(maths_of(options));
-  if (trains && std::find(maths.begin(), maths.end(), "bf16") != maths.end())
+  const auto precisions = STRATA_TRY(precisions_of(options));
+  if (trains && std::find(precisions.begin(), precisions.end(), "bf16") != precisions.end())
     return usage(
         fmt::format("--precision {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
                     "rounding",
-                    options.maths),
+                    options.precision),
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && options.deep)
     return usage("--dynamic and --deep exclude each other: layers are compared at one size", "leave one of them out");
-  if (!options.dynamic.empty() && maths != std::vector<std::string>{"fp32"})
+  if (!options.dynamic.empty() && precisions != std::vector<std::string>{"fp32"})
     return usage(fmt::format("--dynamic with --precision {}: one artefact over several sizes is proven in fp32 only",
-                             options.maths),
+                             options.precision),
                  "leave one of them out");
   if (!options.eval.empty() && std::find(modes.begin(), modes.end(), "infer") == modes.end())
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
@@ -176,10 +176,10 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
   if (!options.size.empty()) {
     sizes = STRATA_TRY(image_sizes("--size", options.size));
   }
-  const auto maths = maths_of(options);
+  const auto precisions = precisions_of(options);
   STRATA_TRY(check_number(
-      {specs.size(), maths->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
-  specs = times(specs, *maths, [](auto& one, const auto& mode) { one["maths"] = mode; });
+      {specs.size(), precisions->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
+  specs = times(specs, *precisions, [](auto& one, const auto& precision) { one["precision"] = precision; });
   specs = times(specs, sizes, [](auto& one, const auto& size) { one["size"] = {size.height, size.width}; });
   specs = times(specs, options.thread_counts, [](auto& one, int threads) { one["threads"] = threads; });
   return times(specs, options.batches, [](auto& one, int batch) { one["batch"] = batch; });
@@ -193,16 +193,16 @@ Result<std::vector<std::string>> modes_of(const Options& options) {
   return modes;
 }
 
-Result<std::vector<std::string>> maths_of(const Options& options) {
-  if (options.maths.find("int8") != std::string::npos)
+Result<std::vector<std::string>> precisions_of(const Options& options) {
+  if (options.precision.find("int8") != std::string::npos)
     return usage(
         fmt::format("--precision {}: no level has an int8 path yet that is documented and needs no calibration data",
-                    options.maths),
+                    options.precision),
         "allowed: fp32, tf32, bf16, amp-bf16");
-  auto maths = list_of("--precision", options.maths, {"fp32", "tf32", "bf16", "amp-bf16"});
-  if (maths && maths->empty())
+  auto precisions = list_of("--precision", options.precision, {"fp32", "tf32", "bf16", "amp-bf16"});
+  if (precisions && precisions->empty())
     return usage("--precision: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
-  return maths;
+  return precisions;
 }
 
 // Intervals rest on the scatter of restarts, so that time goes to restarts rather than to seconds within them.
@@ -223,13 +223,13 @@ Result<Effort> effort_of(const Options& options) {
   if (options.restarts) effort.restarts = *options.restarts;
   if (options.budget_s) effort.budget_s = *options.budget_s;
   effort.serve_s = std::min(effort.serve_s, effort.budget_s);
-  if (options.precision) effort.precision = *options.precision;
+  if (options.ci_width) effort.ci_width = *options.ci_width;
   if (effort.restarts < 1 || effort.restarts > most_restarts)
     return usage(fmt::format("--restarts {}: allowed: 1 to {}", effort.restarts, most_restarts));
   if (effort.budget_s < 1 || effort.budget_s > 1e6)
     return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
-  if (options.precision && (effort.precision <= 0 || effort.precision >= 1))
-    return usage(fmt::format("--ci-width {}%: allowed: between 0% and 100%, as 1%", effort.precision * 100));
+  if (options.ci_width && (effort.ci_width <= 0 || effort.ci_width >= 1))
+    return usage(fmt::format("--ci-width {}%: allowed: between 0% and 100%, as 1%", effort.ci_width * 100));
   return effort;
 }
 
@@ -240,7 +240,7 @@ Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
                       {"batch", nullptr},
                       {"size", nullptr},
                       {"inputs", nlohmann::json::array()},
-                      {"maths", "fp32"},
+                      {"precision", "fp32"},
                       {"device", options.device},
                       {"threads", options.threads ? options.threads : probe::physical_cores()},
                       {"optimiser", nullptr},

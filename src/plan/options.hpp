@@ -18,7 +18,7 @@ struct Effort {
   int restarts = 0;     // fresh processes per level
   double budget_s = 0;  // measured seconds of a case, all levels and restarts together
   double tune_s = 0;    // measured seconds that each level gets to find its best variant
-  double precision =
+  double ci_width =
       0;  // half-width of the 99% interval of every ratio at which to stop early, as a share; 0 = use the budget
   std::string preset = "standard";
   double serve_s = 0;  // measured seconds of each level and number of clients
@@ -31,7 +31,7 @@ struct Options {
   std::string size;                // of images (axes.hpp), several for a comparison; empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string dataset, dataset_folder;  // whose images are the inputs; where they lie as files (data::image_files)
-  std::string input_from, input_file, weights, device = "cpu", mode = "infer", maths = "fp32", eval, name;
+  std::string input_from, input_file, weights, device = "cpu", mode = "infer", precision = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it
   std::string dynamic;          // "batch=1..32": one artefact over these sizes too; empty: not
@@ -41,7 +41,7 @@ struct Options {
   std::int64_t seed = 0;
   std::optional<std::int64_t> order_seed;  // of the order of blocks; drawn and stored if not given
   std::optional<int> restarts;
-  std::optional<double> budget_s, precision, timeout_s, memory_limit_gib;
+  std::optional<double> budget_s, ci_width, timeout_s, memory_limit_gib;
   std::string preset = "standard";
   std::string clients, slo;  // clients.hpp; empty: not asked for
   std::vector<NamedPython>
@@ -59,10 +59,10 @@ Result<Effort> effort_of(const Options& options);
 // The modes asked for, in that order: infer, train or both.
 Result<std::vector<std::string>> modes_of(const Options& options);
 
-// The maths modes asked for, in that order.
-Result<std::vector<std::string>> maths_of(const Options& options);
+// The precisions asked for, in that order.
+Result<std::vector<std::string>> precisions_of(const Options& options);
 
-// One spec.json (docs/bundle.md) for each combination of modes, maths modes, sizes, threads and batches. Errors:
+// One spec.json (docs/bundle.md) for each combination of modes, precisions, sizes, threads and batches. Errors:
 // contradicting options, unreadable files, bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);
 

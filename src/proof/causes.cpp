@@ -130,7 +130,7 @@ Cause batch_elements(const Failing& f) {
 
 // Float32 values whose lower 16 bits are all zero were rounded to bfloat16.
 Cause reduced_precision(const Failing& f) {
-  if (f.actual.dtype != "F32" || f.reference.maths() == "bf16" || f.reference.maths() == "amp-bf16") return {};
+  if (f.actual.dtype != "F32" || f.reference.precision() == "bf16" || f.reference.precision() == "amp-bf16") return {};
   const auto count = static_cast<std::size_t>(f.actual.elements());
   std::size_t rounded = 0;
   for (std::size_t i = 0; i < count; ++i) {

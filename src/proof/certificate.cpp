@@ -249,7 +249,7 @@ void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) 
 
 void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence) {
   add_setting(lines, evidence, question.threads, "threads", "threads");
-  add_setting(lines, evidence, name_of(question.precision), "maths", "maths mode");
+  add_setting(lines, evidence, name_of(question.precision), "precision", "precision");
   for (const char* name : {"layout", "inference_mode", "autotune", "freezing", "graph"}) {
     std::string title = name;
     std::replace(title.begin(), title.end(), '_', ' ');
@@ -334,11 +334,11 @@ void Evidence::add_block(const OutputVerdict& verdict) {
 Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence,
                         const Reference* in_mode) {
   Lines lines;
-  const auto mode = in_mode ? ", " + in_mode->maths() : std::string();
+  const auto mode = in_mode ? ", " + in_mode->precision() : std::string();
   add_sets(lines, reference, evidence.sets, in_mode ? ", strict float32" : "");
   if (in_mode) {
     add_sets(lines, *in_mode, evidence.in_mode, mode);
-    add_precision(lines, in_mode->maths(), evidence.precision);
+    add_precision(lines, in_mode->precision(), evidence.precision);
   }
   add_blocks(lines, evidence, mode);
   add_following(lines, evidence);

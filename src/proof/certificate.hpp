@@ -19,7 +19,7 @@ constexpr double implausible = 10;
 // What the driver gathers of one row. Fill what there is; what is missing becomes `not_checked`, never `pass`.
 struct Evidence {
   std::map<std::string, OutputVerdict> sets;     // before timing: set name -> verdict of prove, in strict float32
-  std::map<std::string, OutputVerdict> in_mode;  // the same in the case's maths mode, where that is another
+  std::map<std::string, OutputVerdict> in_mode;  // the same in the case's precision, where that is another
   std::optional<PrecisionShare> precision;       // of the timed weights in that mode
   int blocks_checked = 0;
   int blocks_failed = 0;
@@ -61,8 +61,8 @@ struct Certificate {
   }
 };
 
-// `power` is passed in since it is the same for every level of the case. `in_mode`: the reference in the case's maths
-// mode; nullptr: that is float32, which `reference` is.
+// `power` is passed in since it is the same for every level of the case. `in_mode`: the reference in the case's
+// precision mode; nullptr: that is float32, which `reference` is.
 Certificate certificate(const Reference& reference, const Power& power, const Evidence& evidence,
                         const Reference* in_mode = nullptr);
 

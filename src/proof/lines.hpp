@@ -76,15 +76,15 @@ inline nlohmann::json worst_ratio(std::initializer_list<const std::map<std::stri
   return worst && std::isfinite(*worst) ? nlohmann::json(*worst) : nlohmann::json();
 }
 
-// That the level computes in the case's maths mode, by the size of its error.
-void add_precision(Lines& lines, const std::string& maths, const std::optional<PrecisionShare>& share);
+// That the level computes in the case's precision, by the size of its error.
+void add_precision(Lines& lines, const std::string& precision, const std::optional<PrecisionShare>& share);
 // Tensors that the level read back against the bundle's files; `about`: its bundle.json.
 void add_read_back(Lines& lines, const std::filesystem::path& bundle, const nlohmann::json& about,
                    const Evidence& evidence);
 // That the bundle holds a light proof (docs/sweep.md), if it does.
 void add_extent(Lines& lines, const nlohmann::json& bundle);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
-// Threads and maths mode must be the case's; others are shown.
+// Threads and precision must be the case's; others are shown.
 void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence);
 void add_work(Lines& lines, const Evidence& evidence);
 // That the told times are those of the driver's own clock.

@@ -87,10 +87,10 @@ class Judge {
             ? fmt::format(
                   "has one element off by {:.2g} of the largest, {:.3g} times the envelope of legitimate {} runs "
                   "(allowed {:.0f})",
-                  d.largest, element, reference_.precision(), element_factor * limit())
+                  d.largest, element, reference_.shown_precision(), element_factor * limit())
             : fmt::format(
                   "is off by {:.2g} (relative), {:.3g} times the envelope of legitimate {} runs (allowed {:.0f})",
-                  d.error, tensor, reference_.precision(), limit());
+                  d.error, tensor, reference_.shown_precision(), limit());
     out.brief = fmt::format("outputs differ, {:.2g} times the envelope", by_element ? element : tensor);
     return out;
   }

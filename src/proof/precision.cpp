@@ -69,8 +69,8 @@ Accuracy accuracy_of(const Reference& reference, std::string_view set, const Saf
   return out;
 }
 
-void add_precision(Lines& lines, const std::string& maths, const std::optional<PrecisionShare>& share) {
-  Line line{"computes in " + maths, "observed", "not_checked", "", fmt::format("at least {:.2g}", least_share), ""};
+void add_precision(Lines& lines, const std::string& precision, const std::optional<PrecisionShare>& share) {
+  Line line{"computes in " + precision, "observed", "not_checked", "", fmt::format("at least {:.2g}", least_share), ""};
   if (!share) {
     line.detail = "the level's outputs were not taken";
     return lines.add(line);
@@ -78,18 +78,18 @@ void add_precision(Lines& lines, const std::string& maths, const std::optional<P
   if (share->contrast < least_contrast) {
     line.detail = fmt::format(
         "eager's own error in {} is only {:.2g} times its envelope in float32: the mode does not show in the outputs",
-        maths, share->contrast);
+        precision, share->contrast);
     return lines.add(line);
   }
-  line.value = fmt::format("{:.2g} of eager's least error in {}", share->of_eager, maths);
+  line.value = fmt::format("{:.2g} of eager's least error in {}", share->of_eager, precision);
   line.result = "pass";
   if (share->of_eager >= least_share) return lines.add(line);
   line.detail = "its error is too small for the mode";
   lines.fail(line, OutputVerdict::Kind::mistrusted,
              fmt::format("the case is in {}, and the level's error is {:.2g} of the least that eager makes in it: it "
                          "computes in a higher precision",
-                         maths, share->of_eager),
-             fmt::format("does not compute in {}", maths));
+                         precision, share->of_eager),
+             fmt::format("does not compute in {}", precision));
 }
 
 }  // namespace strata::proof

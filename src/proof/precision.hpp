@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a case's maths mode does to a level's outputs: whether the level computes in that mode at all, and how far its
+// What a case's precision does to a level's outputs: whether the level computes in that mode at all, and how far its
 // answers are from float64's. The judgement of equal work is in outputs.hpp.
 #pragma once
 

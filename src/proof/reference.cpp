@@ -27,8 +27,8 @@ using nlohmann::json;
 constexpr double float32_unit = 0x1p-24;
 // An envelope is never narrower: one lucky run would accuse its neighbours. In a reduced mode the outputs' own rounding
 // is a lower bound of every run's error, so that one unit is enough; eight would let nearly everything pass.
-double narrowest(const std::string& maths, double unit) {
-  return maths == "fp32" ? 8 * unit : unit;
+double narrowest(const std::string& precision, double unit) {
+  return precision == "fp32" ? 8 * unit : unit;
 }
 constexpr std::string_view tap_prefix = "tap:";
 
@@ -83,8 +83,9 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   if (!there_is(description)) return damaged(description, "cannot be read");
   auto info = outside::read_file(description);
   if (!info) return damaged(description, fmt::format("is not what it should be ({})", info.error().what));
-  if (const json& version = outside::field(*info, "bundle"); version != 1)
-    return damaged(description, fmt::format("has version {}, where 1 is known", outside::shown(version)));
+  if (const json& version = outside::field(*info, "bundle"); version != core::bundle_version)
+    return damaged(description,
+                   fmt::format("has version {}, where {} is known", outside::shown(version), core::bundle_version));
   if (auto good = core::check_bundle_info(*info, "bundle.json", false); !good)
     return damaged(description, fmt::format("is not what it should be ({})", good.error().what));
   try {
@@ -134,7 +135,7 @@ Result<void> Reference::check_whole() const {
 
 Result<void> Reference::add_set(const std::string& name) {
   const fs::path file = path_ / "reference" / (name + ".safetensors");
-  const auto mode = maths() == "fp32" ? std::string() : "." + maths();
+  const auto mode = precision() == "fp32" ? std::string() : "." + precision();
   const fs::path envelope = path_ / "reference" / fmt::format("{}{}.envelope.safetensors", name, mode);
   if (!there_is(file)) return {};
   Set set;
@@ -213,7 +214,7 @@ std::vector<int> Reference::indices(std::string_view set) const {
 
 Envelope Reference::envelope(std::string_view set, std::string_view output) const {
   const Set* found = set_of(set);
-  const double least = narrowest(maths(), unit());
+  const double least = narrowest(precision(), unit());
   if (!found) return {least, least};
   if (const auto known = found->known.find(output); known != found->known.end()) return known->second;
   Envelope out{least, least};

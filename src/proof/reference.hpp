@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bundle as the proof sees it: float64 outputs, the envelope of legitimate runs in the case's maths mode, and whether
+// A bundle as the proof sees it: float64 outputs, the envelope of legitimate runs in the case's precision, and whether
 // both together have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for
 // use from two threads.
 #pragma once
@@ -33,7 +33,7 @@ struct OutputSpec {
   bool tap;  // of a leaf module (deep bundles): locates a difference, is never required
 };
 
-// What legitimate runs of eager in the bundle's maths mode differ by from the reference.
+// What legitimate runs of eager in the bundle's precision differ by from the reference.
 struct Envelope {
   double error = 0;    // E0: relative error of the tensor (2-norm)
   double largest = 0;  // M0: largest element's error over the largest element
@@ -57,8 +57,12 @@ class Reference {
   bool weaker() const { return weaker_; }         // no float64: the reference is the mean of eager's float32 runs
   int ring() const { return ring_; }
   const core::Case& question() const { return question_; }
-  std::string maths() const { return std::string(name_of(question_.precision)); }    // the mode that the envelope is of
-  std::string precision() const { return maths() == "fp32" ? "float32" : maths(); }  // the same for people
+  std::string precision() const {
+    return std::string(name_of(question_.precision));
+  }  // the mode that the envelope is of
+  std::string shown_precision() const {
+    return precision() == "fp32" ? "float32" : precision();
+  }  // the same for people
 
   // The reference tensor; nullptr: the bundle does not have it.
   const TensorView* expected(std::string_view set, int index, std::string_view output) const;

@@ -227,7 +227,7 @@ TrainPower train_power(const TrainReference& reference) {
 Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training,
                               const StrictTraining* strict) {
   Lines lines;
-  const auto mode = strict ? ", " + reference.maths() : std::string(), in_float32 = std::string(", strict float32");
+  const auto mode = strict ? ", " + reference.precision() : std::string(), in_float32 = std::string(", strict float32");
   const auto& structure = strict ? strict->training : training;
   if (strict) {
     add_steps(lines, strict->reference, structure, in_float32);
@@ -235,7 +235,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
     add_dropout(lines, reference, structure, in_float32);
   }
   add_steps(lines, reference, training, mode);
-  if (strict) add_precision(lines, reference.maths(), evidence.precision);
+  if (strict) add_precision(lines, reference.precision(), evidence.precision);
   add_ring(lines, reference, training, mode);
   add_rules(lines, reference, structure);
   add_update(lines, training);

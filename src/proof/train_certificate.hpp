@@ -38,13 +38,13 @@ struct TrainPower {
 };
 TrainPower train_power(const TrainReference& reference);
 
-// What was proven in float32 of a case in another maths mode.
+// What was proven in float32 of a case in another precision.
 struct StrictTraining {
   const TrainReference& reference;
   const TrainEvidence& training;
 };
 
-// `reference`, `training`: in the case's maths mode. `strict`: nullptr where that is float32.
+// `reference`, `training`: in the case's precision. `strict`: nullptr where that is float32.
 Certificate train_certificate(const TrainReference& reference, const Evidence& evidence, const TrainEvidence& training,
                               const StrictTraining* strict = nullptr);
 

@@ -29,7 +29,7 @@ struct Deviation {
 OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
                               const SafeTensors& after, Tolerance tolerance = {});
 
-// Whether the gradients of a probe step on `set` were computed in the maths mode of `in_mode`: the medians over the
+// Whether the gradients of a probe step on `set` were computed in the precision of `in_mode`: the medians over the
 // parameters whose gradients show it (precision.hpp), since single ones may be exact by luck. `strict`: in float32.
 PrecisionShare gradient_precision(const TrainReference& strict, const TrainReference& in_mode, std::string_view set,
                                   const SafeTensors& after);

@@ -61,7 +61,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
     return damaged_training(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
   out.labels_ = STRATA_TRY(SafeTensors::map(bundle / "labels.safetensors"));
-  if (out.maths() != "fp32") STRATA_TRY(out.add_mode());
+  if (out.precision() != "fp32") STRATA_TRY(out.add_mode());
   return out;
 }
 
@@ -79,7 +79,7 @@ void TrainReference::add_dropout(const ordered_json& about) {
 }
 
 Result<void> TrainReference::add_mode() {
-  const fs::path path = path_ / "reference" / ("train." + maths() + ".json");
+  const fs::path path = path_ / "reference" / ("train." + precision() + ".json");
   const auto text = STRATA_TRY(bounded_text(path));
   try {
     const auto about = json::parse(text);

@@ -20,14 +20,14 @@ inline constexpr double weak_gradient = 1e-3;  // gradients whose envelope is wi
 
 class TrainReference {
  public:
-  // Reads bundle.json and reference/train.json and maps the tensors; of a case in another maths mode than float32 the
+  // Reads bundle.json and reference/train.json and maps the tensors; of a case in another precision than float32 the
   // envelopes are those of reference/train.<mode>.json. Error: something is missing or damaged.
   static Result<TrainReference> open(const std::filesystem::path& bundle);
 
   const nlohmann::json& bundle() const { return bundle_; }
   const std::filesystem::path& folder() const { return path_; }
   const core::Case& question() const { return question_; }
-  std::string maths() const { return std::string(name_of(question_.precision)); }
+  std::string precision() const { return std::string(name_of(question_.precision)); }
   const core::Optimiser& optimiser() const { return question_.recipe->optimiser; }
   bool has_set(std::string_view set) const { return sets_.contains(set); }
   std::vector<std::string> sets() const;  // probe1, probe2 (not of a light capture), timed
@@ -36,7 +36,7 @@ class TrainReference {
   const TensorView* expected(std::string_view set, std::string_view name) const;
   const TensorView* loss(int index) const;                             // of an entry of the ring, on `probe1`
   double envelope(std::string_view set, std::string_view name) const;  // E0 of the same names
-  // The least error that eager's runs have in the gradient of a parameter, in the case's maths mode where that is not
+  // The least error that eager's runs have in the gradient of a parameter, in the case's precision where that is not
   // float32; 0: not known.
   double least_error(std::string_view set, std::string_view parameter) const;
   double grad_floor(std::string_view set) const;  // root mean square of all gradients of the set

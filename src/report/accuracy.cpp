@@ -24,7 +24,7 @@ using analysis::process_sigma;
 using analysis::restart_log_times;
 namespace {
 
-// Cases that are equal but for their maths mode.
+// Cases that are equal but for their precision.
 struct Group {
   std::vector<std::size_t> cases;  // indices, in the run's order
   std::optional<std::size_t> strict;
@@ -50,10 +50,10 @@ class GroupView {
       }
     const auto& first = run_.cases[group_.cases.front()];
     const auto reference =
-        reference_ ? Json{{"case", run_.cases[*group_.strict].id}, {"level", reference_->name()}, {"maths", "fp32"}}
+        reference_ ? Json{{"case", run_.cases[*group_.strict].id}, {"level", reference_->name()}, {"precision", "fp32"}}
                    : Json();
     const auto apart = group_.cases.size() > 1;
-    return {{"id", without_maths(first)},
+    return {{"id", without_precision(first)},
             {"reference", reference},
             {"score", at(run_.settings, "eval")},
             {"measured_apart", apart},
@@ -62,10 +62,10 @@ class GroupView {
 
  private:
   // The id with * for the mode.
-  static std::string without_maths(const store::Case& one) {
-    const auto maths = fmt::format("/{}/", name_of(one.question.precision));
+  static std::string without_precision(const store::Case& one) {
+    const auto precision = fmt::format("/{}/", name_of(one.question.precision));
     auto id = one.id;
-    if (const auto at = id.find(maths); at != std::string::npos) id.replace(at, maths.size(), "/*/");
+    if (const auto at = id.find(precision); at != std::string::npos) id.replace(at, precision.size(), "/*/");
     return id;
   }
 
@@ -76,7 +76,7 @@ class GroupView {
             {"level", row.level},
             {"variant", row.variant},
             {"environment", environment_json(row)},
-            {"maths", name_of(one.question.precision)},
+            {"precision", name_of(one.question.precision)},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},
             {"reliable", is_reliable(index)},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accuracy against speed: the cases of a run that differ in their maths mode alone, side by side. Ratios across modes
+// Accuracy against speed: the cases of a run that differ in their precision alone, side by side. Ratios across modes
 // stand here and nowhere else.
 #pragma once
 

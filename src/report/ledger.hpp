@@ -8,7 +8,7 @@
 
 namespace strata::report {
 
-// "layout: contiguous, blocked" for each of layout, maths, freezing and threads that differs between two levels'
+// "layout: contiguous, blocked" for each of layout, precision, freezing and threads that differs between two levels'
 // settings (docs/protocol.md). A layout `any` matches every other; what a level does not report counts as a difference.
 std::vector<std::string> setting_differences(const nlohmann::json& from, const nlohmann::json& to);
 

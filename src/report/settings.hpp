@@ -10,7 +10,7 @@ namespace strata::report {
 // when it has loaded the network and facts when all is measured, so that only the facts hold for the whole run.
 Json settings_beside(const Json& settings, const Json& facts);
 
-// "threads 2, maths fp32, inference mode yes"; lists and objects within as words too, never as JSON. "" for none.
+// "threads 2, precision fp32, inference mode yes"; lists and objects within as words too, never as JSON. "" for none.
 std::string settings_words(const Json& row);
 
 }  // namespace strata::report

@@ -469,7 +469,7 @@ Json view(const store::Run& stored) {
             {"wall_s", at(run.settings, "wall_s")},
             {"restarts", at(run.settings, "restarts")},
             {"budget_s", at(run.settings, "budget_s")},
-            {"precision", at(run.settings, "precision")},
+            {"ci_width", at(run.settings, "ci_width")},
             {"aa", flag(run.settings, "aa")},
             {"deep", flag(run.settings, "deep")},
             {"tuned", flag(run.settings, "tuned")},

@@ -7,7 +7,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 6> kMigrations{R"sql(
+inline constexpr std::array<const char*, 7> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -99,6 +99,16 @@ UPDATE level_rows SET
 CREATE INDEX run_cases_of_case ON run_cases(hash);
 CREATE INDEX level_rows_of_case ON level_rows(hash, level);
 CREATE INDEX warnings_of_run ON warnings(run_id);
+)sql",
+                                                        R"sql(
+UPDATE level_rows SET settings=json_remove(json_set(settings,'$.precision',json_extract(settings,'$.maths')),'$.maths')
+  WHERE json_valid(settings) AND json_type(settings,'$.maths') IS NOT NULL;
+UPDATE run_cases SET bundle=json_remove(json_set(bundle,'$.case.precision',json_extract(bundle,'$.case.maths')),'$.case.maths')
+  WHERE json_valid(bundle) AND json_type(bundle,'$.case.maths') IS NOT NULL;
+UPDATE run_cases SET bundle=json_remove(json_set(bundle,'$.spec.precision',json_extract(bundle,'$.spec.maths')),'$.spec.maths')
+  WHERE json_valid(bundle) AND json_type(bundle,'$.spec.maths') IS NOT NULL;
+UPDATE runs SET settings=json_remove(json_set(settings,'$.ci_width',json_extract(settings,'$.precision')),'$.precision')
+  WHERE json_valid(settings) AND json_type(settings,'$.precision') IS NOT NULL;
 )sql"};
 
 // Whose runs get their fingerprints (fingerprint.hpp) besides, which SQL cannot compute.

@@ -39,13 +39,13 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
     return tl::unexpected(
         Failure{State::unavailable,
                 fmt::format("the level speaks protocol version {}; this strata speaks {}", hello.api, protocol_api),
-                hello.api > protocol_api ? "use a newer strata" : "build the level again with this strata's SDK", ""});
+                hello.api > protocol_api ? "use a newer strata" : how_to_upgrade, ""});
   }
   hello.level = read.text("level");
   hello.language = read.text("language");
   hello.devices = read.texts("devices");
   hello.modes = read.texts("modes");
-  hello.maths = read.texts("maths");
+  hello.precisions = read.texts("precisions");
   hello.ops = read.texts("ops");
   hello.library_ns = read.integer("library_ns", 0, longest_ns);
   const Json& versions = read.object("versions");

@@ -9,14 +9,17 @@
 
 namespace strata::worker {
 
-constexpr int protocol_api = 1;
+constexpr int protocol_api = 2;
+// What to tell the author of a level of an earlier version.
+constexpr const char* how_to_upgrade =
+    "docs/protocol.md, section \"From version 1\", says what to change; a level on the SDK in C++ is built again, too";
 constexpr std::int64_t longest_ns = std::numeric_limits<std::int64_t>::max();  // sums of such are made as double
 
 struct Hello {
   int api = 0;
   std::string level, language, build_type, build_flags;
   std::map<std::string, std::string> versions;
-  std::vector<std::string> devices, modes, maths, ops;
+  std::vector<std::string> devices, modes, precisions, ops;
   std::int64_t library_ns = 0;
 };
 

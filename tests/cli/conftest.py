@@ -36,7 +36,7 @@ class Strata:
         folder = self.levels / name
         folder.mkdir()
         script = {"name": name, "samples": {"median_ns": 1_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}} | script
-        about = {"id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
+        about = {"id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 2, "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"],
                  "start": [sys.executable, str(FAKE), "{level}/script.json"], "environment": False, "needs": []}
         (folder / "script.json").write_text(json.dumps(script), encoding="utf-8")
         (folder / "level.json").write_text(json.dumps(about | (json_fields or {})), encoding="utf-8")

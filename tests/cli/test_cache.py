@@ -14,9 +14,9 @@ import pytest
 
 def captured(batch: int) -> str:
     """A bundle.json."""
-    case = {"model": "net", "mode": "infer", "batch": batch, "inputs": [{"name": "x", "keyword": True, "dtype": "float32", "shape": [batch, 8], "low": None, "high": None}], "maths": "fp32",
+    case = {"model": "net", "mode": "infer", "batch": batch, "inputs": [{"name": "x", "keyword": True, "dtype": "float32", "shape": [batch, 8], "low": None, "high": None}], "precision": "fp32",
             "device": "cpu", "threads": 1, "seed": 0}
-    return json.dumps({"bundle": 1, "model": {"name": "net"}, "case": case})
+    return json.dumps({"bundle": 2, "model": {"name": "net"}, "case": case})
 
 
 def name(batch: int) -> str:

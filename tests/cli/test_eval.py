@@ -16,11 +16,11 @@ def write(strata, text: str) -> str:
 
 
 def points(result: dict) -> dict[tuple[str, str], dict]:
-    return {(p["level"], p["maths"]): p for p in result["accuracy"][0]["points"]}
+    return {(p["level"], p["precision"]): p for p in result["accuracy"][0]["points"]}
 
 
 def test_scores_every_level_on_all_inputs_against_the_reference_in_fp32(strata):
-    strata.level("one", rank=1, maths={"has": ["fp32", "bf16"]}, json_fields={"maths": ["fp32", "bf16"]})
+    strata.level("one", rank=1, precision={"has": ["fp32", "bf16"]}, json_fields={"precisions": ["fp32", "bf16"]})
     done, result = strata.compare("one", more=("--eval", write(strata, EACH), "--precision", "fp32,bf16"))
     assert done.returncode == 0, done.stderr
     strict, reduced = points(result)["one", "fp32"]["eval"], points(result)["one", "bf16"]["eval"]

@@ -208,7 +208,7 @@ def test_a_fake_worker_sees_no_module_of_the_current_folder(hostile, cache, tmp_
     level.mkdir(parents=True)
     (level / "script.json").write_text('{"name": "mine"}', encoding="utf-8")
     (level / "level.json").write_text(
-        '{"id": "mine", "title": "x", "rank": 5, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"], '
+        '{"id": "mine", "title": "x", "rank": 5, "language": "python", "api": 2, "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"], '
         f'"start": ["{{tools_python}}", "{FAKE}", "{{level}}/script.json"], "environment": false, "needs": []}}',
         encoding="utf-8",
     )

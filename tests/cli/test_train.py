@@ -44,8 +44,8 @@ class Training(Strata):
     def bundle(self, **about) -> None:
         (self.root / "bundle.json").write_text(json.dumps(about), encoding="utf-8")
 
-    def level(self, name: str, *, rank: int = 5, train: dict | None = None, maths_in_json: list[str] | None = None, **more) -> None:
-        super().level(name, rank=rank, json_fields={"modes": ["infer", "train"]} | ({"maths": maths_in_json} if maths_in_json else {}), train=train or {}, **more)
+    def level(self, name: str, *, rank: int = 5, train: dict | None = None, precisions_in_json: list[str] | None = None, **more) -> None:
+        super().level(name, rank=rank, json_fields={"modes": ["infer", "train"]} | ({"precisions": precisions_in_json} if precisions_in_json else {}), train=train or {}, **more)
 
     def compare(self, *levels: str, more: tuple[str, ...] = (), **keywords):
         return super().compare(*levels, more=("--mode", "train", *more), **({"restarts": 1} | keywords))
@@ -62,17 +62,17 @@ def lines_of(row: dict) -> dict[str, dict]:
 
 def test_a_training_step_is_proven_in_float32_and_then_in_the_mode_that_is_timed(training):
     has = {"has": ["fp32", "amp-bf16"]}
-    training.level("right", rank=1, maths=has, maths_in_json=has["has"])
-    training.level("wide", rank=2, maths=has | {"ignores": True}, maths_in_json=has["has"])
+    training.level("right", rank=1, precision=has, precisions_in_json=has["has"])
+    training.level("wide", rank=2, precision=has | {"ignores": True}, precisions_in_json=has["has"])
     training.level("old", rank=3)
-    training.level("biased", rank=4, maths=has, maths_in_json=has["has"], train={"skip_biases": True})
+    training.level("biased", rank=4, precision=has, precisions_in_json=has["has"], train={"skip_biases": True})
     done, result = training.compare("right", "wide", "old", "biased", more=("--precision", "amp-bf16"))
     rows = rows_of(result)
     assert result["cases"][0]["id"].endswith("/amp-bf16/cpu/t1")
     assert rows["right"]["state"] == "measured", rows["right"]["reason"]
     lines = lines_of(rows["right"])
     for check in ("loss, gradients and statistics, probe weights 1, strict float32", "loss, gradients and statistics, probe weights 1, amp-bf16", "computes in amp-bf16", "losses follow inputs and labels, amp-bf16",
-                  "optimiser: weight decay", "a step after timing", "maths mode"):
+                  "optimiser: weight decay", "a step after timing", "precision"):
         assert lines[check]["result"] == "pass", lines[check]
     assert (rows["wide"]["state"], rows["wide"]["reason_short"]) == ("mistrusted", "does not compute in amp-bf16")
     assert (rows["old"]["state"], rows["old"]["reason"]) == ("unsupported", "no support for precision amp-bf16")

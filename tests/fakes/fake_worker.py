@@ -4,7 +4,7 @@
 
 The script is a JSON object, from argv[1] (text, or a path to a file), else from STRATA_FAKE (text or path), else empty:
 
-  name, api, language, build      what hello says ("fake", 1, "python", "release")
+  name, api, language, build      what hello says ("fake", 2, "python", "release")
   extra_hello                     fields that replace or join those of hello
   unsupported                     every load is answered so, with this reason
   start_s                         sleeps before it reads its first request
@@ -52,8 +52,8 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       late_first: n                 ... in the first n measured calls only
       race: true                    its results are those of other inputs where there is more than one client
   same_output: true               every index answers with the output of index 0
-  maths: {"has":["fp32","bf16"],"ignores":true,"always":true}
-                                  maths modes of hello (fp32); in bf16 outputs are rounded to bfloat16: ignores: in no case, always: in every case
+  precision: {"has":["fp32","bf16"],"ignores":true,"always":true}
+                                  precisions of hello (fp32); in bf16 outputs are rounded to bfloat16: ignores: in no case, always: in every case
   dynamic: {"compile_ns":0,"wrong_size":null}
                                   the first iteration at a batch that was not seen takes compile_ns longer; outputs of batch wrong_size are 1% off
   report: {...}                   the worker offers `report` and answers with these facts
@@ -190,9 +190,9 @@ class Fake:
         return names
 
     def hello(self, request: Json) -> Json:
-        answer = {"api": self.script.get("api", 1), "level": self.script.get("name", "fake"), "language": self.script.get("language", "python"),
+        answer = {"api": self.script.get("api", 2), "level": self.script.get("name", "fake"), "language": self.script.get("language", "python"),
                   "versions": {"fake": "1"}, "build": {"type": self.script.get("build", "release"), "flags": ""},
-                  "devices": ["cpu"], "modes": ["infer", "train"] if "train" in self.script else ["infer"], "maths": self.script.get("maths", {}).get("has", ["fp32"]), "ops": self.ops, "library_ns": 1000}
+                  "devices": ["cpu"], "modes": ["infer", "train"] if "train" in self.script else ["infer"], "precisions": self.script.get("precision", {}).get("has", ["fp32"]), "ops": self.ops, "library_ns": 1000}
         if self.helper_pid is not None:
             answer["helper_pid"] = self.helper_pid
         return {**answer, **self.script.get("extra_hello", {})}
@@ -204,7 +204,7 @@ class Fake:
         if not os.path.exists(os.path.join(bundle, "bundle.json")):
             raise Refusal("failed", f"{bundle} holds no bundle.json")
         told = self.hello(request)
-        for field, allowed in (("mode", told["modes"]), ("maths", told["maths"]), ("device", told["devices"])):
+        for field, allowed in (("mode", told["modes"]), ("precision", told["precisions"]), ("device", told["devices"])):
             if request["case"].get(field) not in (None, *allowed):
                 raise Refusal("unsupported", f"no {field} {request['case'][field]}")
         if self.script.get("unsupported"):
@@ -213,14 +213,14 @@ class Fake:
             about = json.load(file)
         parameters, self.few_runs = about.get("parameters", 0), about["spec"].get("light", False) and not about["spec"].get("all_runs")
         self.bundle = bundle
-        told, maths = self.script.get("maths", {}), request["case"].get("maths", "fp32")
-        rounds = maths.endswith("bf16") and not told.get("ignores")
+        told, precision = self.script.get("precision", {}), request["case"].get("precision", "fp32")
+        rounds = precision.endswith("bf16") and not told.get("ignores")
         self.trainer = Trainer(self.script["train"], request["case"]["optimiser"], bundle, rounds) if request["case"].get("mode") == "train" else None
         self.weights(request)
         self.ring = None
-        maths, told = request.get("case", {}).get("maths", "fp32"), self.script.get("maths", {})
-        self.in_bfloat16 = bool(told.get("always") or (maths == "bf16" and not told.get("ignores")))
-        settings = {"threads": request.get("case", {}).get("threads", 1), "maths": maths, "layout": "contiguous", "inference_mode": True,
+        precision, told = request.get("case", {}).get("precision", "fp32"), self.script.get("precision", {})
+        self.in_bfloat16 = bool(told.get("always") or (precision == "bf16" and not told.get("ignores")))
+        settings = {"threads": request.get("case", {}).get("threads", 1), "precision": precision, "layout": "contiguous", "inference_mode": True,
                     "autotune": False, "freezing": False, "graph": "none"}
         settings |= {name: os.environ.get(name) for name in self.script.get("told_settings", [])}
         return {"phases": {"build_ns": 1000, "weights_ns": 2000}, "settings": settings, "parameters": parameters, "artefact_bytes": 0, "deterministic": True}

@@ -79,15 +79,15 @@ def write(folder: str, spec: dict[str, Any], *, dropout: float = 0.0, weak: str 
               "dropout": {"layers": [{"name": "dropout", "p": dropout}] if dropout else [], "losses": losses}}
     with open(os.path.join(folder, "reference", "train.json"), "w", encoding="utf-8") as file:
         json.dump(about, file)
-    maths = spec.get("maths", "fp32")
-    if maths != "fp32":  # errors of rounded(), and some room
+    precision = spec.get("precision", "fp32")
+    if precision != "fp32":  # errors of rounded(), and some room
         error = 2.0**-8
         in_mode = {name: {"envelope": {kind: dict.fromkeys(told, error) if isinstance(told, dict) else error for kind, told in about[name]["envelope"].items()}, "least": dict.fromkeys(train_net.PARAMETERS, error / 4)}
                    for name in ("timed", "probe1", "probe2")}
-        with open(os.path.join(folder, "reference", f"train.{maths}.json"), "w", encoding="utf-8") as file:
+        with open(os.path.join(folder, "reference", f"train.{precision}.json"), "w", encoding="utf-8") as file:
             json.dump(in_mode, file)
     case = {**spec, "batch": BATCH, "loss": spec.get("loss") or "cross_entropy", "optimiser": spec.get("optimiser") or USUAL, "weights_label": "seed0", "inputs": [{"name": "arg0", "dtype": "float32", "shape": [BATCH, FEATURES]}]}
-    bundle = {"bundle": 1, "spec": spec, "case": case, "id": f"tiny/train/b{BATCH}/{FEATURES}/{maths}/cpu/t{spec.get('threads', 1)}", "model": {"name": "tiny", "kind": "user", "source": "a test"},
+    bundle = {"bundle": 2, "spec": spec, "case": case, "id": f"tiny/train/b{BATCH}/{FEATURES}/{precision}/cpu/t{spec.get('threads', 1)}", "model": {"name": "tiny", "kind": "user", "source": "a test"},
               "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [BATCH, FEATURES]}], "input_source": "drawn", "outputs": [{"name": "output", "dtype": "float32", "shape": [BATCH, CLASSES]}],
               "ring": ring, "parameters": 2 * FEATURES + CLASSES * (FEATURES + 1), "weight_bytes": 200, "input_bytes": 192, "flops": 400.0, "activation_bytes": 200, "reference": "float64", "reference_note": "",
               "export": {"ok": False, "what": "", "where": ""}, "weight_source": "drawn", "faults": [], "fault_sentences": [], "torch": "none", "dropout_p": dropout}

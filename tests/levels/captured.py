@@ -29,8 +29,8 @@ def captured(module: nn.Module, inputs: dict[str, Tensor], folder: Path, labels:
     module = copy.deepcopy(module).requires_grad_(False).train(trains)
     info = {"inputs": described(inputs, keyword=False)}
     outputs = call(copy.deepcopy(module), {name: value.clone() for name, value in inputs.items()}, info)
-    info |= {"bundle": 1, "id": folder.name, "model": {"name": folder.name}, "outputs": described(outputs), "parameters": sum(p.numel() for p in module.parameters()),
-             "case": {"model": folder.name, "mode": "train" if trains else "infer", "maths": "fp32", "device": "cpu", "threads": 2, "loss": loss}}
+    info |= {"bundle": 2, "id": folder.name, "model": {"name": folder.name}, "outputs": described(outputs), "parameters": sum(p.numel() for p in module.parameters()),
+             "case": {"model": folder.name, "mode": "train" if trains else "infer", "precision": "fp32", "device": "cpu", "threads": 2, "loss": loss}}
     (folder / "weights").mkdir(parents=True)
     write = lambda name, tensors: save_file({k: v.contiguous().clone() for k, v in tensors.items()}, folder / f"{name}.safetensors")  # noqa: E731
     write("weights/timed", module.state_dict())

@@ -37,22 +37,22 @@ SPECS = {
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
     "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
     "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
-    "train_wide_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":wide", "mode": "train", "maths": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [8, 3, 8, 8]}], "batch": 8},
-    "train_odd_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":odd", "mode": "train", "maths": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [4, 3, 9, 7]}], "batch": 4},
-    "train_tiny_amp": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train", "maths": "amp-bf16"},
+    "train_wide_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":wide", "mode": "train", "precision": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [8, 3, 8, 8]}], "batch": 8},
+    "train_odd_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":odd", "mode": "train", "precision": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [4, 3, 9, 7]}], "batch": 4},
+    "train_tiny_amp": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train", "precision": "amp-bf16"},
     "residual": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":strided_network"},
-    **{f"tiny_{maths.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "maths": maths} for maths in ("fp32", "bf16", "amp-bf16")},
-    **{f"mnist_{maths}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "maths": maths} for maths in ("bf16", "amp-bf16")},
+    **{f"tiny_{precision.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "precision": precision} for precision in ("fp32", "bf16", "amp-bf16")},
+    **{f"mnist_{precision}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "precision": precision} for precision in ("bf16", "amp-bf16")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"} for name in ("image_operations", "token_operations", "unknown_operation")},
     **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "kernel_operations", "block_operations")},
-    **{f"{name}_bf16": {"model": str(ROOT / "tests" / "levels" / f"{file}_networks.py") + f":{name}", "maths": "bf16"} for file, name in (("primitive", "image_operations"), ("static", "residual_operations"), ("static", "block_operations"))},
+    **{f"{name}_bf16": {"model": str(ROOT / "tests" / "levels" / f"{file}_networks.py") + f":{name}", "precision": "bf16"} for file, name in (("primitive", "image_operations"), ("static", "residual_operations"), ("static", "block_operations"))},
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("train_verb", "sweep_levels", "sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "maths_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
+    longest = ("train_verb", "sweep_levels", "sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "precision_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
@@ -112,7 +112,7 @@ def artefacts(shared, bundles):
 
 
 def capture(spec: Path, bundle: Path, fields: dict) -> None:
-    spec.write_text(json.dumps({"mode": "infer", "maths": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
+    spec.write_text(json.dumps({"mode": "infer", "precision": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
     done = preloaded.run([preloaded.PYTHON, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
                          spec.parent, timeout=300)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]

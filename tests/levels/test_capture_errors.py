@@ -83,7 +83,7 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
     ({"inputs": SHAPE, "batch": 3}, "batch 3 contradicts"),
     ({"inputs": SHAPE * 2}, "takes|positional"),
     ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
-    ({"inputs": SHAPE, "maths": "int3"}, "'int3' cannot be captured; allowed: fp32, tf32, bf16, amp-bf16"),
+    ({"inputs": SHAPE, "precision": "int3"}, "'int3' cannot be captured; allowed: fp32, tf32, bf16, amp-bf16"),
     ({"inputs": SHAPE, "mode": "learn"}, "mode 'learn' is unknown.*infer, train"),
     ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
     ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),

@@ -90,11 +90,11 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
 def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa: F811
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
-    assert hello["api"] == 1 and hello["level"] == level and hello["language"] == "c++" and hello["build"]["type"] == "release"
-    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"]) and hello["maths"] == ["fp32", "tf32", "bf16", "amp-bf16"] and hello["library_ns"] > 0 and hello["versions"]["torch"]
+    assert hello["api"] == 2 and hello["level"] == level and hello["language"] == "c++" and hello["build"]["type"] == "release"
+    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"]) and hello["precisions"] == ["fp32", "tf32", "bf16", "amp-bf16"] and hello["library_ns"] > 0 and hello["versions"]["torch"]
     assert ("read_weights" in hello["ops"]) == (level != "torchscript")
     settings = loaded["settings"]
-    assert settings["threads"] == 2 and settings["maths"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
+    assert settings["threads"] == 2 and settings["precision"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
     assert settings["freezing"] == (level == "torchscript")
     assert settings["graph"] == {"libtorch": "none", "torchscript": "traced", "aoti": "exported"}[level]
     assert settings["layout"] == ("any" if level == "aoti" else "contiguous")
@@ -235,11 +235,11 @@ def test_answers_every_bad_request_and_goes_on(level, fresh):
         with pytest.raises(Failed) as failed:
             worker.ask(op)
         assert failed.value.code == code and failed.value.what, op
-    for changed in ({"mode": "dream"}, {"maths": "int3"}, {"device": "abacus"}):
+    for changed in ({"mode": "dream"}, {"precision": "int3"}, {"device": "abacus"}):
         with pytest.raises(Failed) as failed:
             worker.ask("load", **load_fields(worker, **changed))
         assert failed.value.code == "unsupported" and next(iter(changed.values())) in failed.value.what
-    assert worker.ask("hello", api=1, unknown_field=[1])["api"] == 1
+    assert worker.ask("hello", api=2, unknown_field=[1])["api"] == 2
 
 
 @pytest.mark.parametrize("level", ["null_cpp", "libtorch", *PRIMITIVES])

@@ -45,7 +45,7 @@ def variant(bundles, tmp_path):
 def test_outputs_lie_in_the_envelope_for_every_weight_set(name, bundle, settings, variant, bundles):
     worker, loaded = variant(name, bundle)
     assert {key: loaded["settings"][key] for key in settings} == settings
-    assert loaded["settings"]["threads"] == 2 and loaded["settings"]["maths"] == "fp32" and loaded["settings"]["inference_mode"] is True
+    assert loaded["settings"]["threads"] == 2 and loaded["settings"]["precision"] == "fp32" and loaded["settings"]["inference_mode"] is True
     for weights in ("generic1", "timed"):
         worker.ask("weights", weights=weights)
         assert error(worker.prove([0, 1]), reference(bundles(bundle), weights)) <= 8 * envelope(bundles(bundle), weights), weights

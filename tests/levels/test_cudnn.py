@@ -105,7 +105,7 @@ def test_cudnn_has_plans_for_the_convolutions_of_networks_on_an_h200():
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len({tuple(row[:4]) for row in rows}) == len(rows) and {tuple(row[1:4]) for row in rows} == {
-        (direction, layout, maths) for direction in ("forward", "of_input", "of_weight") for layout in ("contiguous", "channels_last") for maths in ("fp32", "tf32", "bf16")}
+        (direction, layout, precision) for direction in ("forward", "of_input", "of_weight") for layout in ("contiguous", "channels_last") for precision in ("fp32", "tf32", "bf16")}
     assert len({row[0] for row in rows}) >= 10
     assert not [row for row in rows if row[4] != "yes"]
     kernels = {tuple(row[:4]): row[5] for row in rows}

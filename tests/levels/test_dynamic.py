@@ -103,7 +103,7 @@ def branch():
 def captured(folder: Path, function: str) -> dict:
     """The capture's last line."""
     (folder / "nets.py").write_text(NETWORKS, encoding="utf-8")
-    spec = {"model": f"{folder / 'nets.py'}:{function}", "mode": "infer", "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "ring": 4, "dynamic": RANGE}
+    spec = {"model": f"{folder / 'nets.py'}:{function}", "mode": "infer", "precision": "fp32", "device": "cpu", "threads": 1, "seed": 0, "ring": 4, "dynamic": RANGE}
     (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
     done = preloaded.run([preloaded.PYTHON, "-m", "capture", "--spec", str(folder / "spec.json"), "--out", str(folder / "bundle")],
                          {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "HOME": str(folder),

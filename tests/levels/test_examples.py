@@ -105,7 +105,7 @@ def test_a_level_that_cannot_run_the_network_is_not_blamed(tmp_path):
 
 
 def test_a_bundle_for_training_is_wrong_usage(tmp_path):
-    (tmp_path / "bundle.json").write_text(json.dumps({"bundle": 1, "case": {"mode": "train"}, "outputs": [], "parameters": 0, "ring": 4}), encoding="utf-8")
+    (tmp_path / "bundle.json").write_text(json.dumps({"bundle": 2, "case": {"mode": "train"}, "outputs": [], "parameters": 0, "ring": 4}), encoding="utf-8")
     done = strata("level", "check", fake(tmp_path, QUICK), "--bundle", tmp_path)
     assert done.returncode == 2 and "is a bundle of mode train, and the checks are of inference" in done.stderr and "capture" in done.stderr
 

@@ -62,7 +62,7 @@ def test_a_network_that_writes_into_its_input_gets_a_copy(level, bundles, loaded
 
 def test_runs_without_pytorch_on_the_threads_of_the_case_and_says_its_version(level, loaded):
     worker, answer = loaded(level, "mnist")
-    assert answer["settings"]["threads"] == 2 and answer["settings"]["maths"] == "fp32" and answer["artefact_bytes"] > 4_000_000
+    assert answer["settings"]["threads"] == 2 and answer["settings"]["precision"] == "fp32" and answer["artefact_bytes"] > 4_000_000
     assert worker.ask("hello")["versions"][level]
     assert "libtorch" not in Path(f"/proc/{worker.process.pid}/maps").read_text()
 
@@ -80,7 +80,7 @@ def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
 def test_ncnn_left_to_its_default_computes_in_float16_and_says_so(bundles, loaded):
     need("ncnn")
     worker, answer = loaded("ncnn", "mnist", "fp16")
-    assert answer["settings"]["maths"] == "fp16"
+    assert answer["settings"]["precision"] == "fp16"
     worker.ask("weights", weights="generic1")
     assert error(worker.prove([0, 1]), reference(bundles("mnist"), "generic1")) > 16 * envelope(bundles("mnist"), "generic1")
 

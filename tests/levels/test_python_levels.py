@@ -99,11 +99,11 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
 def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
-    assert hello["api"] == 1 and hello["level"] == level and hello["language"] == "python" and hello["build"]["type"] == "release"
-    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level in BAKING else ["infer", "train"]) and hello["maths"] == json.loads((level_folder(level) / "level.json").read_text(encoding="utf-8"))["maths"] and hello["library_ns"] > 0 and len(hello["versions"]) >= 2
+    assert hello["api"] == 2 and hello["level"] == level and hello["language"] == "python" and hello["build"]["type"] == "release"
+    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level in BAKING else ["infer", "train"]) and hello["precisions"] == json.loads((level_folder(level) / "level.json").read_text(encoding="utf-8"))["precisions"] and hello["library_ns"] > 0 and len(hello["versions"]) >= 2
     assert ("read_weights" in hello["ops"]) == (level not in BAKING)
     settings = loaded["settings"]
-    assert settings["threads"] == 2 and settings["maths"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
+    assert settings["threads"] == 2 and settings["precision"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
     assert settings["freezing"] == (level in BAKING)
     assert settings["graph"] == {"eager": "none", "compile": "compiled"}.get(level, "exported")
     assert settings["layout"] in ("contiguous", "channels_last", "blocked", "any")
@@ -175,7 +175,7 @@ def test_openvino_left_to_itself_is_unequal_where_it_takes_bf16(bundles, running
     pinned, _ = running("openvino", "residual")
     with Worker("openvino", bundles("residual"), pinned.cache, STRATA_VARIANT="bf16") as worker:
         loaded = worker.load()
-        if loaded["settings"]["maths"] == "fp32":
+        if loaded["settings"]["precision"] == "fp32":
             pytest.skip("this CPU has no bf16, so OpenVINO's own precision is float32 (asked of the compiled model's INFERENCE_PRECISION_HINT)")
         worker.ask("weights", weights="generic1")
         assert error(worker.prove([0, 1]), reference(bundles("residual"), "generic1")) > 100 * envelope(bundles("residual"), "generic1")

@@ -15,7 +15,7 @@ import pytest
 from client import ROOT, Failed, Worker, environment, level_folder
 from safetensors.numpy import load_file, save_file
 
-ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer"], "maths": ["fp32"],
+ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 2, "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"],
          "start": ["{python}", "-m", "strata_sdk", "{level}"], "environment": False, "needs": [], "default": "none"}
 
 SAMPLE = """
@@ -40,8 +40,8 @@ def bundle(tmp_path):
     """A bundle by hand: output = scale * x; the ring holds 1, 2, 3, 4 times ones."""
     folder = tmp_path / "bundle"
     (folder / "weights").mkdir(parents=True)
-    case = {"model": "scale", "mode": "infer", "batch": 2, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False}
-    about = {"bundle": 1, "case": case, "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [2, 3]}],
+    case = {"model": "scale", "mode": "infer", "batch": 2, "precision": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False}
+    about = {"bundle": 2, "case": case, "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [2, 3]}],
              "outputs": [{"name": "output", "dtype": "float32", "shape": [2, 3]}], "ring": 4, "export": {"ok": True, "what": "", "where": ""}}
     (folder / "bundle.json").write_text(json.dumps(about))
     save_file({f"{i}/arg0": np.full((2, 3), i + 1, np.float32) for i in range(4)}, folder / "inputs.safetensors")
@@ -78,10 +78,10 @@ def code_of(worker: Worker, op: str, **fields) -> str:
 def test_a_whole_session_gives_what_the_protocol_promises(sample, bundle):
     worker = sample()
     assert "read_weights" not in worker.ask("hello")["ops"]
-    assert worker.ask("hello", api=99)["api"] == 1
+    assert worker.ask("hello", api=99)["api"] == 2
     loaded = worker.load(unknown_field=1)
     assert set(loaded) == {"id", "ok", "phases", "settings", "parameters", "artefact_bytes", "deterministic"}
-    assert set(loaded["settings"]) == {"threads", "maths", "layout", "inference_mode", "autotune", "freezing", "graph"}
+    assert set(loaded["settings"]) == {"threads", "precision", "layout", "inference_mode", "autotune", "freezing", "graph"}
     assert {k: v.tolist() for k, v in worker.prove([0, 3]).items()} == {"0/output": [[10.0] * 3] * 2, "3/output": [[40.0] * 3] * 2}
     worker.ask("weights", weights="generic1")
     assert worker.prove([1])["1/output"][0, 0] == 200
@@ -276,7 +276,7 @@ def test_a_ring_without_the_network_s_inputs_is_refused(tensors, named, sample, 
     assert failure.value.code == "bad_request"
 
 
-@pytest.mark.parametrize(("changed", "what"), [({"mode": "train"}, "mode train"), ({"maths": "tf32"}, "maths mode tf32"), ({"device": "cuda"}, "device cuda")])
+@pytest.mark.parametrize(("changed", "what"), [({"mode": "train"}, "mode train"), ({"precision": "tf32"}, "precision tf32"), ({"device": "cuda"}, "device cuda")])
 def test_a_case_beyond_level_json_is_unsupported(changed, what, sample):
     worker = sample()
     with pytest.raises(Failed, match=what) as failure:

@@ -71,7 +71,7 @@ def networks(tmp_path: Path) -> list[Path]:
 def test_cases_of_other_batches_sizes_threads_and_modes_have_one_file_of_each_set(model, captured, tmp_path):
     first = captured({"model": model}, "first")
     made = {path: path.stat().st_mtime_ns for path in networks(tmp_path)[0].glob("weights/*")}
-    for name, more in (("larger", {"inputs": image(4, 20), "batch": 4}), ("one", {"batch": 1}), ("threads", {"threads": 2, "ring": 3}), ("bf16", {"maths": "bf16"}), ("deep", {"deep": True})):
+    for name, more in (("larger", {"inputs": image(4, 20), "batch": 4}), ("one", {"batch": 1}), ("threads", {"threads": 2, "ring": 3}), ("bf16", {"precision": "bf16"}), ("deep", {"deep": True})):
         assert weights(captured({"model": model} | more, name)) == weights(first), name
     trained = captured({"model": model, "mode": "train"}, "train")
     assert set(weights(trained)) == {"timed", "probe1", "probe2"} and weights(trained)["timed"] == weights(first)["timed"]

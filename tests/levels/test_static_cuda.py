@@ -87,18 +87,18 @@ test_other_weights_start_afresh = train.test_other_weights_start_afresh
 test_profile_splits_steps_into_phases_and_they_count = train.test_profile_splits_steps_into_phases_and_they_count
 
 
-def on_cuda(bundle: Path, to: Path, maths: str = "fp32") -> Path:
+def on_cuda(bundle: Path, to: Path, precision: str = "fp32") -> Path:
     """The bundle for a case on a device."""
     shutil.copytree(bundle, to)
     about = json.loads((to / "bundle.json").read_text())
-    about["case"] |= {"device": "cuda", "maths": maths}
+    about["case"] |= {"device": "cuda", "precision": precision}
     (to / "bundle.json").write_text(json.dumps(about))
     return to
 
 
-@pytest.mark.parametrize(("name", "maths"), [("residual_operations", "fp32"), ("mnist", "tf32")])
-def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(name, maths, bundles, tmp_path):
-    bundle, cache = on_cuda(bundles(name), tmp_path / "bundle", maths), tmp_path / "cache"
+@pytest.mark.parametrize(("name", "precision"), [("residual_operations", "fp32"), ("mnist", "tf32")])
+def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(name, precision, bundles, tmp_path):
+    bundle, cache = on_cuda(bundles(name), tmp_path / "bundle", precision), tmp_path / "cache"
     cache.mkdir()
     answer = prepare("static", bundle, cache)
     if not answer["ok"]:  # no toolkit: what is missing is said
@@ -106,7 +106,7 @@ def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(name, math
         pytest.skip(answer["what"])
     needed = subprocess.run(["ldd", cache / "network.so"], capture_output=True, text=True, check=True).stdout
     assert all(re.search(rf"lib{name}\.so\.\d+ => /", needed) for name in ("cudart", "cudnn", "cublasLt")) and "not found" not in needed and "torch" not in needed
-    assert ("p.allow_tf32();" in (cache / "program" / "program.cpp").read_text()) == (maths == "tf32")
+    assert ("p.allow_tf32();" in (cache / "program" / "program.cpp").read_text()) == (precision == "tf32")
     if not NO_CUDA_DEVICE:
         return
     with Worker("static", bundle, cache) as worker, pytest.raises(Failed) as failed:

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 sys.path.insert(0, str(ROOT / "sdk" / "python"))
 from strata_sdk.optimiser import DEFAULT, OptimiserError, check_optimiser, learning_rate
 
-ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 1, "devices": ["cpu"], "modes": ["infer", "train"], "maths": ["fp32"],
+ABOUT = {"id": "sample", "title": "a level of the tests", "rank": 50, "language": "python", "api": 2, "devices": ["cpu"], "modes": ["infer", "train"], "precisions": ["fp32"],
          "start": ["{python}", "-m", "strata_sdk", "{level}"], "environment": False, "needs": [], "variants": {"quick": {"title": "only infers", "modes": ["infer"]}}, "default": "none"}
 
 # The loss is w times the mean of the inputs plus that of the labels; its gradient is the mean of the inputs.
@@ -55,9 +55,9 @@ def bundle(tmp_path):
     """By hand: a batch of 2 rows of 3; the ring holds 1, 2, 3, 4 times ones, labels 0, 1, 2, 0."""
     folder = tmp_path / "bundle"
     folder.mkdir()
-    case = {"model": "sample", "mode": "train", "batch": 2, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "loss": "cross_entropy",
+    case = {"model": "sample", "mode": "train", "batch": 2, "precision": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "loss": "cross_entropy",
             "optimiser": DEFAULT | {"lr": 0.5, "schedule": {"name": "step", "every": 2, "gamma": 0.5}}}
-    about = {"bundle": 1, "case": case, "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [2, 3]}], "outputs": [{"name": "output", "dtype": "float32", "shape": [2, 3]}], "ring": 4}
+    about = {"bundle": 2, "case": case, "inputs": [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [2, 3]}], "outputs": [{"name": "output", "dtype": "float32", "shape": [2, 3]}], "ring": 4}
     (folder / "bundle.json").write_text(json.dumps(about))
     save_file({f"{i}/arg0": np.full((2, 3), i + 1, np.float32) for i in range(4)}, folder / "inputs.safetensors")
     save_file({f"{i}/labels": np.full(2, i % 3, np.int64) for i in range(4)}, folder / "labels.safetensors")

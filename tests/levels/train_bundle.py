@@ -51,8 +51,8 @@ def make(folder: Path, name: str) -> Path:
     save_file({f"{i}/{name}": draw.standard_normal(shape).astype(np.float32) for i in range(RING) for name, shape, _ in inputs}, folder / "inputs.safetensors")
     save_file({f"{i}/labels": draw.integers(0, classes, batch) for i in range(RING)}, folder / "labels.safetensors")
     outputs = [("output", (batch, classes))] if name != "small" else [("output0", (batch, classes)), ("output1", (batch, 8))]
-    case = {"model": model, "mode": "train", "batch": batch, "maths": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "optimiser": SGD, "loss": loss}
-    about = {"bundle": 1, "case": case, "model": {"name": name if ":" in model else model, "kind": "user" if ":" in model else "shipped", "source": ""}, "ring": RING, "export": {"ok": True, "what": "", "where": ""},
+    case = {"model": model, "mode": "train", "batch": batch, "precision": "fp32", "device": "cpu", "threads": 1, "seed": 0, "deep": False, "optimiser": SGD, "loss": loss}
+    about = {"bundle": 2, "case": case, "model": {"name": name if ":" in model else model, "kind": "user" if ":" in model else "shipped", "source": ""}, "ring": RING, "export": {"ok": True, "what": "", "where": ""},
              "inputs": [{"name": name, "keyword": keyword, "dtype": "float32", "shape": list(shape)} for name, shape, keyword in inputs],
              "outputs": [{"name": name, "dtype": "float32", "shape": list(shape)} for name, shape in outputs]}
     (folder / "bundle.json").write_text(json.dumps(about))

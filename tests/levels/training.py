@@ -16,8 +16,8 @@ def about(bundle: Path) -> dict:
     return json.loads((bundle / "reference" / "train.json").read_text(encoding="utf-8"))
 
 
-def in_mode(bundle: Path, maths: str) -> dict:
-    return json.loads((bundle / "reference" / f"train.{maths}.json").read_text(encoding="utf-8"))
+def in_mode(bundle: Path, precision: str) -> dict:
+    return json.loads((bundle / "reference" / f"train.{precision}.json").read_text(encoding="utf-8"))
 
 
 def state(worker: Worker, **fields) -> tuple[dict[str, np.ndarray], dict]:
@@ -50,10 +50,10 @@ def probe(worker: Worker, weights: str) -> dict[str, np.ndarray]:
     return {"loss": loss} | {f"grad:{k}": v for k, v in gradients(after).items()} | {f"stat:{k.removeprefix('weight:')}": v for k, v in after.items() if "running_" in k}
 
 
-def times_bound(found: dict[str, np.ndarray], bundle: Path, weights: str, maths: str = "fp32") -> dict[str, float]:
-    """Name -> error in units of 8 envelopes of the maths mode."""
+def times_bound(found: dict[str, np.ndarray], bundle: Path, weights: str, precision: str = "fp32") -> dict[str, float]:
+    """Name -> error in units of 8 envelopes of the precision."""
     told = about(bundle)[weights]
-    runs = (told if maths == "fp32" else in_mode(bundle, maths)[weights])["envelope"]
+    runs = (told if precision == "fp32" else in_mode(bundle, precision)[weights])["envelope"]
     envelope = {"loss": runs["loss"]} | {f"{kind}:{k}": v for kind in ("grad", "stat") for k, v in runs[kind].items()}
     times = {}
     for key, truth in load_file(bundle / "reference" / f"{weights}.train.safetensors").items():

@@ -77,7 +77,7 @@ def proof(level: str, peer: bool) -> Json:
         ("deterministic", "observed", "pass", "0 bits differ", "0", ""),
         ("parameters", "reported", "pass", "25557032", "25557032", ""),
         ("threads", "reported", "pass", "2", "2", ""),
-        ("maths mode", "reported", "pass", "fp32", "fp32", ""),
+        ("precision", "reported", "pass", "fp32", "fp32", ""),
         ("operations", "assumed", "not_checked", "", "8.18 GFLOP", "no operator counts on this level"),
     ]
     fields = ("check", "how", "result", "value", "bound", "detail")
@@ -168,7 +168,7 @@ def measured(rng: random.Random, position: int, spec: tuple, slow: float, refere
             "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None, "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
             "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None, "never": False, "inconclusive": saved <= 0.5,
         },
-        "settings": {"threads": 2, "maths": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none", "huge_pages": "madvise", "huge_page_bytes": 0},
+        "settings": {"threads": 2, "precision": "fp32", "layout": layout, "inference_mode": True, "autotune": False, "freezing": level in ("torchscript", "onnxruntime"), "graph": "none", "huge_pages": "madvise", "huge_page_bytes": 0},
         "proof": None if harness else proof(level, peer), "blocks": made, "histogram": histogram(ordered),
         "aa": {"ratio": estimate(1.002, 3.1), "verdict": "same", "rests_on": "learned", "learned": {"process_effect_percent": 0.53, "restarts": 18, "runs": 3}, "by_restart": [1.001, 0.999, 1.004, 1.004], "if_assumed": {"ratio": estimate(1.002, 2.7), "verdict": "same"}} if not harness else None, "steps_per_s": None, "phases": None, "tuned": None, "tuning": None,
         "clients": None if harness or gpu else served(position, ms, language, idle + above),
@@ -251,7 +251,7 @@ def edge(kind: str, start: str, end: str, changes: str, rows: dict[str, Json], d
 def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None, aa: Json | None, headline: Json | None, mode: str = "infer") -> Json:
     spec = {
         "model": "resnet50", "mode": mode, "batch": batch, "inputs": [{"name": "", "dtype": "float32", "shape": [batch, 3, 224, 224], "low": None, "high": None}],
-        "maths": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "loss": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2,
+        "precision": "fp32", "device": "cpu", "threads": 2, "optimiser": None, "loss": None, "seed": 0, "weights": None, "input_from": None, "synthetic": False, "ring": 4, "deep": False, "generic_sets": 2,
     }
     return {
         "id": f"resnet50/{mode}/b{batch}/3x224x224/fp32/cpu/t2", "key": "3f2a91c07d2f2a91", "network_hash": "b1946ac92492d234", "case": spec,
@@ -271,16 +271,16 @@ def case_of(batch: int, rows: list[Json], edges: list[Json], limits: Json | None
 def accuracy() -> list[Json]:
     """Made up: what a run with --precision fp32,bf16 and --eval would show."""
     points = []
-    for level, maths, ms, error, differ, score in [("eager", "fp32", 37.2, 3.1e-7, 0, 97.20), ("onnxruntime", "fp32", 26.1, 2.8e-7, 0, 97.20), ("eager", "bf16", 19.9, 4.4e-3, 1, 97.17), ("compile", "amp-bf16", 16.2, 3.0e-3, 0, 97.19)]:
-        first = level == "eager" and maths == "fp32"
+    for level, precision, ms, error, differ, score in [("eager", "fp32", 37.2, 3.1e-7, 0, 97.20), ("onnxruntime", "fp32", 26.1, 2.8e-7, 0, 97.20), ("eager", "bf16", 19.9, 4.4e-3, 1, 97.17), ("compile", "amp-bf16", 16.2, 3.0e-3, 0, 97.19)]:
+        first = level == "eager" and precision == "fp32"
         points.append({
-            "case": f"resnet50/infer/b1/3x224x224/{maths}/cpu/t2", "level": level, "variant": "default", "maths": maths, "reference": first, "time_ms": ms, "reliable": True,
-            "ratio": {**estimate(37.2 / ms, 0 if first else 5.0), "together": maths == "fp32"}, "error": error, "answers": 4, "differ": differ,
-            "eval": {"state": "scored", "reason": "", "hint": "", "count": 10000, "score": score, "difference": {"value": round(score - 97.2, 4), "low": round(score - 97.27, 4), "high": round(score - 97.13, 4)}, "differ": 4 if maths == "bf16" else 0},
+            "case": f"resnet50/infer/b1/3x224x224/{precision}/cpu/t2", "level": level, "variant": "default", "precision": precision, "reference": first, "time_ms": ms, "reliable": True,
+            "ratio": {**estimate(37.2 / ms, 0 if first else 5.0), "together": precision == "fp32"}, "error": error, "answers": 4, "differ": differ,
+            "eval": {"state": "scored", "reason": "", "hint": "", "count": 10000, "score": score, "difference": {"value": round(score - 97.2, 4), "low": round(score - 97.27, 4), "high": round(score - 97.13, 4)}, "differ": 4 if precision == "bf16" else 0},
         })
-    points.append({"case": "resnet50/infer/b1/3x224x224/bf16/cpu/t2", "level": "openvino", "variant": "default", "maths": "bf16", "reference": False, "time_ms": 21.0, "reliable": True, "ratio": None, "error": 5.1e-3, "answers": 4, "differ": 0,
+    points.append({"case": "resnet50/infer/b1/3x224x224/bf16/cpu/t2", "level": "openvino", "variant": "default", "precision": "bf16", "reference": False, "time_ms": 21.0, "reliable": True, "ratio": None, "error": 5.1e-3, "answers": 4, "differ": 0,
                    "eval": {"state": "failed", "reason": "score() of my_score.py raised ValueError: <planted> (my_score.py:9)", "hint": "the log has the whole trace", "count": 10000, "score": None, "difference": None, "differ": None}})
-    return [{"id": "resnet50/infer/b1/3x224x224/*/cpu/t2", "reference": {"case": points[0]["case"], "level": "eager", "maths": "fp32"}, "score": "my_score.py:score", "measured_apart": True, "points": points}]
+    return [{"id": "resnet50/infer/b1/3x224x224/*/cpu/t2", "reference": {"case": points[0]["case"], "level": "eager", "precision": "fp32"}, "score": "my_score.py:score", "measured_apart": True, "points": points}]
 
 
 SGD = {"name": "sgd", "lr": 0.01, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.0001, "nesterov": False, "schedule": None}
@@ -334,7 +334,7 @@ def build() -> Json:
         "schema": "strata.run/1",
         "run": {
             "id": "20261121-061500-3f2a", "name": None, "started": "2026-11-21T06:15:00Z", "command": "./strata compare resnet50 --batch 1,8 --preset quick --aa --dynamic batch=1..8 --clients 1,2,4 --slo p99=46ms", "version": "0.1.0",
-            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 4, "budget_s": 20, "precision": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "dynamic": "batch=1..8", "eval": "my_score.py:score",
+            "finished": True, "interrupted": False, "seed": 123456, "preset": "quick", "wall_s": 151.2, "restarts": 4, "budget_s": 20, "ci_width": None, "aa": True, "deep": False, "tuned": True, "clients": "1,2,4", "slo": "p99=46ms", "dynamic": "batch=1..8", "eval": "my_score.py:score",
         },
         "accuracy": accuracy(),
         "machine": {

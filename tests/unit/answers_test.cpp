@@ -11,21 +11,22 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
-  const auto hello_of_another = read_hello(Json{{"api", 2}}, false);
+  const auto hello_of_another = read_hello(Json{{"api", 1}}, false);
   ASSERT_FALSE(hello_of_another);
   EXPECT_EQ(hello_of_another.error().state, State::unavailable);
-  EXPECT_THAT(hello_of_another.error().what, HasSubstr("version 2; this strata speaks 1"));
+  EXPECT_THAT(hello_of_another.error().what, HasSubstr("version 1; this strata speaks 2"));
+  EXPECT_THAT(hello_of_another.error().hint, HasSubstr("From version 1"));
 }
 
 TEST(Answers, refuse_a_debug_build_unless_it_is_allowed) {
-  const Json answer = {{"api", 1},
+  const Json answer = {{"api", 2},
                        {"level", "x"},
                        {"language", "c++"},
                        {"versions", Json::object()},
                        {"build", {{"type", "address sanitizer"}}},
                        {"devices", {"cpu"}},
                        {"modes", {"infer"}},
-                       {"maths", {"fp32"}},
+                       {"precisions", {"fp32"}},
                        {"ops", {"hello"}},
                        {"library_ns", 1}};
   EXPECT_FALSE(read_hello(answer, false));

@@ -55,7 +55,7 @@ TEST(Axes, make_a_point_of_each_combination_in_the_order_of_modes_precisions_siz
   Options options;
   options.model = "resnet18";
   options.mode = "infer,train";
-  options.maths = "fp32,amp-bf16";
+  options.precision = "fp32,amp-bf16";
   options.size = "64,96x128";
   options.thread_counts = {1, 2};
   options.batches = {1, 8};
@@ -64,7 +64,7 @@ TEST(Axes, make_a_point_of_each_combination_in_the_order_of_modes_precisions_siz
   ASSERT_EQ(specs->size(), 32U);
   const auto words = [&](std::size_t i) {
     const auto& one = (*specs)[i];
-    return one["mode"].get<std::string>() + " " + one["maths"].get<std::string>() + " " + one["size"].dump() + " " +
+    return one["mode"].get<std::string>() + " " + one["precision"].get<std::string>() + " " + one["size"].dump() + " " +
            one["threads"].dump() + " " + one["batch"].dump();
   };
   EXPECT_EQ(words(0), "infer fp32 [64,64] 1 1");

@@ -163,7 +163,7 @@ json captured() {
             {"mode", "train"},
             {"batch", 4},
             {"inputs", {{{"name", "arg0"}, {"dtype", "float32"}, {"shape", {4, 3, 8, 8}}, {"low", nullptr}}}},
-            {"maths", "fp32"},
+            {"precision", "fp32"},
             {"threads", 2},
             {"optimiser", {{"name", "sgd"}, {"lr", 0.5}, {"schedule", {{"name", "cosine"}, {"steps", 10}}}}},
             {"loss", "nll"},
@@ -192,7 +192,7 @@ TEST(Case, of_a_captured_network_has_the_same_key_in_every_folder_and_with_every
 TEST(Case, that_is_not_as_documented_is_refused_with_the_field) {
   for (const auto& [change, words] : std::vector<std::pair<json, const char*>>{
            {{{"mode", "both"}}, "allowed is infer, train"},
-           {{{"maths", 8}}, "\"maths\""},
+           {{{"precision", 8}}, "\"precision\""},
            {{{"threads", 0}}, "\"threads\""},
            {{{"batch", "8"}}, "\"batch\""},
            {{{"inputs", {{{"shape", {1.5}}}}}}, "inputs[0]"},

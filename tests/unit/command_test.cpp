@@ -90,14 +90,14 @@ TEST(CommandTest, generates_the_program_of_a_level_with_the_cases_own_options) {
             "./strata generate m --target libtorch -o m-libtorch");
   EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "onednn", "--tune"}, ""),
             "./strata generate m --tune -o m-static");
-  const nlohmann::json training{{"model", "m"}, {"mode", "train"}, {"loss", "nll"}, {"maths", "amp-bf16"}};
+  const nlohmann::json training{{"model", "m"}, {"mode", "train"}, {"loss", "nll"}, {"precision", "amp-bf16"}};
   EXPECT_EQ(generate_command(training, "m", {"static", "onednn", ""}, ""),
             "./strata generate m --precision amp-bf16 --train --loss nll -o m-static");
 }
 
 TEST(CommandTest, generates_nothing_where_generate_would_refuse) {
   EXPECT_EQ(generate_command({{"model", "m"}, {"mode", "train"}}, "m", {"libtorch", "libtorch", ""}, ""), "");
-  EXPECT_EQ(generate_command({{"model", "m"}, {"maths", "tf32"}}, "m", {"static", "onednn", ""}, ""), "");
+  EXPECT_EQ(generate_command({{"model", "m"}, {"precision", "tf32"}}, "m", {"static", "onednn", ""}, ""), "");
   EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "", ""}, ""), "");
 }
 

@@ -222,7 +222,7 @@ class GraphFolder : public testing::Test {
 };
 
 TEST_F(GraphFolder, says_why_capture_made_no_graph) {
-  write("bundle.json", R"({"bundle":1,"graph":{"ok":false,"what":"torch.export: cannot trace","where":"net.py:12"}})");
+  write("bundle.json", R"({"bundle":2,"graph":{"ok":false,"what":"torch.export: cannot trace","where":"net.py:12"}})");
   const auto graph = load(folder_);
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().what, "the network has no captured graph: torch.export: cannot trace, at net.py:12");

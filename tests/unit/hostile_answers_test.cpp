@@ -31,14 +31,14 @@ with open(sys.argv[1]) as replies:
 )";
 
 const Json good_hello = {{"ok", true},
-                         {"api", 1},
+                         {"api", 2},
                          {"level", "parrot"},
                          {"language", "python"},
                          {"versions", {{"x", "1"}}},
                          {"build", {{"type", "release"}, {"flags", ""}}},
                          {"devices", {"cpu"}},
                          {"modes", {"infer", "train"}},
-                         {"maths", {"fp32"}},
+                         {"precisions", {"fp32"}},
                          {"ops", {"memory", "report", "read_weights", "serve"}},
                          {"library_ns", 1}};
 

@@ -46,8 +46,8 @@ TEST(InputSpecTest, refuses_what_is_no_shape_with_an_example) {
   }
 }
 
-TEST(LedgerTest, draws_a_step_only_where_layout_maths_freezing_and_threads_match) {
-  const Json eager{{"layout", "contiguous"}, {"maths", "fp32"}, {"freezing", false}, {"threads", 2}};
+TEST(LedgerTest, draws_a_step_only_where_layout_precision_freezing_and_threads_match) {
+  const Json eager{{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", false}, {"threads", 2}};
   auto other = eager;
   EXPECT_TRUE(report::setting_differences(eager, other).empty());
   other["layout"] = "any";

@@ -31,10 +31,10 @@ class LevelTest : public testing::Test {
             {"title", "A level"},
             {"rank", rank},
             {"language", "c++"},
-            {"api", 1},
+            {"api", 2},
             {"devices", {"cpu"}},
             {"modes", {"infer"}},
-            {"maths", {"fp32"}},
+            {"precisions", {"fp32"}},
             {"start", {"{build}/level_x", "{level}/file", "{root}", "{python}", "{tools_python}"}}};
   }
   fs::path write(const std::string& folder, const Json& content) const { return write_text(folder, content.dump()); }
@@ -153,7 +153,8 @@ TEST_F(LevelTest, names_the_field_that_is_wrong) {
   expect_refused("start", {"{level"}, "{level}");
   expect_refused("id", "Bad-Id@x", "\"id\"");
   expect_refused("title", nullptr, "\"title\" is null");
-  expect_refused("api", 2, "this strata speaks 1");
+  expect_refused("api", 1, "\"api\" is 1; this strata speaks 2");
+  expect_refused("api", 3, "this strata speaks 2");
   Json missing = good("x");
   missing.erase("language");
   EXPECT_THAT(read(write("x", missing)).error().what, HasSubstr("\"language\" is missing"));

@@ -87,7 +87,7 @@ TEST(Fields, that_are_only_shown_read_as_absent_when_they_are_something_else) {
 }
 
 TEST(BundleInfo, names_the_field_that_is_wrong) {
-  const Json good = {{"bundle", 1},
+  const Json good = {{"bundle", 2},
                      {"spec", Json::object()},
                      {"case", {{"threads", 2}, {"mode", "infer"}}},
                      {"model", {{"name", "x"}}},
@@ -101,7 +101,7 @@ TEST(BundleInfo, names_the_field_that_is_wrong) {
     const auto checked = core::check_bundle_info(bad, "b", true);
     return checked ? std::string("good") : checked.error().what;
   };
-  EXPECT_THAT(error("/bundle", 2), HasSubstr("\"bundle\" is 2"));
+  EXPECT_THAT(error("/bundle", 1), HasSubstr("\"bundle\" is 1"));
   EXPECT_THAT(error("/ring", "4"), HasSubstr("\"ring\" is \"4\""));
   EXPECT_THAT(error("/case", 4), HasSubstr("\"case\" is 4"));
   EXPECT_THAT(error("/case/threads", -1), HasSubstr("case: \"threads\" is -1"));

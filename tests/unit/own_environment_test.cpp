@@ -37,10 +37,10 @@ class OwnEnvironmentTest : public testing::Test {
                         {"title", "A level"},
                         {"rank", 1},
                         {"language", "python"},
-                        {"api", 1},
+                        {"api", 2},
                         {"devices", {"cpu"}},
                         {"modes", {"infer"}},
-                        {"maths", {"fp32"}},
+                        {"precisions", {"fp32"}},
                         {"start", {python, "{level}/level.py"}},
                         {"environment", false},
                         {"needs", {"nowhere"}}};

@@ -113,14 +113,14 @@ struct Bundle {
     nlohmann::json listed = nlohmann::json::array();
     for (const Output& output : outputs)
       listed.push_back({{"name", output.name}, {"dtype", output.torch_dtype}, {"shape", output.shape}});
-    const nlohmann::json bundle{{"bundle", 1},
+    const nlohmann::json bundle{{"bundle", 2},
                                 {"outputs", listed},
                                 {"ring", ring},
                                 {"reference", reference},
                                 {"reference_note", "no float64 kernel"},
                                 {"parameters", 100},
                                 {"flops", 2e6},
-                                {"case", {{"batch", batch}, {"threads", 2}, {"maths", "fp32"}}}};
+                                {"case", {{"batch", batch}, {"threads", 2}, {"precision", "fp32"}}}};
     std::ofstream(path / "bundle.json") << bundle;
     for (const char* set : {"timed", "generic1", "generic2"}) {
       Tensors reference_tensors, envelope, weights;

@@ -40,7 +40,7 @@ class Certified : public ::testing::Test {
     evidence.flops = 2e6;
     evidence.load = {
         {"parameters", 100},
-        {"settings", {{"threads", 2}, {"maths", "fp32"}, {"layout", "contiguous"}, {"inference_mode", true}}}};
+        {"settings", {{"threads", 2}, {"precision", "fp32"}, {"layout", "contiguous"}, {"inference_mode", true}}}};
   }
   OutputVerdict check(const std::string& set, const std::function<Values(int, const Output&, Values)>& change = {}) {
     return check_outputs(*reference, set, bundle->level(set, bundle->indices(set), change), bundle->indices(set));
@@ -77,7 +77,7 @@ TEST_F(Certified, counts_what_was_observed_reported_and_assumed) {
   make();
   const Certificate c = certify();
   EXPECT_EQ(c.proof["observed"], 6);  // three sets, timed blocks, following, weights used
-  EXPECT_EQ(c.proof["reported"], 5);  // parameters, threads, maths, layout, inference mode
+  EXPECT_EQ(c.proof["reported"], 5);  // parameters, threads, precision, layout, inference mode
   EXPECT_EQ(c.proof["assumed"], 1);   // operations
   evidence.load = nullptr;
   EXPECT_EQ(certify().proof["reported"], 0) << "what the level did not say is not counted";
@@ -180,8 +180,8 @@ TEST_F(Certified, settings_that_the_case_fixes_must_match) {
   EXPECT_EQ(certify().kind, Kind::unequal);
   EXPECT_THAT(certify().reason, HasSubstr("threads 1, the case says 2"));
   evidence.load["settings"]["threads"] = 2;
-  evidence.load["settings"]["maths"] = "bf16";
-  EXPECT_THAT(certify().reason, HasSubstr("maths mode bf16, the case says fp32"));
+  evidence.load["settings"]["precision"] = "bf16";
+  EXPECT_THAT(certify().reason, HasSubstr("precision bf16, the case says fp32"));
 }
 
 TEST_F(Certified, settings_that_the_case_leaves_open_are_only_shown) {
@@ -288,9 +288,9 @@ TEST_F(Certified, short_reasons_have_at_most_8_words) {
     EXPECT_FALSE(c.reason_short.empty());
     EXPECT_LE(words(c.reason_short), 8) << c.reason_short;
   };
-  evidence.load["settings"]["maths"] = "bf16";
+  evidence.load["settings"]["precision"] = "bf16";
   expect_short();
-  evidence.load["settings"]["maths"] = "fp32";
+  evidence.load["settings"]["precision"] = "fp32";
   evidence.load["parameters"] = 101;
   expect_short();
   evidence.load["parameters"] = 100;
@@ -359,12 +359,12 @@ TEST(opening_a_reference, says_which_file_is_missing_or_damaged) {
   EXPECT_THAT(error_after([](Bundle& b) { fs::remove(b.path / "bundle.json"); }),
               HasSubstr("bundle.json: cannot be read"));
   EXPECT_THAT(error_after([&](Bundle& b) { rewrite(b, "{"); }), HasSubstr("bundle.json: is not what it should be"));
-  EXPECT_THAT(error_after([&](Bundle& b) { rewrite(b, R"({"bundle":2})"); }), HasSubstr("version 2"));
+  EXPECT_THAT(error_after([&](Bundle& b) { rewrite(b, R"({"bundle":1})"); }), HasSubstr("version 1"));
   EXPECT_THAT(
-      error_after([&](Bundle& b) { rewrite(b, R"({"bundle":1,"outputs":[],"ring":4,"reference":"float64"})"); }),
+      error_after([&](Bundle& b) { rewrite(b, R"({"bundle":2,"outputs":[],"ring":4,"reference":"float64"})"); }),
       HasSubstr("lists no output"));
   EXPECT_THAT(error_after([&](Bundle& b) {
-                rewrite(b, R"({"bundle":1,"outputs":[{"name":"output","dtype":"complex64","shape":[2]}]})");
+                rewrite(b, R"({"bundle":2,"outputs":[{"name":"output","dtype":"complex64","shape":[2]}]})");
               }),
               HasSubstr("cannot be compared"));
   EXPECT_THAT(error_after([](Bundle& b) { fs::remove(b.path / "reference/timed.safetensors"); }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof in another maths mode: its bounds, whether a level computes in the mode at all, and how accurate it is.
+// The proof in another precision: its bounds, whether a level computes in the mode at all, and how accurate it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,12 +29,12 @@ Reference opened(const Bundle& bundle) {
 // A strict bundle, and the same folder with the envelope of a mode whose legitimate runs err by `rounding`.
 class InMode : public ::testing::Test {
  protected:
-  void make(double rounding, const std::string& maths = "bf16") {
+  void make(double rounding, const std::string& precision = "bf16") {
     bundle.draw();
     bundle.write();
     strict = opened(bundle);
     nlohmann::json about = strict->bundle();
-    about["case"]["maths"] = maths;
+    about["case"]["precision"] = precision;
     std::ofstream(bundle.path / "bundle.json") << about;
     for (const char* set : {"timed", "generic1", "generic2"}) {
       Tensors envelope;
@@ -42,7 +42,7 @@ class InMode : public ::testing::Test {
         for (const char* variant : {"default", "one_thread", "input_ulp"})
           envelope.add_as(fmt::format("{}/{}/output", variant, index), "F32", bundle.outputs[0].shape,
                           bundle.rounded(bundle.exact[Bundle::key(set, index, "output")], rounding));
-      envelope.write(bundle.path / "reference" / fmt::format("{}.{}.envelope.safetensors", set, maths));
+      envelope.write(bundle.path / "reference" / fmt::format("{}.{}.envelope.safetensors", set, precision));
     }
     mode = opened(bundle);
   }
@@ -59,7 +59,7 @@ class InMode : public ::testing::Test {
       found.in_mode[set] = check_outputs(*mode, set, level(set, rounding), indices);
     }
     found.precision = precision_share(*strict, *mode, "timed", level("timed", rounding), all);
-    found.load = {{"parameters", 100}, {"settings", {{"threads", 2}, {"maths", mode->maths()}}}};
+    found.load = {{"parameters", 100}, {"settings", {{"threads", 2}, {"precision", mode->precision()}}}};
     found.add_block(found.in_mode["timed"]);
     return found;
   }
@@ -73,7 +73,7 @@ TEST_F(InMode, the_envelope_is_the_modes_own_and_at_least_one_of_its_roundings) 
   make(5e-3);
   EXPECT_LT(strict->envelope("timed", "output").error, 1e-5);
   EXPECT_GT(mode->envelope("timed", "output").error, 2e-3);
-  EXPECT_EQ(mode->precision(), "bf16");
+  EXPECT_EQ(mode->shown_precision(), "bf16");
   EXPECT_DOUBLE_EQ(mode->unit(), 0x1p-9);
   EXPECT_NEAR(mode->least_error("timed", "output"), 5e-3, 2e-3);
 }
@@ -151,8 +151,8 @@ TEST_F(InMode, equal_in_float32_alone_is_no_proof_of_the_mode) {
 TEST_F(InMode, a_reported_mode_that_is_not_the_cases_is_unequal) {
   make(5e-3);
   auto found = evidence(4e-3);
-  found.load["settings"]["maths"] = "fp32";
-  EXPECT_THAT(certify(found).reason, HasSubstr("maths mode fp32, the case says bf16"));
+  found.load["settings"]["precision"] = "fp32";
+  EXPECT_THAT(certify(found).reason, HasSubstr("precision fp32, the case says bf16"));
 }
 
 TEST_F(InMode, accuracy_counts_rows_with_another_winner) {

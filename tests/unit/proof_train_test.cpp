@@ -391,7 +391,7 @@ struct TrainCertificate : Probe {
     training.add_update({OutputVerdict{}, 0.01, 1e-6});
     training.counts_checked = 3;
     evidence.add_block(OutputVerdict{});
-    evidence.load = {{"parameters", 1445}, {"settings", {{"threads", 2}, {"maths", "fp32"}}}};
+    evidence.load = {{"parameters", 1445}, {"settings", {{"threads", 2}, {"precision", "fp32"}}}};
     evidence.flops = 2e6;
   }
   Certificate certify() { return train_certificate(*reference, evidence, training); }
@@ -402,7 +402,7 @@ TEST_F(TrainCertificate, a_faultless_level_may_have_numbers) {
   EXPECT_TRUE(c.may_have_numbers());
   EXPECT_EQ(c.proof["weak"], false);
   EXPECT_EQ(c.proof["observed"], 7);  // three sets, losses of the ring, momentum, the step after timing, losses
-  EXPECT_EQ(c.proof["reported"], 4);  // steps, parameters, threads, maths
+  EXPECT_EQ(c.proof["reported"], 4);  // steps, parameters, threads, precision
   EXPECT_EQ(c.proof["assumed"], 1);   // operations
   EXPECT_EQ(c.proof.size(), 8u);
 }
@@ -448,10 +448,10 @@ struct TrainMode : TrainCertificate {
   void SetUp() override {
     TrainCertificate::SetUp();
     strict = training;
-    bundle.maths = "amp-bf16";
+    bundle.precision = "amp-bf16";
     in_mode = bundle.open();
     training.rules.clear();  // they are proven in float32
-    evidence.load["settings"]["maths"] = "amp-bf16";
+    evidence.load["settings"]["precision"] = "amp-bf16";
     evidence.precision = PrecisionShare{1.1, 1e4};
   }
   Certificate certify() {
@@ -487,7 +487,7 @@ TEST_F(TrainMode, what_was_proven_in_float32_and_in_the_mode_stands_in_lines_of_
   for (const char* check :
        {"loss, gradients and statistics, probe weights 1, strict float32", "computes in amp-bf16",
         "loss, gradients and statistics, timed weights, amp-bf16", "losses follow inputs and labels, strict float32",
-        "losses follow inputs and labels, amp-bf16", "optimiser: momentum", "a step after timing", "maths mode"})
+        "losses follow inputs and labels, amp-bf16", "optimiser: momentum", "a step after timing", "precision"})
     EXPECT_EQ(results[check], "pass") << check;
 }
 
@@ -505,7 +505,7 @@ TEST_F(TrainMode, each_of_both_parts_takes_the_numbers_away) {
   fails([&] { strict.counts_wrong = "another count"; }, "another count");
   fails([&] { training.steps["probe2"] = not_equal("wrong", "wrong", "loss"); }, "probe weights 2, amp-bf16: wrong");
   fails([&] { evidence.precision = PrecisionShare{1e-3, 1e4}; }, "higher precision");
-  fails([&] { evidence.load["settings"]["maths"] = "fp32"; }, "maths mode fp32, the case says amp-bf16");
+  fails([&] { evidence.load["settings"]["precision"] = "fp32"; }, "precision fp32, the case says amp-bf16");
   fails([&] { training.steps.clear(); }, "");
 }
 
@@ -519,7 +519,7 @@ TEST(TrainFolder, a_damaged_folder_is_refused_by_name) {
   const auto opened = TrainReference::open(bundle.path);
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().what, HasSubstr("train.json"));
-  bundle.maths = "amp-bf16";
+  bundle.precision = "amp-bf16";
   bundle.open();
   std::ofstream(bundle.path / "reference" / "train.amp-bf16.json") << "{\"timed\":{}}";
   const auto in_mode = TrainReference::open(bundle.path);

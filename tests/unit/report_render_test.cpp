@@ -248,7 +248,7 @@ TEST(report_tuning, every_output_shows_what_was_tried_with_times_states_and_reas
 TEST(report_accuracy, compares_no_time_of_a_mode_that_was_measured_beside_other_programs) {
   auto run = example();
   for (auto& point : run["accuracy"][0]["points"])
-    if (point["maths"] == "bf16") point.update({{"reliable", false}, {"ratio", nullptr}});
+    if (point["precision"] == "bf16") point.update({{"reliable", false}, {"ratio", nullptr}});
   for (const auto& shown : {terminal(run, {200, false, true}), markdown(run)}) {
     EXPECT_THAT(shown, HasSubstr("The times in bf16 are not reliable and not compared"));
     EXPECT_THAT(shown, HasSubstr("eager in bf16: score"));

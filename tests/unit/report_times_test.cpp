@@ -150,7 +150,7 @@ TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side
   const auto paired = width(run["cases"][0]["rows"][1]["ratio"]);
   bool seen = false;
   for (const auto& point : run["accuracy"][0]["points"])
-    if (point["level"] == "static" && point["maths"] == "bf16") {
+    if (point["level"] == "static" && point["precision"] == "bf16") {
       seen = true;
       EXPECT_FALSE(point["ratio"]["together"].get<bool>());
       EXPECT_GE(width(point["ratio"]), paired - 1e-9);
@@ -165,7 +165,7 @@ TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_ha
                           case_of({row("eager", once), row("static", steady(1, 1))}, core::Precision::bf16)});
   ASSERT_TRUE(run["cases"][0]["rows"][1]["ratio"]["high"].is_null());
   for (const auto& point : run["accuracy"][0]["points"])
-    if (point["level"] == "static" && point["maths"] == "bf16") {
+    if (point["level"] == "static" && point["precision"] == "bf16") {
       EXPECT_TRUE(point["ratio"]["value"].is_number());
       EXPECT_TRUE(point["ratio"]["high"].is_null());
     }

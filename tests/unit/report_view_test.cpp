@@ -20,7 +20,7 @@ store::Row row(const std::string& level, double ms, std::optional<double> taken,
   out.state = "measured";
   out.info = {{"from", from}, {"changes", "something"}, {"language", "c++"}};
   out.proof = {{"verdict", "equal"}};
-  out.settings = {{"layout", "contiguous"}, {"maths", "fp32"}, {"freezing", "off"}, {"threads", 2}};
+  out.settings = {{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", "off"}, {"threads", 2}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {
       store::Block block;

@@ -221,11 +221,14 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
     ASSERT_EQ(sqlite3_exec(old, kMigrations.at(step), nullptr, nullptr, nullptr), SQLITE_OK);
   const char* filled =
       "PRAGMA journal_mode=WAL; PRAGMA user_version=2;"
-      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,'{}','{}','[]');"
+      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,"
+      "'{\"precision\":0.01,\"restarts\":4}','{}','[]');"
       "INSERT INTO cases "
       "VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{\"model\":\"m\",\"maths\":\"bf16\",\"ring\":4}');"
-      "INSERT INTO run_cases VALUES('run-1','abc','{}','{}','{}','eager');"
-      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{}','{}','null','[]',"
+      "INSERT INTO run_cases VALUES('run-1','abc',"
+      "'{\"case\":{\"maths\":\"bf16\"},\"spec\":{\"maths\":\"bf16\"}}','{}','{}','eager');"
+      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{}',"
+      "'{\"maths\":\"bf16\",\"threads\":2}','null','[]',"
       "'null',NULL,NULL);";
   ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
   sqlite3_close(old);
@@ -237,6 +240,10 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
   EXPECT_TRUE(run->cases.at(0).rows.at(0).judged);
   EXPECT_EQ(run->cases.at(0).rows.at(0).environment, "");
   EXPECT_EQ(run->cases.at(0).question, (core::Case{.model = "m", .precision = core::Precision::bf16}));
+  EXPECT_EQ(run->cases.at(0).rows.at(0).settings, (Json{{"precision", "bf16"}, {"threads", 2}}));
+  const Json named{{"precision", "bf16"}};
+  EXPECT_EQ(run->cases.at(0).bundle, (Json{{"case", named}, {"spec", named}}));
+  EXPECT_EQ(run->settings, (Json{{"ci_width", 0.01}, {"restarts", 4}})) << "which was called precision";
 }
 
 TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {

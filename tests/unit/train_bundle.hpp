@@ -29,8 +29,8 @@ struct TrainBundle {
   nlohmann::json faults{{"loss_summed", {{"times_bound", 1e5}, {"sentence", "the loss summed"}}}};
   std::string weak;
   double envelope = 1e-5;
-  std::string maths = "fp32";
-  double mode_envelope = 0.02, least = 0.01;  // of eager in `maths`, where that is another
+  std::string precision = "fp32";
+  double mode_envelope = 0.02, least = 0.01;  // of eager in `precision`, where that is another
   fs::path path;
 
   explicit TrainBundle(std::uint64_t seed = 1) : random(seed) {
@@ -80,7 +80,7 @@ struct TrainBundle {
       about[set] = {{"envelope", {{"loss", envelope}, {"grad", grads}, {"stat", stats}}},
                     {"grad_floor", std::sqrt(squares / n)}};
     }
-    if (maths != "fp32") {
+    if (precision != "fp32") {
       nlohmann::json in_mode;
       for (const char* set : {"timed", "probe1", "probe2"}) {
         auto& one = in_mode[set];
@@ -88,7 +88,7 @@ struct TrainBundle {
         for (const auto& name : order) one["envelope"]["grad"][name] = mode_envelope, one["least"][name] = least;
         for (const auto& name : statistics) one["envelope"]["stat"][name] = mode_envelope;
       }
-      std::ofstream(path / "reference" / fmt::format("train.{}.json", maths)) << in_mode;
+      std::ofstream(path / "reference" / fmt::format("train.{}.json", precision)) << in_mode;
     }
     about["faults"] = faults;
     about["weak"] = weak;
@@ -99,11 +99,11 @@ struct TrainBundle {
       of_labels.add_as(fmt::format("{}/labels", i), "I64", {static_cast<std::int64_t>(labels[i].size())}, labels[i]);
     of_labels.write(path / "labels.safetensors");
     std::ofstream(path / "bundle.json") << nlohmann::json{
-        {"bundle", 1},
+        {"bundle", 2},
         {"ring", 2},
         {"parameters", 1445},
         {"flops", 2e6},
-        {"case", {{"mode", "train"}, {"threads", 2}, {"maths", maths}, {"optimiser", to_json(optimiser)}}}};
+        {"case", {{"mode", "train"}, {"threads", 2}, {"precision", precision}, {"optimiser", to_json(optimiser)}}}};
     auto opened = TrainReference::open(path);
     if (!opened) throw std::runtime_error(opened.error().what);
     return std::make_unique<TrainReference>(std::move(*opened));

@@ -55,7 +55,7 @@ class WorkerTest : public testing::Test {
   fs::path folder_;
 };
 
-const Json hello = {{"api", 1}};
+const Json hello = {{"api", 2}};
 
 TEST_F(WorkerTest, answers_requests_in_order) {
   const auto worker = started();

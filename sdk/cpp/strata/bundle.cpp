@@ -86,7 +86,7 @@ Case read_case(const json& object) {
   Case result;
   result.model = field<std::string>(object, "model", where);
   result.mode = field<std::string>(object, "mode", where);
-  result.maths = field<std::string>(object, "maths", where);
+  result.precision = field<std::string>(object, "precision", where);
   result.device = field<std::string>(object, "device", where);
   result.threads = field<int>(object, "threads", where);
   result.deep = object.value("deep", false);

@@ -51,7 +51,7 @@ struct Declared {
 
 // The canonical case (docs/bundle.md). `json` holds all of it.
 struct Case {
-  std::string model, mode = "infer", maths = "fp32", device = "cpu";
+  std::string model, mode = "infer", precision = "fp32", device = "cpu";
   int threads = 1;
   bool deep = false;
   nlohmann::json json;
@@ -70,7 +70,7 @@ struct Bundle {
 struct About {
   std::string id;
   std::map<std::string, std::string> versions;
-  std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, maths = {"fp32"}, variants = {"default"};
+  std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, precisions = {"fp32"}, variants = {"default"};
   bool reads_weights = false;           // readable_weights() gives something
   bool serves = false;                  // clients() gives callers that may run at once
   bool dynamic = false;                 // runs a case with `dynamic`: one network, several batch sizes
@@ -78,10 +78,10 @@ struct About {
   std::vector<std::string> operations;  // of a level on the captured graph: those of ATen that it knows
 };
 
-// What a loaded level reports (docs/protocol.md, load). `threads` and `maths` are read back from the library.
+// What a loaded level reports (docs/protocol.md, load). `threads` and `precision` are read back from the library.
 struct Facts {
   int threads = 1;
-  std::string maths = "fp32", layout = "contiguous", graph = "none";
+  std::string precision = "fp32", layout = "contiguous", graph = "none";
   bool inference_mode = true, autotune = false, freezing = false, deterministic = true;
   std::int64_t parameters = 0;      // elements of the parameters that it holds; 0: cannot tell
   std::int64_t artefact_bytes = 0;  // files to ship beside the level's libraries

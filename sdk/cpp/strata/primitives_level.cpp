@@ -58,7 +58,7 @@ void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::
   } else {
     network_.emplace(*graph, chosen_.library, outputs_);
   }
-  facts_.maths = wanted.maths;
+  facts_.precision = wanted.precision;
   facts_.layout = chosen_.layout;
   facts_.graph = "exported";
   for (const auto& parameter : graph->parameters) facts_.parameters += graph->value(parameter.value).elements();

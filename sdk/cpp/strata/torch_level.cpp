@@ -46,7 +46,7 @@ std::string_view from_torch(at::ScalarType type) {
   throw Failure("unsupported", fmt::format("an output has dtype {}", c10::toString(type)));
 }
 
-// Moves what the network gave into host results; of a reduced maths mode in the caller's type.
+// Moves what the network gave into host results; of a reduced precision in the caller's type.
 void to_hosts(std::vector<at::Tensor>& tensors, std::vector<HostTensor>& results, bool reduced) {
   results.resize(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -63,15 +63,14 @@ void allow_one_openmp_thread() {
 
 // What float32 operations are computed in: IEEE float32, no TF32 in cuBLAS and cuDNN, no bf16 or TF32 in oneDNN; in the
 // mode tf32 TF32 on CUDA. The same settings as the Python SDK's.
-void set_float32(const std::string& maths) {
+void set_float32(const std::string& precision) {
   auto& context = at::globalContext();
   const auto ieee = at::Float32Precision::IEEE;
-  const auto cuda = maths == "tf32" ? at::Float32Precision::TF32 : ieee;
+  const auto cuda = precision == "tf32" ? at::Float32Precision::TF32 : ieee;
   context.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL, ieee);
-  for (const auto& [backend, precision] :
-       {std::pair{at::Float32Backend::CUDA, cuda}, {at::Float32Backend::MKLDNN, ieee}})
+  for (const auto& [backend, value] : {std::pair{at::Float32Backend::CUDA, cuda}, {at::Float32Backend::MKLDNN, ieee}})
     for (const auto op : {at::Float32Op::CONV, at::Float32Op::RNN, at::Float32Op::MATMUL})
-      context.setFloat32Precision(backend, op, precision);
+      context.setFloat32Precision(backend, op, value);
 }
 
 // Autocast to bfloat16 while it lives.
@@ -204,7 +203,7 @@ About TorchLevel::torch_about(std::string id) {
 
 void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
   at::set_num_threads(wanted.threads);
-  set_float32(wanted.maths);
+  set_float32(wanted.precision);
   bfloat16_ = autocast_ = false;
   input_count_ = bundle.inputs.size();
   case_trains_ = wanted.mode == "train";
@@ -217,22 +216,22 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
   facts_ = Facts{};
   facts_.threads = at::get_num_threads();
   facts_.inference_mode = !case_trains_;
-  const auto precision = at::globalContext().float32Precision(
+  const auto float32 = at::globalContext().float32Precision(
       device_.is_cuda() ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::CONV);
-  facts_.maths = precision == at::Float32Precision::IEEE   ? "fp32"
-                 : precision == at::Float32Precision::TF32 ? "tf32"
-                                                           : "unknown";
+  facts_.precision = float32 == at::Float32Precision::IEEE   ? "fp32"
+                     : float32 == at::Float32Precision::TF32 ? "tf32"
+                                                             : "unknown";
   facts_.autotune = device_.is_cuda() && at::globalContext().benchmarkCuDNN();
   build(wanted, bundle, cache);
-  if (autocast_) facts_.maths = "amp-bf16";
+  if (autocast_) facts_.precision = "amp-bf16";
   const auto held = parameters();
   if (std::any_of(held.begin(), held.end(), [](const auto& one) { return one.second.scalar_type() == at::kBFloat16; }))
-    facts_.maths = "bf16";
+    facts_.precision = "bf16";
 }
 
-void TorchLevel::convert_around(const std::string& maths) {
-  bfloat16_ = maths == "bf16";
-  autocast_ = maths == "amp-bf16";
+void TorchLevel::convert_around(const std::string& precision) {
+  bfloat16_ = precision == "bf16";
+  autocast_ = precision == "amp-bf16";
 }
 
 // The caller's tensors on the device and in the layout that the network wants.

@@ -62,7 +62,7 @@ class TorchLevel : public Level {
 
  protected:
   // Makes the network on device(); threads and the case's float32 precision are set. Fills what facts_ is to say beyond
-  // them. In the maths mode bf16 parameters() are to be bfloat16.
+  // them. In the precision bf16 parameters() are to be bfloat16.
   virtual void build(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
   // One run on device tensors; results in the bundle's order. Under InferenceMode, but in a training step, where only
   // the first result counts.
@@ -79,7 +79,7 @@ class TorchLevel : public Level {
   at::Device device() const { return device_; }
   bool case_trains() const { return case_trains_; }
   // For bf16 and amp-bf16: the network itself does not convert, so set_input, run and outputs do it around forward().
-  void convert_around(const std::string& maths);
+  void convert_around(const std::string& precision);
   std::vector<at::Tensor>& inputs() { return inputs_; }  // of the last iteration
   Facts facts_;
   // Images are brought to this layout in set_input; a level sets it in build(), where it brings its weights to it too.
@@ -88,7 +88,7 @@ class TorchLevel : public Level {
  private:
   friend class TorchClient;
   std::vector<at::Tensor> take(std::span<const HostTensor> inputs) const;
-  std::vector<at::Tensor> in_mode(std::vector<at::Tensor>& inputs);  // forward in the case's maths mode
+  std::vector<at::Tensor> in_mode(std::vector<at::Tensor>& inputs);  // forward in the case's precision
   std::vector<at::Tensor> infer(std::vector<at::Tensor>& inputs);    // the same without gradients, from any thread
   at::Tensor loss(const at::Tensor& scores) const;
 

@@ -29,7 +29,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int api_version = 1;
+constexpr int api_version = 2;
 constexpr std::size_t kept_warm_up = 4096;  // a null level does millions of iterations in 0.3 s
 
 // Wall time since the process began, to the tick (10 ms) of /proc, and never below the CPU time that it has used.
@@ -130,7 +130,7 @@ json Worker::hello(const json&) {
                  {"build", {{"type", build_.type}, {"flags", build_.flags}}},
                  {"devices", about.devices},
                  {"modes", about.modes},
-                 {"maths", about.maths},
+                 {"precisions", about.precisions},
                  {"ops", names},
                  {"dynamic", about.dynamic},
                  {"library_ns", library_ns_}};
@@ -147,7 +147,7 @@ void Worker::check_case(const Case& wanted) {
   };
   need("mode", wanted.mode, about.modes);
   need("device", wanted.device, about.devices);
-  need("maths mode", wanted.maths, about.maths);
+  need("precision", wanted.precision, about.precisions);
   need("variant", variant(), about.variants);
   if (wanted.json.value("dynamic", json()).is_object() && !about.dynamic)
     throw Failure("unsupported", "this level serves one batch size only", "leave --dynamic out");
@@ -177,7 +177,7 @@ json Worker::load(const json& request) {
     return {{"phases", {{"build_ns", built - start}, {"weights_ns", done - built}}},
             {"settings",
              {{"threads", facts.threads},
-              {"maths", facts.maths},
+              {"precision", facts.precision},
               {"layout", facts.layout},
               {"inference_mode", facts.inference_mode},
               {"autotune", facts.autotune},

@@ -48,8 +48,8 @@ class Job:
         return self.case["device"]
 
     @property
-    def maths(self) -> str:
-        return self.case["maths"]
+    def precision(self) -> str:
+        return self.case["precision"]
 
     @property
     def trains(self) -> bool:
@@ -176,7 +176,7 @@ class Level:
         return ()
 
     def settings(self) -> dict[str, Any]:
-        """What differs from the SDK's defaults (see worker.py): threads, maths, layout,
+        """What differs from the SDK's defaults (see worker.py): threads, precision, layout,
         inference_mode, autotune, freezing, graph."""
         return {}
 
@@ -303,7 +303,7 @@ def read_job(request: dict) -> Job:
         raise BadRequest(f"`case` is {case!r}", "allowed: an object, the bundle's case")
     for name, kind in (
         ("mode", str),
-        ("maths", str),
+        ("precision", str),
         ("device", str),
         ("model", str),
         ("threads", int),

@@ -182,24 +182,24 @@ def _alike(value: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
 
 
 def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
-    """The same in the case's maths mode: conversions from and to the caller's types are part of it,
+    """The same in the case's precision: conversions from and to the caller's types are part of it,
     its parameters have the mode's type."""
     import torch
 
-    from . import maths, models
+    from . import models, precision
 
     bundle = models.read_bundle(bundle_dir)
-    if bundle["case"]["maths"] not in ("bf16", "amp-bf16"):
+    if bundle["case"]["precision"] not in ("bf16", "amp-bf16"):
         return exported(bundle_dir)
     module, names = models.build_module(bundle_dir)
-    view = models.graph_module(maths.in_mode(module, bundle["case"], bundle["outputs"]), bundle)
+    view = models.graph_module(precision.in_mode(module, bundle["case"], bundle["outputs"]), bundle)
     example = models.example_inputs(bundle_dir)
     try:
         with torch.no_grad():
             return torch.export.export(view, tuple(example[name] for name in names))
     except Exception as error:
         raise UnsupportedError(
-            f"the network does not export in {bundle['case']['maths']}: {last_line(error)}",
+            f"the network does not export in {bundle['case']['precision']}: {last_line(error)}",
             "only levels that run the Python module can run it",
         ) from error
 

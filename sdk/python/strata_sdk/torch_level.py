@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the levels that run a PyTorch module from Python share: building it, strict maths, threads,
-reading weights back. Not a level by itself."""
+"""What the levels that run a PyTorch module from Python share: building it, strict precision,
+threads, reading weights back. Not a level by itself."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import maths, models
+from . import models, precision
 from .level import Job
 from .torch_training import TorchTraining
 
 
 class TorchLevel(TorchTraining):
-    """Runs `self.runner`, by default `self.network`, the module in the case's maths mode, in
+    """Runs `self.runner`, by default `self.network`, the module in the case's precision, in
     inference mode; in a case of mode train TorchTraining's step."""
 
     client_threads = 1  # of the caller that a twin is for
 
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
-        maths.settle(job.maths)
+        precision.settle(job.precision)
         if job.about.get("model", {}).get("kind") == "onnx":
             raise models.ModelError(
                 "unsupported",
@@ -39,9 +39,9 @@ class TorchLevel(TorchTraining):
             self.prepare_training()
 
     def take(self, module: torch.nn.Module) -> None:
-        """Runs this module from now on, in the case's maths mode."""
+        """Runs this module from now on, in the case's precision."""
         self.module = module
-        self.network = self.runner = maths.in_mode(
+        self.network = self.runner = precision.in_mode(
             module, self.job.case, self.job.about.get("outputs", [])
         )
 
@@ -144,7 +144,7 @@ class TorchLevel(TorchTraining):
     def settings(self) -> dict[str, Any]:
         found = {
             "threads": torch.get_num_threads(),
-            "maths": maths.found_in(self.module, self.job.maths),
+            "precision": precision.found_in(self.module, self.job.precision),
             "layout": "contiguous",
             "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False,
         }

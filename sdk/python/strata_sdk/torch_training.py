@@ -102,7 +102,7 @@ def first_output(result: Any) -> Tensor:
 
 
 class TorchTraining(Level):
-    """One optimiser step of `self.module`, which `self.network` runs in the case's maths mode, by
+    """One optimiser step of `self.module`, which `self.network` runs in the case's precision, by
     PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) ->
     mean loss."""
 

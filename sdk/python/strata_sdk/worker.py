@@ -23,7 +23,7 @@ from . import ending, errors, loop, serving, training
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
 
-API = 1
+API = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -142,7 +142,7 @@ class Worker:
             "build": level.build(),
             "devices": level.devices(self.declared("devices")),
             "modes": self.declared("modes"),
-            "maths": self.about["maths"],
+            "precisions": self.about["precisions"],
             "ops": [*operations, "bye"],
             "dynamic": bool(self.about.get("dynamic")),
             "library_ns": self.library_ns,
@@ -167,7 +167,7 @@ class Worker:
         bakes = bool(self.declared("bakes_weights"))
         settings = {
             "threads": job.threads,
-            "maths": job.maths,
+            "precision": job.precision,
             "layout": "any",
             "inference_mode": not job.trains,
             "autotune": False,
@@ -199,7 +199,7 @@ class Worker:
             )
         for field, got, allowed in (
             ("mode", job.case["mode"], self.declared("modes")),
-            ("maths mode", job.maths, self.about["maths"]),
+            ("precision", job.precision, self.about["precisions"]),
             ("device", job.device, self.declared("devices")),
         ):
             if got not in allowed:

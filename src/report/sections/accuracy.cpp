@@ -48,7 +48,7 @@ document::Cell speedup_of_point(const Json& point) {
 }
 
 std::string sentence_of_score(const Json& point, const std::string& reference) {
-  std::string out = fmt::format("{} in {}: ", level_name(point), text(point, "maths"));
+  std::string out = fmt::format("{} in {}: ", level_name(point), text(point, "precision"));
   if (const auto faster = number(point, "ratio.value")) out += fmt::format("{} times as fast, ", ratio(*faster));
   const auto value = number(point, "eval.difference.value"), low = number(point, "eval.difference.low"),
              high = number(point, "eval.difference.high");
@@ -63,8 +63,9 @@ std::string sentence_of_score(const Json& point, const std::string& reference) {
 std::string unreliable_modes(const Json& points) {
   std::vector<std::string> modes;
   for (const auto& point : points)
-    if (at(point, "reliable") == false && std::find(modes.begin(), modes.end(), text(point, "maths")) == modes.end())
-      modes.push_back(text(point, "maths"));
+    if (at(point, "reliable") == false &&
+        std::find(modes.begin(), modes.end(), text(point, "precision")) == modes.end())
+      modes.push_back(text(point, "precision"));
   return fmt::format("{}", fmt::join(modes, ", "));
 }
 
@@ -102,7 +103,7 @@ document::Table accuracy_table(const Json& group) {
   }
   for (const auto& point : points) {
     std::vector<document::Cell> cells{level_name(point),
-                                      text(point, "maths"),
+                                      text(point, "precision"),
                                       time_cell(point, "time_ms"),
                                       speedup_of_point(point),
                                       word_or_absent(error_words(point)),
@@ -126,7 +127,7 @@ std::vector<document::Text> score_sentences(const Json& group) {
     if (number(point, "eval.score") && !flag(point, "reference") && number(point, "eval.difference.value"))
       sentences.push_back({sentence_of_score(point, text(group, "reference.level"))});
     if (!number(point, "eval.score") && !state.empty() && state != "scored")
-      sentences.push_back({fmt::format("{} in {}: {}: {}", level_name(point), text(point, "maths"), state,
+      sentences.push_back({fmt::format("{} in {}: {}: {}", level_name(point), text(point, "precision"), state,
                                        first_sentence(text(point, "eval.reason")))});
   }
   return sentences;
@@ -171,7 +172,7 @@ document::Figure accuracy_figure(const Json& group) {
       line = panel.lines.insert(line, {.name = level, .group = level, .marks_only = true, .shows_labels = true});
     line->x.push_back(kSecondsPerMs * *number(*point, "time_ms"));
     line->y.push_back(*number(*point, path));
-    line->labels.push_back(text(*point, "maths"));
+    line->labels.push_back(text(*point, "precision"));
   }
   if (auto line = frontier(drawn, path, scored); line.x.size() > 1) panel.lines.push_back(std::move(line));
   return {.id = "frontier",

@@ -67,9 +67,9 @@ void ask_all(const std::vector<std::uint8_t>& device) {
   for (const auto& kind : kinds)
     for (const auto& [direction, name] : directions)
       for (const bool last : {false, true})
-        for (const std::string maths : {"fp32", "tf32", "bf16"})
-          std::cout << kind.name << '\t' << name << '\t' << (last ? "channels_last" : "contiguous") << '\t' << maths
-                    << '\t' << answer(device, shape_of(kind, direction, last, maths == "bf16"), maths == "tf32")
+        for (const std::string precision : {"fp32", "tf32", "bf16"})
+          std::cout << kind.name << '\t' << name << '\t' << (last ? "channels_last" : "contiguous") << '\t' << precision
+                    << '\t' << answer(device, shape_of(kind, direction, last, precision == "bf16"), precision == "tf32")
                     << '\n';
 }
 

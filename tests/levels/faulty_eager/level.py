@@ -46,7 +46,7 @@ class FaultyEager(TorchLevel):
             raise UnsupportedError("other_batch needs a batch of 2 or more")
         self.count, self.first_inputs, self.first_labels, self.memo, self.has_weights = 0, None, None, None, False
         super().load(job)
-        if self.fault == "ignores_maths":
+        if self.fault == "ignores_precision":
             self.take_as_it_is(self.build_module(job))
 
     def take_as_it_is(self, module: torch.nn.Module) -> None:
@@ -56,7 +56,7 @@ class FaultyEager(TorchLevel):
         if self.fault == "baked_weights" and self.has_weights:
             return
         if self.has_weights and self.fault != "keeps_buffers":  # network faults overwrite weights and wrap layers, so each set starts from a sound network
-            (self.take_as_it_is if self.fault == "ignores_maths" else self.take)(self.build_module(self.job))
+            (self.take_as_it_is if self.fault == "ignores_precision" else self.take)(self.build_module(self.job))
             if self.job.trains:
                 self.prepare_training()
                 self.set_mode(*self.mode)
@@ -80,7 +80,7 @@ class FaultyEager(TorchLevel):
         return sentence
 
     def settings(self) -> dict:
-        return super().settings() | ({"maths": self.job.maths} if self.fault == "ignores_maths" else {})
+        return super().settings() | ({"precision": self.job.precision} if self.fault == "ignores_precision" else {})
 
     def set_input(self, inputs: tuple[Tensor, ...]) -> None:
         if self.fault == "stale_input":  # the buffer is filled once
@@ -233,7 +233,7 @@ def spoil_element(y: Tensor, value: float) -> Tensor:
 
 # Faults of the level: what becomes of output i; None: the methods above do it.
 LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
-    "stale_input": None, "memo": None, "un_normalised_input": None, "baked_weights": None, "wrong_seed": None, "ignores_maths": None,
+    "stale_input": None, "memo": None, "un_normalised_input": None, "baked_weights": None, "wrong_seed": None, "ignores_precision": None,
     "other_batch": FaultyEager.repeat_batch,
     "constant_output": lambda _s, _i, y: torch.full_like(y, 0.5),
     "nan_output": lambda _s, i, y: spoil_element(y, float("nan")) if i == 0 else y,

@@ -116,7 +116,7 @@ class Cheat : public strata::Level {
             .versions = {},
             .devices = {"cpu"},
             .modes = {"infer"},
-            .maths = {"fp32"},
+            .precisions = {"fp32"},
             .variants = {"default", "content", "place", "later", "ahead", "threads", "child", "clock", "references",
                          "less", "buffer"}};
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The maths modes of a case in PyTorch (docs/method.md): what each sets, and a view of a module
+"""The precisions of a case in PyTorch (docs/method.md): what each sets, and a view of a module
 that runs in one. Levels, prepare scripts and the capture share it."""
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ UNIT = {
 }
 
 
-def settle(maths: str) -> None:
+def settle(precision: str) -> None:
     """Float32 operations as the mode wants them: TF32 on CUDA in tf32, IEEE float32 in every other.
     Set by the older flags, since torch 2.15 refuses to read those after the newer `fp32_precision`
     ones were set, and Inductor reads both."""
-    allowed = maths == "tf32"
+    allowed = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = allowed
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.set_float32_matmul_precision("high" if allowed else "highest")
 
 
-def storage(maths: str) -> torch.dtype | None:
+def storage(precision: str) -> torch.dtype | None:
     """The type of parameters and floating-point buffers where it is not the module's own."""
-    return torch.bfloat16 if maths == "bf16" else None
+    return torch.bfloat16 if precision == "bf16" else None
 
 
-def found_in(module: nn.Module, maths: str) -> str:
-    """The mode to report: `maths`, or the parameters' types where the mode fixes another."""
+def found_in(module: nn.Module, precision: str) -> str:
+    """The mode to report: `precision`, or the parameters' types where the mode fixes another."""
     types = {p.dtype for p in module.parameters() if p.is_floating_point()}
     return (
-        maths
-        if storage(maths) is None or types <= {storage(maths)}
+        precision
+        if storage(precision) is None or types <= {storage(precision)}
         else "parameters " + ", ".join(sorted(str(t).removeprefix("torch.") for t in types))
     )
 
@@ -53,12 +53,12 @@ class InMode(models._View):
     conversions included. Returns its outputs by name."""
 
     def __init__(
-        self, inner: nn.Module, maths: str, device: str, dtypes: Sequence[torch.dtype]
+        self, inner: nn.Module, precision: str, device: str, dtypes: Sequence[torch.dtype]
     ) -> None:
         super().__init__(inner)
         self._dtype, self._amp, self._device_type, self._dtypes = (
-            storage(maths),
-            maths == "amp-bf16",
+            storage(precision),
+            precision == "amp-bf16",
             torch.device(device).type,
             list(dtypes),
         )
@@ -89,9 +89,9 @@ class InMode(models._View):
 def in_mode(module: nn.Module, case: dict, outputs: Sequence[dict]) -> nn.Module:
     """The module, its parameters brought into the case's mode in place, or a view that converts
     around it. `outputs` as in bundle.json."""
-    maths = case["maths"]
-    if maths not in ("bf16", "amp-bf16"):
+    precision = case["precision"]
+    if precision not in ("bf16", "amp-bf16"):
         return module
-    if storage(maths) is not None:
-        module.to(storage(maths))
-    return InMode(module, maths, case["device"], [getattr(torch, o["dtype"]) for o in outputs])
+    if storage(precision) is not None:
+        module.to(storage(precision))
+    return InMode(module, precision, case["device"], [getattr(torch, o["dtype"]) for o in outputs])

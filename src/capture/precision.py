@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bundle in another maths mode: everything of the strict float32 bundle, and beside it what
+"""A bundle in another precision: everything of the strict float32 bundle, and beside it what
 legitimate runs of eager in that mode give (docs/bundle.md)."""
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from torch import Tensor, nn
 from capture import reference as ref
 from capture.problem import Problem, is_out_of_memory
 from capture.train import StepsInMode
-from strata_sdk import maths
+from strata_sdk import precision
 from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
 
 
 def check_mode(spec: dict) -> None:
-    """Problem when the spec's maths mode cannot be captured."""
-    if spec["maths"] not in maths.MODES:
+    """Problem when the spec's precision cannot be captured."""
+    if spec["precision"] not in precision.MODES:
         raise Problem(
             "usage",
-            f"maths mode '{spec['maths']}' cannot be captured; allowed: {', '.join(maths.MODES)}",
+            f"precision '{spec['precision']}' cannot be captured; allowed: {', '.join(precision.MODES)}",
         )
-    if spec["maths"] == "fp32":
+    if spec["precision"] == "fp32":
         return
-    if spec["mode"] == "train" and maths.storage(spec["maths"]) is not None:
+    if spec["mode"] == "train" and precision.storage(spec["precision"]) is not None:
         raise Problem(
             "unsupported",
-            f"no training in {spec['maths']}: a step below a 512th of a parameter is lost in its rounding",
+            f"no training in {spec['precision']}: a step below a 512th of a parameter is lost in its rounding",
             "use amp-bf16, where parameters stay float32",
         )
     if spec["deep"]:
@@ -46,7 +46,7 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
     """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not
     linked. Problem when it is of another case."""
     info = read_bundle(strict)
-    wanted = spec | {"maths": "fp32"}
+    wanted = spec | {"precision": "fp32"}
     if info["spec"] != wanted:
         other = next(k for k in wanted if info["spec"].get(k) != wanted[k])
         raise Problem(
@@ -84,7 +84,7 @@ def add_mode(
     torch.set_num_threads(spec["threads"])
     info = copy.deepcopy(info)
     for part in ("spec", "case"):
-        info[part]["maths"] = spec["maths"]
+        info[part]["precision"] = spec["precision"]
     module = (
         build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
     )
@@ -94,13 +94,13 @@ def add_mode(
     ]
     runner = ref.Runner(info, spec["device"], spec["threads"])
     steps = StepsInMode(info, folder) if spec["mode"] == "train" else None
-    maths.settle(spec["maths"])
+    precision.settle(spec["precision"])
     try:
         for name in sorted(path.stem for path in (folder / "weights").glob("*.safetensors")):
-            say(f"eager in {spec['maths']}, weight set {name}")
+            say(f"eager in {spec['precision']}, weight set {name}")
             load_weights(module, load_file(str(folder / "weights" / f"{name}.safetensors")), name)
-            with _told(module, spec["maths"]):
-                view = maths.in_mode(copy.deepcopy(module), info["case"], info["outputs"])
+            with _told(module, spec["precision"]):
+                view = precision.in_mode(copy.deepcopy(module), info["case"], info["outputs"])
                 if steps:
                     steps.add(name, view, ring[0])
                     continue
@@ -109,11 +109,11 @@ def add_mode(
                     view,
                     ring if name == "timed" else ring[: ref.PROVEN_GENERIC],
                     int(info["case"]["seed"]) + 1,
-                    2 * maths.UNIT[spec["maths"]],
+                    2 * precision.UNIT[spec["precision"]],
                     ref.few_runs(spec),
                 )
             write(
-                f"reference/{name}.{spec['maths']}.envelope",
+                f"reference/{name}.{spec['precision']}.envelope",
                 {
                     f"{variant}/{i}/{k}": v
                     for variant, results in runs.items()
@@ -141,5 +141,5 @@ def _told(module: nn.Module, mode: str) -> Iterator[None]:
         raise Problem(
             "unsupported",
             f"eager does not run the network in {mode}: {last_line(error, *source_files(module))}",
-            "let the module follow the types of its inputs and parameters, or use another maths mode",
+            "let the module follow the types of its inputs and parameters, or use another precision",
         ) from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maths modes from end to end with fake levels: cases, the proof in strict float32 and in the mode, faults of precision, accuracy against speed."""
+"""Precisions from end to end with fake levels: cases, the proof in strict float32 and in the mode, faults of precision, accuracy against speed."""
 from __future__ import annotations
 
 import csv
@@ -8,7 +8,7 @@ import io
 import pytest
 from conftest import MODEL, rows_of
 
-BOTH = {"json_fields": {"maths": ["fp32", "bf16"]}}
+BOTH = {"json_fields": {"precisions": ["fp32", "bf16"]}}
 HAS = {"has": ["fp32", "bf16"]}
 
 
@@ -17,7 +17,7 @@ def lines_of(row: dict) -> dict[str, dict]:
 
 
 def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(strata):
-    strata.level("one", rank=1, maths=HAS, **BOTH)
+    strata.level("one", rank=1, precision=HAS, **BOTH)
     done, result = strata.compare("one", more=("--precision", "bf16"))
     assert done.returncode == 0, done.stderr
     assert result["cases"][0]["id"].endswith("/bf16/cpu/t1")
@@ -27,13 +27,13 @@ def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(
     for check in ("outputs, generic weights 1, strict float32", "outputs, timed weights, strict float32", "outputs, generic weights 2, bf16", "outputs, timed weights, bf16", "outputs while timing, bf16",
                   "computes in bf16"):
         assert lines[check]["result"] == "pass", check
-    assert lines["maths mode"]["value"] == "bf16"
+    assert lines["precision"]["value"] == "bf16"
     assert result["accuracy"] == []  # one mode alone is compared with nothing
 
 
 def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):
-    strata.level("right", rank=1, maths=HAS, **BOTH)
-    strata.level("wide", rank=2, maths=HAS | {"ignores": True}, **BOTH)
+    strata.level("right", rank=1, precision=HAS, **BOTH)
+    strata.level("wide", rank=2, precision=HAS | {"ignores": True}, **BOTH)
     done, result = strata.compare("right", "wide", more=("--precision", "bf16"))
     row = rows_of(result)["wide"]
     assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "mistrusted", None)
@@ -41,35 +41,35 @@ def test_a_level_that_stays_in_float32_in_a_bf16_case_is_mistrusted(strata):
     assert rows_of(result)["right"]["state"] == "measured"
 
 
-@pytest.mark.parametrize("maths", ["fp32", "bf16"])
-def test_a_level_that_computes_in_bf16_whatever_the_case_is_unequal(strata, maths):
-    strata.level("right", rank=1, maths=HAS, **BOTH)
-    strata.level("narrow", rank=2, maths=HAS | {"always": True}, **BOTH)
-    done, result = strata.compare("right", "narrow", more=("--precision", maths))
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_level_that_computes_in_bf16_whatever_the_case_is_unequal(strata, precision):
+    strata.level("right", rank=1, precision=HAS, **BOTH)
+    strata.level("narrow", rank=2, precision=HAS | {"always": True}, **BOTH)
+    done, result = strata.compare("right", "narrow", more=("--precision", precision))
     row = rows_of(result)["narrow"]
     assert (done.returncode, row["state"], row["end_to_end_ms"]) == (1, "unequal", None)
     assert "bfloat16" in row["reason"]
 
 
 def test_a_level_whose_report_says_another_mode_is_unequal(strata):
-    strata.level("one", rank=1, maths=HAS, ops={"load": {"answer": {"settings": {"threads": 1, "maths": "fp32"}}}}, **BOTH)
+    strata.level("one", rank=1, precision=HAS, ops={"load": {"answer": {"settings": {"threads": 1, "precision": "fp32"}}}}, **BOTH)
     _, result = strata.compare("one", more=("--precision", "bf16"))
-    assert rows_of(result)["one"]["state"] == "unequal" and "maths mode fp32, the case says bf16" in rows_of(result)["one"]["reason"]
+    assert rows_of(result)["one"]["state"] == "unequal" and "precision fp32, the case says bf16" in rows_of(result)["one"]["reason"]
 
 
 def test_ratios_across_modes_stand_in_their_own_table_alone(strata):
-    strata.level("one", rank=1, maths=HAS, samples={"median_ns": 2_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}, **BOTH)
-    strata.level("two", rank=2, maths=HAS, **BOTH)
+    strata.level("one", rank=1, precision=HAS, samples={"median_ns": 2_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}, **BOTH)
+    strata.level("two", rank=2, precision=HAS, **BOTH)
     strata.level("old", rank=3)
     done, result = strata.compare("one", "two", "old", more=("--precision", "fp32,bf16"))
     assert done.returncode == 3, done.stderr  # `old` was named and has no bf16
     first, second = result["cases"]
-    assert [c["case"]["maths"] for c in (first, second)] == ["fp32", "bf16"]
+    assert [c["case"]["precision"] for c in (first, second)] == ["fp32", "bf16"]
     old = next(r for r in second["rows"] if r["level"] == "old")
     assert (old["state"], old["reason"], old["hint"]) == ("unsupported", "no support for precision bf16", "it has: fp32")
     [group] = result["accuracy"]
-    assert group["id"].endswith("/*/cpu/t1") and group["reference"] == {"case": first["id"], "level": "one", "maths": "fp32"} and group["measured_apart"]
-    points = {(p["level"], p["maths"]): p for p in group["points"]}
+    assert group["id"].endswith("/*/cpu/t1") and group["reference"] == {"case": first["id"], "level": "one", "precision": "fp32"} and group["measured_apart"]
+    points = {(p["level"], p["precision"]): p for p in group["points"]}
     assert set(points) == {("one", "fp32"), ("two", "fp32"), ("old", "fp32"), ("one", "bf16"), ("two", "bf16")}
     assert points["one", "fp32"]["reference"] and points["one", "fp32"]["ratio"]["value"] == 1
     assert points["two", "fp32"]["ratio"] == {"value": next(r for r in first["rows"] if r["level"] == "two")["ratio"]["value"], "together": True,
@@ -90,7 +90,7 @@ def test_ratios_across_modes_stand_in_their_own_table_alone(strata):
 
 
 def test_a_mode_that_the_device_lacks_makes_every_row_unsupported(strata):
-    strata.level("one", rank=1, json_fields={"maths": ["fp32", "tf32"]}, maths={"has": ["fp32", "tf32"]})
+    strata.level("one", rank=1, json_fields={"precisions": ["fp32", "tf32"]}, precision={"has": ["fp32", "tf32"]})
     done, result = strata.compare("one", more=("--precision", "tf32"))
     row = rows_of(result)["one"]
     assert (done.returncode, row["state"], row["reason_short"]) == (3, "unsupported", "tf32 is a mode of CUDA devices")
