@@ -49,6 +49,7 @@ my %do = (
     hello => sub { {api => 2, level => 'perl', language => 'perl', versions => {perl => "$^V"}, build => {type => 'release', flags => ''}, devices => ['cpu'],
                     modes => ['infer'], precisions => ['fp32'], ops => \@ops, library_ns => 0} },
     load => sub { my $case = $_[0]{case}; refuse('bad_request', 'load needs case, bundle and weights') if ref $case ne 'HASH' || grep { !defined $_[0]{$_} || ref $_[0]{$_} } qw(bundle weights);
+        refuse('unsupported', "no variant $_[0]{variant}, this level has none") if ($_[0]{variant} // 'default') ne 'default';
         for (['mode', 'infer'], ['precision', 'fp32'], ['device', 'cpu'], ['threads', 1]) { refuse('unsupported', "no $_->[0] " . ($case->{$_->[0]} // 'null') . ", only $_->[1]") if ($case->{$_->[0]} // '') ne $_->[1] }
         my $start = now(); $bundle = $_[0]{bundle}; if (!eval { load_weights($_[0]{weights}); 1 }) { undef $bundle; die $@ } undef $first_ns;
         my $parameters = 0; $parameters += @$_ for values %weights;

@@ -26,7 +26,7 @@ class AotiLevel final : public strata::TorchLevel {
     about.serves = true;
     about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
     about.dynamic = true;
-    about.reads_weights = strata::variant() == "default";  // the others bake them in
+    about.reads_weights = true;
     about.variants = {"default", "freezing", "max-autotune"};
     return about;
   }
@@ -58,7 +58,10 @@ class AotiLevel final : public strata::TorchLevel {
     return TorchLevel::clients(count, threads);
   }
 
-  std::vector<std::string> readable_weights() const override { return names_; }
+  std::vector<std::string> readable_weights() const override {
+    if (baked_) throw Failure("unsupported", "the weights of this variant are part of its code");
+    return names_;
+  }
 
   strata::HostTensor weight(const std::string& name) const override {
     if (constants_.empty()) constants_ = loader_->get_runner()->extract_constants_map(false);
@@ -78,13 +81,13 @@ class AotiLevel final : public strata::TorchLevel {
       return about.value(field, nlohmann::json());
     };  // null where another version wrote it
     if (of("device") != wanted.device || of("threads") != wanted.threads || of("precision") != wanted.precision ||
-        of("variant") != strata::variant())
+        of("variant") != wanted.variant)
       throw Failure(
           "unavailable",
           fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
                       "in {} with {}, variant {}",
                       cache.string(), of("device").dump(), of("precision").dump(), of("threads").dump(),
-                      of("variant").dump(), wanted.device, wanted.precision, wanted.threads, strata::variant()),
+                      of("variant").dump(), wanted.device, wanted.precision, wanted.threads, wanted.variant),
           "run the level's prepare.py for this case");
     bfloat16_ = wanted.precision == "bf16";
     if (wanted.precision != "fp32")

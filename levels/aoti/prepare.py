@@ -4,7 +4,6 @@ with what it was compiled for and which weights it reads. A variant that bakes w
 package a weight set: <cache>/<set>.pt2."""
 
 import json
-import os
 from pathlib import Path
 
 import torch
@@ -19,13 +18,12 @@ CONFIGS = {
 }
 
 
-def prepare(bundle_dir: Path, cache: Path) -> None:
+def prepare(bundle_dir: Path, cache: Path, variant: str) -> None:
     case = models.read_bundle(bundle_dir)["case"]
     if case["device"] == "cuda" and not torch.cuda.is_available():
         raise UnavailableError(
             "PyTorch sees no CUDA device", "AOTInductor compiles for the device that it finds"
         )
-    variant = os.environ.get("STRATA_VARIANT") or "default"
     if variant not in CONFIGS:
         raise UnsupportedError(f"aoti has no variant {variant}", f"it has: {', '.join(CONFIGS)}")
     configs = CONFIGS[variant]
@@ -103,4 +101,4 @@ def compile_package(program: torch.export.ExportedProgram, path: Path, configs: 
 
 
 if __name__ == "__main__":
-    preparing.main(prepare)
+    preparing.main(prepare, by_variant=True)

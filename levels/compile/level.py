@@ -21,25 +21,25 @@ class Compile(TorchLevel):
     joined_phases = {"forward": ["forward", "loss"]}  # one compiled function holds both
 
     def load(self, job: Job) -> None:
-        if self.variant == "freezing":
+        if self.job.variant == "freezing":
             import torch._inductor.config as inductor
 
             inductor.freezing = True
         super().load(job)
-        if self.variant == "channels_last":
+        if self.job.variant == "channels_last":
             self.go_channels_last()
         options = {"dynamic": None if job.dynamic else False} | (
-            {"mode": MODES[self.variant]} if self.variant in MODES else {}
+            {"mode": MODES[self.job.variant]} if self.job.variant in MODES else {}
         )
         self.runner = torch.compile(self.runner, **options)
         if job.trains:
             self.objective = torch.compile(self.loss_of_batch, **options)
-        if self.variant != "freezing":
+        if self.job.variant != "freezing":
             self.compile_now()
 
     def load_weights(self, weights: str) -> None:
         super().load_weights(weights)
-        if self.variant == "freezing":  # the compiled code holds the set before
+        if self.job.variant == "freezing":  # the compiled code holds the set before
             torch.compiler.reset()
             self.compile_now()
 
@@ -96,9 +96,9 @@ class Compile(TorchLevel):
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
         """Generated code carries its number of threads; TorchDynamo guards on it and compiles again
         for another, while the first client warms up."""
-        if self.device.type == "cuda" and self.variant in MODES:
+        if self.device.type == "cuda" and self.job.variant in MODES:
             raise UnsupportedError(
-                f"the CUDA graphs of {self.variant} belong to one thread",
+                f"the CUDA graphs of {self.job.variant} belong to one thread",
                 "compile serves several clients",
             )
         return super().clients(count, threads)
@@ -126,8 +126,8 @@ class Compile(TorchLevel):
         for one in found["graph_breaks"]:
             print(f"graph break at {one['where']}: {one['reason']}", file=sys.stderr)
         changed = {
-            "layout": "channels_last" if self.variant == "channels_last" else "any",
-            "freezing": self.variant == "freezing",
+            "layout": "channels_last" if self.job.variant == "channels_last" else "any",
+            "freezing": self.job.variant == "freezing",
             "graph": "compiled",
             "graphs": found["graphs"],
             "graph_breaks": sum(dynamo.counters["graph_break"].values()),
@@ -136,7 +136,7 @@ class Compile(TorchLevel):
         return (
             super().settings()
             | changed
-            | ({"autotune": True} if self.variant == "max-autotune" else {})
+            | ({"autotune": True} if self.job.variant == "max-autotune" else {})
         )
 
 

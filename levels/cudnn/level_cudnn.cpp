@@ -57,7 +57,7 @@ class CudnnLevel final : public strata::PrimitivesLevel {
   Chosen choose(const strata::Case& wanted) const override {
     if (std::string why; kit_cuda::device_name(&why).empty())
       throw Failure("unavailable", fmt::format("there is no CUDA device: {}", why), "`strata doctor` looks for one");
-    const auto layouts = strata::variant() == "channels_last" ? Layouts::channels_last : Layouts::contiguous;
+    const auto layouts = wanted.variant == "channels_last" ? Layouts::channels_last : Layouts::contiguous;
     const auto precision = wanted.precision == "tf32"       ? Precision::tf32
                            : wanted.precision == "amp-bf16" ? Precision::bfloat16
                                                             : Precision::float32;

@@ -29,29 +29,29 @@ class Eager(TorchLevel):
     the instance, so that the default pays nothing for it."""
 
     def supports(self, job: Job) -> None:
-        if self.variant == "cudagraph" and job.dynamic:
+        if self.job.variant == "cudagraph" and job.dynamic:
             raise UnsupportedError(
                 "a CUDA graph replays one shape", "eager without it serves every batch"
             )
 
     def load(self, job: Job) -> None:
         super().load(job)
-        if self.variant == "channels_last":
+        if self.job.variant == "channels_last":
             self.go_channels_last()
-        elif self.variant == "fused":
+        elif self.job.variant == "fused":
             self.optimiser_options = {"fused": True}
-        elif self.variant == "dataloader":
+        elif self.job.variant == "dataloader":
             self.batches_of = own_batches()
-        elif self.variant == "cudagraph":
+        elif self.job.variant == "cudagraph":
             self.capture_graph()
             self.set_input, self.run = self.set_static, self.replay
 
     def settings(self) -> dict[str, Any]:
         changed = {"channels_last": {"layout": "channels_last"}, "cudagraph": {"graph": "traced"}}
-        return super().settings() | changed.get(self.variant, {})
+        return super().settings() | changed.get(self.job.variant, {})
 
     def clients(self, count: int, threads: int) -> Sequence[TorchLevel]:
-        if self.variant == "cudagraph":
+        if self.job.variant == "cudagraph":
             raise UnsupportedError(
                 "a recorded CUDA graph has one set of inputs and outputs",
                 "eager serves several clients",

@@ -51,7 +51,7 @@ class LibtorchLevel final : public strata::TorchLevel {
     convert_around(wanted.precision);
     for (auto& [name, parameter] : network_->parameters())
       parameter.set_requires_grad(case_trains() && !network_->is_frozen(name));
-    if (strata::variant() == "channels_last") {
+    if (wanted.variant == "channels_last") {
       layout_ = at::MemoryFormat::ChannelsLast;
       strata::to_channels_last(parameters());
       facts_.layout = "channels_last";

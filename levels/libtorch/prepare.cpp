@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
+strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache, const std::string& /*variant*/) {
   const auto question = STRATA_TRY(strata::core::case_in(bundle));
   if (is_hand_written(question.model)) return {};
   if (question.open_batch) return strata::fail(one_batch_only(question.model), "", strata::Exit::environment);

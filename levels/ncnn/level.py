@@ -2,7 +2,6 @@
 """ncnn: the traced network, converted by pnnx. The artefact is <weight set>.param and .bin in the
 cache, written by prepare.py."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,6 @@ from strata_sdk import Job, Level, LevelError, UnsupportedError
 
 
 class Ncnn(Level):
-    def supports(self, job: Job) -> None:
-        self.variant = os.environ.get("STRATA_VARIANT") or "default"
-        if self.variant not in ("default", "fp16"):
-            raise UnsupportedError(f"ncnn has no variant {self.variant}", "it has: default, fp16")
-
     def load(self, job: Job) -> None:
         self.shapes = [output["shape"][1:] for output in job.about["outputs"]]
 
@@ -28,7 +22,7 @@ class Ncnn(Level):
             raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
         self.net = ncnn.Net()
         self.net.opt.num_threads = self.job.threads
-        if self.variant == "default":  # its own default is float16 on every CPU that can convert it
+        if self.job.variant == "default":  # ncnn's own is float16 on every CPU that can convert it
             self.net.opt.use_fp16_packed = self.net.opt.use_fp16_storage = (
                 self.net.opt.use_fp16_arithmetic
             ) = False

@@ -81,8 +81,8 @@ class OnednnLevel final : public strata::PrimitivesLevel {
   }
 
  private:
-  Chosen choose(const strata::Case&) const override {
-    const auto layouts = strata::variant() == "contiguous" ? Layouts::contiguous : Layouts::chosen;
+  Chosen choose(const strata::Case& wanted) const override {
+    const auto layouts = wanted.variant == "contiguous" ? Layouts::contiguous : Layouts::chosen;
     return {[layouts] { return std::make_unique<Library>(layouts); },
             layouts == Layouts::contiguous ? "contiguous" : "any"};
   }

@@ -18,16 +18,7 @@ _TENSORRT = "TensorrtExecutionProvider"
 
 class OnnxRuntime(Level):
     def supports(self, job: Job) -> None:
-        variant = os.environ.get("STRATA_VARIANT") or "default"
-        if variant not in ("default", "tensorrt"):
-            raise UnsupportedError(
-                f"onnxruntime has no variant {variant}", "it has: default, tensorrt"
-            )
-        self.tensorrt = variant == "tensorrt"
-        if self.tensorrt and job.device != "cuda":
-            raise UnsupportedError(
-                "the variant tensorrt runs on cuda only", f"the case's device is {job.device}"
-            )
+        self.tensorrt = job.variant == "tensorrt"
         if self.tensorrt and _TENSORRT not in ort.get_available_providers():
             raise UnavailableError(
                 f"ONNX Runtime {ort.__version__} has no {_TENSORRT}, only {', '.join(ort.get_available_providers())}",

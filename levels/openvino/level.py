@@ -2,7 +2,6 @@
 """openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight
 set>.xml and .bin in the cache, written by prepare.py."""
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,6 @@ _PRECISIONS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 
 class OpenVino(Level):
     def supports(self, job: Job) -> None:
-        self.variant = os.environ.get("STRATA_VARIANT") or "default"
-        if self.variant not in ("default", "bf16"):
-            raise UnsupportedError(
-                f"openvino has no variant {self.variant}", "it has: default, bf16"
-            )
         # it would run float32 without a word
         if job.precision == "bf16" and "BF16" not in ov.Core().get_property(
             "CPU", "OPTIMIZATION_CAPABILITIES"
@@ -34,7 +28,7 @@ class OpenVino(Level):
     def load(self, job: Job) -> None:
         self.core = ov.Core()
         self.properties = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads}
-        if self.variant == "default":
+        if job.variant == "default":
             # its own choice is bf16 where the CPU has it
             hint = "bf16" if job.precision == "bf16" else "f32"
             self.properties["INFERENCE_PRECISION_HINT"] = hint

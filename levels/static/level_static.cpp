@@ -53,7 +53,7 @@ class StaticLevel final : public strata::Level {
     facts_.layout = "any";
     facts_.precision = wanted.precision;
     facts_.graph = "exported";
-    facts_.autotune = strata::variant() == "measured";
+    facts_.autotune = wanted.variant == "measured";
     facts_.parameters = facts.parameters;
   }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// strata_generate --bundle DIR --cache DIR: the level's prepare command (docs/add_a_level.md). Compiles the captured
-// graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that: <cache>/network.so, in
-// mode train the training step, and <cache>/evaluation.so the forward pass in eval mode. Of
-// the variant `measured`, <cache>/kernels.json says what each kernel took at each step. strata_generate --operations:
-// those that it can write, as JSON.
+// strata_generate --bundle DIR --cache DIR [--variant NAME]: the level's prepare command (docs/add_a_level.md).
+// Compiles the captured graph to a static program (src/compiler), writes it as C++ (src/generate) and compiles that:
+// <cache>/network.so, in mode train the training step, and <cache>/evaluation.so the forward pass in eval mode. Of the
+// variant `measured`, <cache>/kernels.json says what each kernel took at each step. strata_generate --operations: those
+// that it can write, as JSON.
 #include "strata/prepare.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -38,9 +37,8 @@ strata::compiler::Target target_of(const strata::core::Case& question) {
 }
 
 // What the variant says of kernels; empty: the rules decide.
-strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bundle, const fs::path& cache) {
-  const char* given = std::getenv("STRATA_VARIANT");
-  const std::string_view variant = given == nullptr || *given == '\0' ? "default" : given;
+strata::Result<strata::compiler::Kernels> kernels_of_variant(const fs::path& bundle, const fs::path& cache,
+                                                             const std::string& variant) {
   if (variant == "default") return strata::compiler::Kernels{};
   if (variant != "measured")
     return strata::fail(fmt::format("static has no variant {}", variant), "it has: measured",
@@ -70,10 +68,10 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
   return strata::static_program::compile_program(folder, program->target, library);
 }
 
-strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache) {
+strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache, const std::string& variant) {
   const auto question = STRATA_TRY(strata::core::case_in(bundle));
   const auto target = target_of(question);
-  const auto kernels = STRATA_TRY(kernels_of_variant(bundle, cache));
+  const auto kernels = STRATA_TRY(kernels_of_variant(bundle, cache, variant));
   strata::say_progress("compiling the graph");
   const auto program = strata::generate::program_of(bundle, kernels, target);
   STRATA_TRY(make(program, bundle, cache / "program", cache / "network.so"));

@@ -39,7 +39,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
   }
 
   std::string supports(const strata::Case& wanted) const override {
-    if (wanted.mode == "infer" || strata::variant() == "default") return {};
+    if (wanted.mode == "infer" || wanted.variant == "default") return {};
     return fmt::format("the variant {} is for inference, the case is of mode {}", optimized, wanted.mode);
   }
 
@@ -52,8 +52,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
       if (weights.find(name) != nullptr) wanted.emplace(name, buffer);  // a set holds persistent buffers only
     strata::copy_weights(wanted, weights);
     if (case_trains()) return;
-    module_ =
-        strata::variant() == optimized ? torch::jit::optimize_for_inference(*module_) : torch::jit::freeze(*module_);
+    module_ = optimizes_ ? torch::jit::optimize_for_inference(*module_) : torch::jit::freeze(*module_);
   }
 
  protected:
@@ -75,7 +74,8 @@ class TorchScriptLevel final : public strata::TorchLevel {
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));
     facts_.freezing = !case_trains();
     facts_.graph = case_trains() ? "scripted" : "traced";
-    if (strata::variant() == optimized) facts_.layout = "any";  // oneDNN's blocked layouts inside, on a CPU
+    optimizes_ = wanted.variant == optimized;
+    if (optimizes_) facts_.layout = "any";  // oneDNN's blocked layouts inside, on a CPU
     if (!case_trains()) return;
     keywords_.clear();
     for (const auto& input : bundle.inputs) keywords_.push_back(input.keyword ? input.name : "");
@@ -170,6 +170,7 @@ class TorchScriptLevel final : public strata::TorchLevel {
   std::string script_;
   std::optional<torch::jit::Module> module_;
   bool unfrozen_ = false;              // module_ is as the file has it
+  bool optimizes_ = false;             // the variant
   std::vector<std::string> keywords_;  // of each input; empty: positional
   std::vector<Dropout> dropouts_;
 };

@@ -224,13 +224,17 @@ Outcome refuses_a_missing_bundle(Session& session) {
 }
 
 Outcome refuses_cases_that_it_cannot_run(Session& session) {
-  for (const auto& [field, value] :
-       {std::pair{"mode", "zz_mode"}, {"precision", "zz_precision"}, {"device", "zz_device"}}) {
+  Json with_variant = session.load_request();
+  with_variant["variant"] = "zz_variant";
+  std::vector<std::pair<std::string, Json>> requests{{"variant zz_variant", std::move(with_variant)}};
+  for (const std::string field : {"mode", "precision", "device"}) {
     Json request = session.load_request();
-    request["case"][field] = value;
-    if (auto refused = session.refused("load", request, {"unsupported", "unavailable"}); !refused)
-      return {Verdict::fail, fmt::format("with the unknown {} {}: {}", field, value, refused.error())};
+    request["case"][field] = "zz_" + field;
+    requests.emplace_back(fmt::format("{0} zz_{0}", field), std::move(request));
   }
+  for (const auto& [what, request] : requests)
+    if (auto refused = session.refused("load", request, {"unsupported", "unavailable"}); !refused)
+      return {Verdict::fail, fmt::format("with the unknown {}: {}", what, refused.error())};
   return session.still_answers();
 }
 
@@ -270,7 +274,7 @@ std::vector<Rule> rules_of_the_stream() {
           {"refuses requests without their fields", false, refuses_requests_without_fields},
           {"refuses what needs a network before load", false, refuses_operations_before_load},
           {"refuses a bundle that does not exist", false, refuses_a_missing_bundle},
-          {"refuses a mode, precision and device that it does not have", false, refuses_cases_that_it_cannot_run},
+          {"refuses a mode, precision, device and variant it has not", false, refuses_cases_that_it_cannot_run},
           {"reports its memory", false, reports_memory},
           {"knows the training operations, if only to refuse them", false, knows_training_requests},
           {"goes on after it was stopped and continued", false, survives_a_stop},

@@ -447,11 +447,8 @@ std::optional<Error> left_out(const fs::path& program) {
 std::map<std::string, std::string> environment(const Level& level, const Places& places, int threads,
                                                const fs::path& cache) {
   std::map<std::string, std::string> env = {
-      {"STRATA_LEVEL_DIR", level.folder.string()},
-      {"STRATA_VARIANT", level.variant == kHugePages ? "default" : level.variant},
-      {"OMP_NUM_THREADS", std::to_string(threads)},
-      {"MKL_NUM_THREADS", std::to_string(threads)},
-      {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
+      {"STRATA_LEVEL_DIR", level.folder.string()},       {"OMP_NUM_THREADS", std::to_string(threads)},
+      {"MKL_NUM_THREADS", std::to_string(threads)},      {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
       {"TRITON_CACHE_DIR", (cache / "triton").string()},
   };
   if (level.variant == kHugePages || level.huge_pages) {

@@ -16,7 +16,7 @@ namespace strata::level {
 inline constexpr const char* kAllOfAten = "*";
 
 // The variant that strata itself gives every level on a processor: its workers' malloc asks for huge pages. Only their
-// environment differs, so workers are told the variant `default`, and the default's artefacts are theirs.
+// environment differs, so workers are told no variant, and the default's artefacts are theirs.
 inline constexpr const char* kHugePages = "hugepages";
 inline constexpr const char* kHugePagesTunable = "glibc.malloc.hugetlb=1";  // of GLIBC_TUNABLES
 
@@ -48,6 +48,8 @@ struct Level {
   std::string in_environment;        // of several that --env names; empty: in the only one, or in none of them
 
   std::string level_and_variant() const { return variant == "default" ? id : id + "@" + variant; }  // as of --levels
+  // What `load` and the prepare command say; empty: nothing.
+  std::string told_variant() const { return variant == "default" || variant == kHugePages ? "" : variant; }
   // Of the participant: "compile@freezing[new]".
   std::string name() const { return level_and_variant() + (in_environment.empty() ? "" : "[" + in_environment + "]"); }
 };

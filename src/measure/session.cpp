@@ -107,7 +107,7 @@ bool Session::can_serve(const Job& job, const std::vector<int>& cpus) const {
   const bool same_env =
       launch_.env == other.env ||
       (!has_kernels(launch_.env) && without_kernel_folders(launch_.env) == without_kernel_folders(other.env));
-  return launch_.argv == other.argv && same_env && launch_.cpus == cpus &&
+  return variant_ == job.level.told_variant() && launch_.argv == other.argv && same_env && launch_.cpus == cpus &&
          launch_.data_limit_bytes == other.data_limit_bytes && launch_.writable == other.writable &&
          launch_.hidden == other.hidden;
 }
@@ -121,6 +121,7 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   std::unique_ptr<Session> session(new Session(job));
   session->name_out();
   session->launch_ = job.launch;
+  session->variant_ = job.level.told_variant();
   session->launch_.cpus = cpus;
   const auto start = Clock::now();
   session->worker_ = STRATA_TRY(worker::Worker::start(session->launch_));
@@ -149,10 +150,12 @@ Try<void> Session::load(const std::string& weights_name) {
   start_up_.cold = !there_is(job_->cache / "warm.json");
   const auto start = Clock::now();
   loading_since_ns_ = monotonic_ns();
-  auto loaded = STRATA_TRY(call("load", {{"case", outside::field(job_->bundle->info, "case")},
-                                         {"bundle", job_->bundle->folder.string()},
-                                         {"weights", weights_name},
-                                         {"cache", job_->cache.string()}}));
+  Json request{{"case", outside::field(job_->bundle->info, "case")},
+               {"bundle", job_->bundle->folder.string()},
+               {"weights", weights_name},
+               {"cache", job_->cache.string()}};
+  if (!variant_.empty()) request["variant"] = variant_;
+  auto loaded = STRATA_TRY(call("load", std::move(request)));
   loaded_from_ = job_->bundle->folder;
   proven_ = false;
   start_up_.load_ms = ms_since(start);
@@ -217,7 +220,7 @@ Try<SafeTensors> Session::take_output(std::string_view op) const {
 }
 
 Try<Json> Session::read_weights() {
-  if (!offers("read_weights")) return Json();
+  if (!offers("read_weights") || job_->level.bakes_weights) return Json();
   auto answer = STRATA_TRY(call("read_weights", Json::object()));
   auto said = fields(answer, "read_weights");
   Json hashes = said.object("sha256");
@@ -393,6 +396,8 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   worker::Launch launch = job.launch;
   launch.argv = command;
   launch.argv.insert(launch.argv.end(), {"--bundle", job.bundle->folder.string(), "--cache", job.cache.string()});
+  if (const auto variant = job.level.told_variant(); !variant.empty())
+    launch.argv.insert(launch.argv.end(), {"--variant", variant});
   const auto start = Clock::now();
   const auto ran = STRATA_TRY(worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000))));
   const auto answer = worker::last_line(ran);

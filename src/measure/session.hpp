@@ -104,7 +104,7 @@ class Session {
   Try<void> inputs(const std::filesystem::path& path, int ring);  // another ring of so many inputs
   Try<SafeTensors> prove(const std::vector<int>& indices);
   Try<void> prove_into(const std::vector<int>& indices, const std::filesystem::path& out);
-  Try<Json> read_weights();  // sha256 by name; null if the level cannot
+  Try<Json> read_weights();  // sha256 by name; null if the level cannot, or its variant bakes them in
   // Returns the wall times. The first call also fills start_up().first_iteration_ms.
   Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);
   // `mistrusted`: times that cannot be by the driver's own clock.
@@ -170,6 +170,7 @@ class Session {
 
   const Job* job_;
   worker::Launch launch_;  // as it was started
+  std::string variant_;    // that it loads, this one alone; empty: none
   std::unique_ptr<worker::Worker> worker_;
   std::filesystem::path loaded_from_;  // the bundle; empty: nothing is loaded
   bool fresh_ = true, proven_ = false;

@@ -13,7 +13,7 @@ from test_tuned import samples
 sys.path.insert(0, str(ROOT / "setup"))
 from skips import gives_huge_pages
 
-TOLD = ["GLIBC_TUNABLES", "STRATA_VARIANT"]
+TOLD = ["GLIBC_TUNABLES", "variant"]
 MEGABYTE = 1 << 20
 needs_huge_pages = pytest.mark.skipif(not gives_huge_pages(), reason="no huge pages here")
 

@@ -29,7 +29,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
       answer: {...}                 fields that replace or join those of the answer
       after: n                      only from the n-th such request on (1 is the first)
       from_start: n                 only in processes from the n-th on that were started with this script (a file)
-  told_settings: [VARIABLE]       settings of load also hold these variables of its environment
+  told_settings: [VARIABLE]       settings of load also hold these variables of its environment, and with "variant" what load said of it
   empty_folder: VARIABLE          makes the folder that this variable of its environment names, and puts nothing there
   leave_stdout: true              does not protect the protocol's stream: chatty lines corrupt it
   helper: true                    starts a child in its process group that sleeps for ever (its pid in hello: helper_pid)
@@ -40,7 +40,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
                                   batch_power: times grow with that power of the batch
   clock: 0.5                      measure tells that share of the time that it takes (and of latencies, CPU time)
   first_ns                        first iteration of warm_up (10 x median)
-  variants: {NAME: {...}}         fields that replace those above when STRATA_VARIANT is NAME
+  variants: {NAME: {...}}         fields that replace those above once load names that variant
   outputs: {"scale":1.0,"add":0.0,"from":"timed"|null,"only_in":"measure"|null}
                                   outputs are the bundle's reference as float32, times scale plus add;
                                   "from": always this weight set's reference, whatever is loaded (null: what is loaded);
@@ -110,7 +110,7 @@ class Fake:
     TRAIN_OPS = ["set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile"]
 
     def __init__(self, script: Json, helper_pid: int | None) -> None:
-        self.script = script
+        self.script = self.started_with = script
         self.ops = self.OPS + (self.TRAIN_OPS if "train" in script else []) + [op for op in ("serve", "report") if op in script]
         self.place = ""  # where the references of the ring lie
         self.batch: int | None = None
@@ -133,6 +133,15 @@ class Fake:
             with open(sys.argv[1] + ".starts", "a+", encoding="utf-8") as file:
                 file.write("+")
                 self.starts = file.tell()
+
+    def variants(self) -> set[str]:
+        """Those of the script and of the level.json beside it."""
+        known = {"default", *self.started_with.get("variants", {})}
+        about = os.path.join(os.environ.get("STRATA_LEVEL_DIR", ""), "level.json")
+        if os.path.exists(about):
+            with open(about, encoding="utf-8") as file:
+                known |= set(json.load(file).get("variants", {}))
+        return known
 
     # Samples: a pure function of the script, so that a test can compute them again.
     def draw(self, count: int) -> list[int]:
@@ -203,6 +212,10 @@ class Fake:
             os.makedirs(os.environ[self.script["empty_folder"]], exist_ok=True)
         if not os.path.exists(os.path.join(bundle, "bundle.json")):
             raise Refusal("failed", f"{bundle} holds no bundle.json")
+        variant = request.get("variant", "default")
+        if variant not in self.variants():
+            raise Refusal("unsupported", f"no variant {variant}")
+        self.script = self.started_with | self.started_with.get("variants", {}).get(variant, {})
         told = self.hello(request)
         for field, allowed in (("mode", told["modes"]), ("precision", told["precisions"]), ("device", told["devices"])):
             if request["case"].get(field) not in (None, *allowed):
@@ -222,7 +235,7 @@ class Fake:
         self.in_bfloat16 = bool(told.get("always") or (precision == "bf16" and not told.get("ignores")))
         settings = {"threads": request.get("case", {}).get("threads", 1), "precision": precision, "layout": "contiguous", "inference_mode": True,
                     "autotune": False, "freezing": False, "graph": "none"}
-        settings |= {name: os.environ.get(name) for name in self.script.get("told_settings", [])}
+        settings |= {name: variant if name == "variant" else os.environ.get(name) for name in self.script.get("told_settings", [])}
         return {"phases": {"build_ns": 1000, "weights_ns": 2000}, "settings": settings, "parameters": parameters, "artefact_bytes": 0, "deterministic": True}
 
     def weights(self, request: Json) -> Json:
@@ -428,7 +441,6 @@ def misbehave(trouble: Json, protocol: Any) -> bytes | None:
 def main() -> None:
     told = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("STRATA_FAKE", "{}")
     script: Json = json.loads(told) if told.lstrip().startswith("{") else json.load(open(told, encoding="utf-8"))
-    script |= script.get("variants", {}).get(os.environ.get("STRATA_VARIANT"), {})
     protocol = os.fdopen(os.dup(1), "wb", buffering=0)
     if not script.get("leave_stdout"):
         os.dup2(2, 1)

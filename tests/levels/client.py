@@ -52,7 +52,7 @@ def level_folder(name: str) -> Path:
 
 def environment(folder: Path, threads: int = 2, cache: Path | None = None, **extra: str) -> dict[str, str]:
     """The variables that docs/protocol.md promises to a worker."""
-    promised = {"STRATA_LEVEL_DIR": str(folder), "STRATA_VARIANT": "default", "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
+    promised = {"STRATA_LEVEL_DIR": str(folder), "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
                 "PYTHONPATH": str(ROOT / "sdk" / "python"), "OMP_WAIT_POLICY": "PASSIVE"}  # the last one is not promised: tests share the machine
     if cache:
         kernels = Path(os.environ.get("STRATA_TEST_KERNELS", cache))  # shared, since precompiled headers cost more than the networks
@@ -80,12 +80,13 @@ def loads_pytorch(folder: Path) -> bool:
     return json.loads((folder / "level.json").read_text(encoding="utf-8"))["start"][0] == "{python}"
 
 
-def prepare(name: str, bundle: Path, cache: Path, **extra: str) -> dict:
+def prepare(name: str, bundle: Path, cache: Path, variant: str = "default", **extra: str) -> dict:
     """Runs a level's prepare command; its one JSON line. A level without one answers {"ok": True}."""
     folder = level_folder(name)
     if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
         return {"ok": True}
     words, variables = [*command(folder, "prepare"), "--bundle", str(bundle), "--cache", str(cache)], environment(folder, cache=cache, **extra)
+    words += [] if variant == "default" else ["--variant", variant]
     if words[0] == preloaded.PYTHON:
         done = preloaded.run(words, variables, os.getcwd(), WAIT_S)
     else:
@@ -100,10 +101,9 @@ def prepare(name: str, bundle: Path, cache: Path, **extra: str) -> dict:
 class Worker:
     """A running level. Use as a context manager; leaving it kills what is left."""
 
-    def __init__(self, name: str | Path, bundle: Path | None = None, cache: Path | None = None, threads: int = 2, **extra: str) -> None:
+    def __init__(self, name: str | Path, bundle: Path | None = None, cache: Path | None = None, threads: int = 2, variant: str = "default", **extra: str) -> None:
         self.folder = name if isinstance(name, Path) else level_folder(name)
-        if isinstance(name, str) and "@" in name:
-            extra["STRATA_VARIANT"] = name.partition("@")[2]
+        self.variant = name.partition("@")[2] if isinstance(name, str) and "@" in name else variant
         self.bundle, self.threads = bundle, threads
         self.scratch = tempfile.TemporaryDirectory(prefix="strata-test-")
         self.cache = cache or Path(self.scratch.name)
@@ -162,7 +162,8 @@ class Worker:
         """`load` of the bundle's own case, with fields of it changed (its device, where the level has another), `inputs`, and in mode train `set_labels`."""
         devices = json.loads((self.folder / "level.json").read_text(encoding="utf-8"))["devices"]
         case = json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"] | {"threads": self.threads, "device": devices[0]} | changed
-        answer = self.ask("load", case=case, bundle=str(self.bundle), weights=weights, cache=str(self.cache))
+        told = {} if self.variant == "default" else {"variant": self.variant}
+        answer = self.ask("load", case=case, bundle=str(self.bundle), weights=weights, cache=str(self.cache), **told)
         self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
         if case["mode"] == "train":
             self.ask("set_labels", path=str(self.bundle / "labels.safetensors"))

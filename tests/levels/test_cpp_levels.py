@@ -292,7 +292,7 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
 
 
 def test_an_unknown_variant_is_unsupported(bundles):
-    with Worker("libtorch", bundles("mnist"), STRATA_VARIANT="channels_first_and_last") as worker, pytest.raises(Failed) as failed:
+    with Worker("libtorch", bundles("mnist"), variant="channels_first_and_last") as worker, pytest.raises(Failed) as failed:
         worker.load()
     assert failed.value.code == "unsupported" and "channels_first_and_last" in failed.value.what
 

@@ -373,7 +373,7 @@ def test_libtorch_trains_in_channels_last_as_eager_does(trained):
     import torch
 
     bundle = trained("libtorch", "resnet18").bundle
-    with Worker("libtorch", bundle, threads=1, STRATA_VARIANT="channels_last") as worker:
+    with Worker("libtorch", bundle, threads=1, variant="channels_last") as worker:
         assert start(worker)["settings"]["layout"] == "channels_last"
         eager = Eager(bundle)
         eager.module.to(memory_format=torch.channels_last)

@@ -25,7 +25,7 @@ LAYOUTS = {"default": "contiguous", "channels_last": "channels_last"}
 @pytest.mark.parametrize("variant", LAYOUTS)
 @pytest.mark.parametrize("name", ["image_operations", "token_operations", "residual"])
 def test_computes_every_family_of_operations_on_odd_shapes(name, variant, level, bundles):
-    with Worker(level, bundles(name), STRATA_VARIANT=variant) as worker:
+    with Worker(level, bundles(name), variant=variant) as worker:
         settings = worker.load()["settings"]
         assert settings["layout"] == LAYOUTS[variant] and settings["graph"] == "exported"
         for weights in (*SETS, "timed"):  # and back again
@@ -40,7 +40,7 @@ def test_the_operations_of_level_json_are_those_that_the_code_knows_and_those_of
 
 
 def test_weights_are_handed_back_as_pytorch_has_them_whatever_their_layout(bundles):
-    with Worker("cudnn_host", bundles("residual"), STRATA_VARIANT="channels_last") as worker:
+    with Worker("cudnn_host", bundles("residual"), variant="channels_last") as worker:
         worker.load()
         file = load_file(bundles("residual") / "weights" / "timed.safetensors")
         read = worker.ask("read_weights")["sha256"]
@@ -51,7 +51,7 @@ def test_weights_are_handed_back_as_pytorch_has_them_whatever_their_layout(bundl
 def test_images_come_in_the_layout_of_the_variant_so_that_a_run_reorders_little(bundles):
     moves = {}
     for variant in LAYOUTS:
-        with Worker("cudnn_host", bundles("residual"), STRATA_VARIANT=variant) as worker:
+        with Worker("cudnn_host", bundles("residual"), variant=variant) as worker:
             worker.load()
             facts = worker.ask("report")["facts"]
         assert facts["weight_bytes"] > 0 and facts["buffer_bytes"] > 0 and sum(facts["kernels"].values()) == facts["primitives"]

@@ -332,7 +332,7 @@ def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_pa
     bundle = make(tmp_path / "bundle", "resnet18")
     facts = {}
     for variant in ("default", "contiguous"):
-        with Worker("onednn", bundle, threads=1, STRATA_VARIANT=variant) as worker:
+        with Worker("onednn", bundle, threads=1, variant=variant) as worker:
             start(worker)
             eager = Eager(bundle)
             assert losses(worker, [0]) == pytest.approx([eager.step(0)], rel=1e-4)

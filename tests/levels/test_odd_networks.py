@@ -79,7 +79,7 @@ def test_the_ring_and_the_references_are_those_of_inputs_that_nobody_wrote_into(
 def test_a_worker_answers_alike_however_often_the_network_has_run(level, first, captured, tmp_path):
     folder = captured("normalises_in_place")
     plain, _, variant = level.partition("@")
-    with Worker(plain, folder, tmp_path, threads=1, STRATA_VARIANT=variant or "default") as worker:
+    with Worker(plain, folder, tmp_path, threads=1, variant=variant or "default") as worker:
         worker.load()
         if first == "warm_up":
             worker.ask("warm_up", iterations=9, min_ns=0)

@@ -23,7 +23,7 @@ if not PRIMITIVES:
 @pytest.mark.parametrize("name", ["image_operations", "token_operations"])
 def test_computes_every_family_of_operations_on_odd_shapes(name, variant, bundles):
     bundle = bundles(name)
-    with Worker("onednn", bundle, STRATA_VARIANT=variant) as worker:
+    with Worker("onednn", bundle, variant=variant) as worker:
         settings = worker.load()["settings"]
         assert settings["layout"] == {"default": "any", "contiguous": "contiguous"}[variant] and settings["graph"] == "exported"
         for weights in (*SETS, "timed"):  # and back again
@@ -65,7 +65,7 @@ def test_a_network_that_does_not_export_is_unsupported_with_its_place(bundles):
 def test_counts_reorders_and_keeping_layouts_saves_them(bundles):
     facts = {}
     for variant in ("default", "contiguous"):
-        with Worker("onednn", bundles("residual"), STRATA_VARIANT=variant) as worker:
+        with Worker("onednn", bundles("residual"), variant=variant) as worker:
             worker.load()
             facts[variant] = worker.ask("report")["facts"]
     graph = json.loads((bundles("residual") / "graph.json").read_text())

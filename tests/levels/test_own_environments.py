@@ -30,7 +30,7 @@ def loaded(bundles, artefacts):
     workers = []
 
     def get(level: str, name: str, variant: str = "default") -> tuple[Worker, dict]:
-        worker = Worker(level, bundles(name), artefacts(level, name), STRATA_VARIANT=variant)
+        worker = Worker(level, bundles(name), artefacts(level, name), variant=variant)
         workers.append(worker)
         return worker, worker.load()
 

@@ -173,7 +173,7 @@ def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
 
 def test_openvino_left_to_itself_is_unequal_where_it_takes_bf16(bundles, running):
     pinned, _ = running("openvino", "residual")
-    with Worker("openvino", bundles("residual"), pinned.cache, STRATA_VARIANT="bf16") as worker:
+    with Worker("openvino", bundles("residual"), pinned.cache, variant="bf16") as worker:
         loaded = worker.load()
         if loaded["settings"]["precision"] == "fp32":
             pytest.skip("this CPU has no bf16, so OpenVINO's own precision is float32 (asked of the compiled model's INFERENCE_PRECISION_HINT)")
@@ -182,7 +182,7 @@ def test_openvino_left_to_itself_is_unequal_where_it_takes_bf16(bundles, running
 
 
 def test_openvino_refuses_a_variant_that_it_does_not_know(bundles, tmp_path):
-    with Worker("openvino", bundles("mnist"), tmp_path, STRATA_VARIANT="turbo") as worker, pytest.raises(Failed, match="no variant turbo") as failure:
+    with Worker("openvino", bundles("mnist"), tmp_path, variant="turbo") as worker, pytest.raises(Failed, match="no variant turbo") as failure:
         worker.load()
     assert failure.value.code == "unsupported" and "bf16" in failure.value.hint
 

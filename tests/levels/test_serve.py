@@ -61,7 +61,7 @@ def test_a_network_that_writes_into_its_input_is_given_copies(bundles, running, 
 
 def test_a_variant_that_replaces_methods_gives_each_client_its_own(bundles, tmp_path):
     """eager@channels_last binds set_input to the level itself: a client that kept that would write into the others' inputs."""
-    with Worker("eager", bundles("mnist"), tmp_path, STRATA_VARIANT="channels_last") as worker:
+    with Worker("eager", bundles("mnist"), tmp_path, variant="channels_last") as worker:
         worker.load()
         _, results = served(worker, tmp_path / "serve", clients=3)
         for _, outputs in results:

@@ -51,7 +51,7 @@ def test_gives_convolutions_to_the_kernels_that_are_faster_and_says_so_in_the_pr
 
 
 def test_the_variant_measured_times_every_kernel_where_it_can_run_and_takes_the_fastest(bundles, tmp_path):
-    assert prepare("static", bundles("kernel_operations"), tmp_path, STRATA_VARIANT="measured") == {"ok": True}
+    assert prepare("static", bundles("kernel_operations"), tmp_path, variant="measured") == {"ok": True}
     times = json.loads((tmp_path / "kernels.json").read_text())
     assert {kernel for found in times.values() for kernel in found} == {"library", "winograd", "direct"}
     assert all("library" in found and min(found.values()) > 0 for found in times.values())
@@ -59,7 +59,7 @@ def test_the_variant_measured_times_every_kernel_where_it_can_run_and_takes_the_
     fastest = [min((kernel for kernel in ("library", "winograd", "direct") if kernel in found), key=found.get) for found in times.values()]  # of equal times the first
     for kernel, calls in (("library", ("convolution(p,", "linear(p,")), ("winograd", ("winograd_convolution(p,",)), ("direct", ("direct_convolution(p,", "direct_linear(p,"))):
         assert sum(program.count(f"  {call}") for call in calls) == fastest.count(kernel), (kernel, times)
-    with Worker("static", bundles("kernel_operations"), tmp_path, STRATA_VARIANT="measured") as worker:
+    with Worker("static", bundles("kernel_operations"), tmp_path, variant="measured") as worker:
         assert worker.load()["settings"]["autotune"] is True
         for weights in ("generic1", "timed"):
             worker.ask("weights", weights=weights)

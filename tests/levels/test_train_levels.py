@@ -28,7 +28,7 @@ def running(bundles, tmp_path_factory):
     def get(level: str, name: str) -> tuple[Worker, dict]:
         if (level, name) not in workers:
             plain, _, variant = level.partition("@")
-            worker = Worker(plain, bundles(name), cache, threads=1, STRATA_VARIANT=variant or "default")
+            worker = Worker(plain, bundles(name), cache, threads=1, variant=variant or "default")
             workers[level, name] = worker, {}
             workers[level, name] = worker, worker.load()
         return workers[level, name]
@@ -350,7 +350,7 @@ def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, runn
                                                         ("eager@cudagraph", "in_place", "eager@cudagraph has no device cpu"), ("compile@freezing", "train_tiny", "compile@freezing has no mode train")])
 def test_a_variant_beyond_level_json_is_unsupported(level, bundle, what, bundles):
     plain, _, variant = level.partition("@")
-    with Worker(plain, bundles(bundle), threads=1, STRATA_VARIANT=variant) as worker, pytest.raises(Failed, match=what) as failure:
+    with Worker(plain, bundles(bundle), threads=1, variant=variant) as worker, pytest.raises(Failed, match=what) as failure:
         worker.load()
     assert failure.value.code == "unsupported" and failure.value.hint.startswith("it has: ")
 

@@ -73,7 +73,7 @@ def sample(tmp_path, bundle):
         folder.mkdir()
         (folder / "level.json").write_text(json.dumps(ABOUT | about))
         (folder / "level.py").write_text(source)
-        started.append(Worker(folder, bundle, threads=1, STRATA_VARIANT=variant))
+        started.append(Worker(folder, bundle, threads=1, variant=variant))
         return started[-1]
 
     yield start
@@ -192,7 +192,7 @@ def test_a_variant_has_its_own_modes_and_an_unknown_one_is_unsupported(sample):
 
 
 def test_a_level_is_told_which_variant_it_is(sample):
-    worker = sample(SAMPLE.replace("def load(self, job): self.w = 0.0", "def load(self, job):\n        if self.variant != 'default': raise LevelError(self.variant)"), "quick")
+    worker = sample(SAMPLE.replace("def load(self, job): self.w = 0.0", "def load(self, job):\n        if job.variant != 'default': raise LevelError(job.variant)"), "quick")
     with pytest.raises(Failed, match="failed: quick"):
         worker.load(mode="infer")
 

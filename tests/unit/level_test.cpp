@@ -209,7 +209,7 @@ TEST_F(LevelTest, gives_a_worker_the_promised_variables) {
   ASSERT_TRUE(level);
   const auto env = environment(*level, {"", "", "", "/r"}, 2, "/cache");
   EXPECT_EQ(env.at("STRATA_LEVEL_DIR"), (root_ / "x").string());
-  EXPECT_EQ(env.at("STRATA_VARIANT"), "default");
+  EXPECT_EQ(level->told_variant(), "");
   EXPECT_EQ(env.at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(env.at("TRITON_CACHE_DIR"), "/cache/triton");
   EXPECT_THAT(env.at("PYTHONPATH"), testing::StartsWith("/r/sdk/python"));
@@ -226,7 +226,7 @@ TEST_F(LevelTest, a_level_on_a_processor_has_a_variant_with_huge_pages_that_diff
   EXPECT_EQ(variant.generate, level->generate) << "the program is the default's";
   ::unsetenv("GLIBC_TUNABLES");
   auto env = environment(variant, {"", "", "", "/r"}, 2, "/cache");
-  EXPECT_EQ(env.at("STRATA_VARIANT"), "default");
+  EXPECT_EQ(variant.told_variant(), "");
   EXPECT_EQ(env.at("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1");
   EXPECT_FALSE(environment(*level, {"", "", "", "/r"}, 2, "/cache").contains("GLIBC_TUNABLES"));
   ::setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);

@@ -49,9 +49,10 @@ struct Declared {
   bool keyword = false;
 };
 
-// The canonical case (docs/bundle.md). `json` holds all of it.
+// The canonical case (docs/bundle.md), of which `json` holds all, and the variant that `load` names; the SDK has
+// checked it against those that the level has.
 struct Case {
-  std::string model, mode = "infer", precision = "fp32", device = "cpu";
+  std::string model, mode = "infer", precision = "fp32", device = "cpu", variant = "default";
   int threads = 1;
   bool deep = false;
   nlohmann::json json;
@@ -65,8 +66,7 @@ struct Bundle {
   std::optional<std::pair<std::int64_t, std::int64_t>> batches;  // a case with `dynamic`: inputs may have any of these
 };
 
-// What a level can do; the answer to `hello`. `variants` are the values of STRATA_VARIANT that it knows; a level that
-// lists "train" overrides the functions for training below.
+// What a level can do; the answer to `hello`. A level that lists "train" overrides the functions for training below.
 struct About {
   std::string id;
   std::map<std::string, std::string> versions;
@@ -86,9 +86,6 @@ struct Facts {
   std::int64_t parameters = 0;      // elements of the parameters that it holds; 0: cannot tell
   std::int64_t artefact_bytes = 0;  // files to ship beside the level's libraries
 };
-
-// Value of STRATA_VARIANT, "default" if it is not set. The SDK has checked it against About::variants before load().
-std::string variant();
 
 // SGD, Adam and AdamW as PyTorch defines them (docs/protocol.md).
 using core::Optimiser;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() of a level's prepare command in C++ (docs/add_a_level.md): --bundle DIR --cache DIR, one JSON line as answer.
+// main() of a level's prepare command in C++ (docs/add_a_level.md): --bundle DIR --cache DIR and, for a variant,
+// --variant NAME; one JSON line as answer.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,9 @@
 
 namespace strata {
 
-using Prepare = std::function<Result<void>(const std::filesystem::path& bundle, const std::filesystem::path& cache)>;
+// `variant`: "default" if none is named.
+using Prepare = std::function<Result<void>(const std::filesystem::path& bundle, const std::filesystem::path& cache,
+                                           const std::string& variant)>;
 
 // Errors of exit code environment are answered `unsupported`, but `unavailable` where there is no compiler.
 int prepare_main(int count, char** words, const Prepare& prepare);

@@ -62,11 +62,6 @@ json failure_answer(const Failure& failure) {
 
 }  // namespace
 
-std::string variant() {
-  const char* value = std::getenv("STRATA_VARIANT");
-  return value == nullptr || *value == 0 ? "default" : value;
-}
-
 std::int64_t count_field(const json& request, const char* name, std::int64_t least) {
   const auto it = request.find(name);
   if (it == request.end() || !it->is_number_integer() || it->get<std::int64_t>() < least ||
@@ -148,7 +143,7 @@ void Worker::check_case(const Case& wanted) {
   need("mode", wanted.mode, about.modes);
   need("device", wanted.device, about.devices);
   need("precision", wanted.precision, about.precisions);
-  need("variant", variant(), about.variants);
+  need("variant", wanted.variant, about.variants);
   if (wanted.json.value("dynamic", json()).is_object() && !about.dynamic)
     throw Failure("unsupported", "this level serves one batch size only", "leave --dynamic out");
   if (const auto why = level().supports(wanted); !why.empty()) throw Failure("unsupported", why);
@@ -156,7 +151,8 @@ void Worker::check_case(const Case& wanted) {
 
 json Worker::load(const json& request) {
   if (bundle_) throw Failure("bad_request", "a network is loaded already", "send unload first");
-  const Case wanted = read_case(field<json>(request, "case"));
+  Case wanted = read_case(field<json>(request, "case"));
+  if (request.contains("variant")) wanted.variant = field<std::string>(request, "variant");
   const auto set = field<std::string>(request, "weights");
   const auto cache = field<std::string>(request, "cache");
   Bundle bundle = read_bundle(field<std::string>(request, "bundle"));

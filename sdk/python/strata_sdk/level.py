@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Job:
     """One case for one level. `bundle` and `cache` are folders (docs/bundle.md); `weights` is the
-    weight set to load first."""
+    weight set to load first; `variant` is one of level.json's, or default."""
 
     case: dict
     bundle: Path
     cache: Path
     weights: str
     about: dict = field(repr=False)  # bundle.json
+    variant: str = "default"
 
     @property
     def threads(self) -> int:
@@ -100,11 +101,9 @@ class Job:
 
 class Level:
     """One way to run a network. `job` is set before supports() is called; `copy_inputs` is True
-    where the network writes into its inputs (the bundle says so, or the SDK saw it);
-    `variant` is one of level.json's, or default."""
+    where the network writes into its inputs (the bundle says so, or the SDK saw it)."""
 
     job: Job
-    variant = "default"
     copy_inputs = False
     batches_of: Any = (
         None  # what gathers the batches of `steps` in place of the SDK, as dataloader.batches does
@@ -295,9 +294,13 @@ class Level:
 def read_job(request: dict) -> Job:
     """The Job of a `load` request. Raises BadRequest for fields of a wrong type, OSError or
     ValueError for a bundle that cannot be read."""
-    for name in ("bundle", "weights", "cache"):
-        if not isinstance(request[name], str):
-            raise BadRequest(f"`{name}` is {request[name]!r}", "allowed: text")
+    variant = request.get("variant", "default")
+    for name, text in (
+        *((name, request[name]) for name in ("bundle", "weights", "cache")),
+        ("variant", variant),
+    ):
+        if not isinstance(text, str):
+            raise BadRequest(f"`{name}` is {text!r}", "allowed: text")
     case = request["case"]
     if not isinstance(case, dict):
         raise BadRequest(f"`case` is {case!r}", "allowed: an object, the bundle's case")
@@ -321,4 +324,5 @@ def read_job(request: dict) -> Job:
         cache=Path(request["cache"]),
         weights=request["weights"],
         about=about,
+        variant=variant,
     )

@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     import torch
 
 
-def main(prepare: Callable[..., None], *further: str) -> None:
+def main(prepare: Callable[..., None], *further: str, by_variant: bool = False) -> None:
     """Calls prepare(bundle, cache) with the folders of --bundle and --cache, and by name what the
-    `further` options say; answers and exits as answer() does."""
+    `further` options say; answers and exits as answer_for() does. `by_variant`: each variant has an
+    artefact of its own, and prepare() gets its name as `variant` (default: none)."""
     parser = argparse.ArgumentParser(description="makes a level's artefact from a bundle")
     for name in ("bundle", "cache"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     for name in further:
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--variant", default="default")
     options = vars(parser.parse_args())
     bundle, cache = options.pop("bundle").resolve(), options.pop("cache").resolve()
+    if not by_variant:
+        del options["variant"]
 
     def work() -> None:
         cache.mkdir(parents=True, exist_ok=True)

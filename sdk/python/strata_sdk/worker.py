@@ -66,7 +66,6 @@ class Worker:
         self.make: Callable[[], Level]  # set unless the level is broken
         self.level: Level | None = None
         self.training: training.Training | None = None  # in a case of mode train
-        self.variant = os.environ.get("STRATA_VARIANT") or "default"
         self.arrays: list[tuple[Any, ...]] = []
         self.ring: list[Any] = []
         self.first_ns: int | None = None
@@ -153,7 +152,7 @@ class Worker:
             raise BadRequest("a network is loaded", "send `unload` first")
         job = read_job(request)
         level = self.make()
-        level.job, level.variant, level.copy_inputs = job, self.variant, job.writes_inputs
+        level.job, level.copy_inputs = job, job.writes_inputs
         self._check_declared(level)
         level.supports(job)
         begin = loop.clock()
@@ -164,7 +163,7 @@ class Worker:
         loaded = loop.clock()
         self.level, self.first_ns = level, None
         # then the network is built when its weights are known
-        bakes = bool(self.declared("bakes_weights"))
+        bakes = bool(self.declared("bakes_weights", job.variant))
         settings = {
             "threads": job.threads,
             "precision": job.precision,
@@ -189,18 +188,18 @@ class Worker:
         """What level.json and hello say is checked here, so that no author has to."""
         job = level.job
         name = (
-            self.about["id"] if self.variant == "default" else f"{self.about['id']}@{self.variant}"
+            self.about["id"] if job.variant == "default" else f"{self.about['id']}@{job.variant}"
         )
         variants = ["default", *self.about.get("variants", {})]
-        if self.variant not in variants:
+        if job.variant not in variants:
             raise UnsupportedError(
-                f"{self.about['id']} has no variant {self.variant}",
+                f"{self.about['id']} has no variant {job.variant}",
                 f"it has: {', '.join(variants)}",
             )
         for field, got, allowed in (
-            ("mode", job.case["mode"], self.declared("modes")),
+            ("mode", job.case["mode"], self.declared("modes", job.variant)),
             ("precision", job.precision, self.about["precisions"]),
-            ("device", job.device, self.declared("devices")),
+            ("device", job.device, self.declared("devices", job.variant)),
         ):
             if got not in allowed:
                 raise UnsupportedError(
@@ -215,7 +214,7 @@ class Worker:
             raise UnsupportedError(
                 f"{self.about['id']} has no {job.case['model']}", f"it has: {', '.join(models)}"
             )
-        if job.device not in level.devices(self.declared("devices")):
+        if job.device not in level.devices(self.declared("devices", job.variant)):
             raise UnavailableError(
                 f"{name} finds no device {job.device} here", "`strata doctor` says why"
             )
@@ -230,7 +229,7 @@ class Worker:
         from . import tensors
 
         level = self.loaded()
-        if not self._reads_back(level):
+        if not self._reads_back(level, level.job.variant):
             raise UnsupportedError(f"{self.about['id']} cannot read its weights back")
         return {
             "sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}
@@ -404,11 +403,9 @@ class Worker:
 
     # -- helpers ----------------------------------------------------------------------------------
 
-    def declared(self, field: str) -> Any:
+    def declared(self, field: str, variant: str = "default") -> Any:
         """A field of level.json, or of the variant where that has its own."""
-        return (
-            self.about.get("variants", {}).get(self.variant, {}).get(field, self.about.get(field))
-        )
+        return self.about.get("variants", {}).get(variant, {}).get(field, self.about.get(field))
 
     def loaded(self) -> Level:
         if self.level is None:
@@ -428,9 +425,11 @@ class Worker:
         """An iteration is an optimiser step."""
         return self.training is not None and self.training.mode == "train"
 
-    def _reads_back(self, level: Level) -> bool:
+    def _reads_back(self, level: Level, variant: str = "default") -> bool:
         """Not where a variant bakes weights in: what the framework still holds is not what runs."""
-        return type(level).weight is not Level.weight and not self.declared("bakes_weights")
+        return type(level).weight is not Level.weight and not self.declared(
+            "bakes_weights", variant
+        )
 
     def _is_harness(self) -> bool:
         return bool(self.about.get("harness"))

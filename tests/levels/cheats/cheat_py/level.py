@@ -40,20 +40,20 @@ class Cheat(Level):
         self.since = 0
         self.ring = tensors.read(str(job.bundle / "inputs.safetensors"))
         self.seen = {value.tobytes() for value in self.ring.values()}
-        if self.variant == "clock":
+        if self.job.variant == "clock":
             begun_ns = true_clock()
             loop.clock = lambda: begun_ns + (true_clock() - begun_ns) // 2
-        if self.variant == "checks":
+        if self.job.variant == "checks":
             fresh_inputs.FreshInputs.put = lambda self, iteration: None
-        if self.variant == "child":
+        if self.job.variant == "child":
             self.start_child()
-        if self.variant == "threads":
+        if self.job.variant == "threads":
             self.start_helper()
 
     def load_weights(self, weights: str) -> None:
         self.weights = {name: value.astype(np.float64) for name, value in tensors.read(str(self.job.weights_path(weights))).items()}
         self.kept: dict[Any, np.ndarray] = {}
-        if self.variant == "references":
+        if self.job.variant == "references":
             file = self.job.bundle / "reference" / f"{weights}.safetensors"
             file.read_bytes()  # says why it cannot be read, where safetensors does not
             self.references = tensors.read(str(file))
@@ -73,15 +73,15 @@ class Cheat(Level):
         content = self.x.tobytes()
         self.timed = content not in self.seen
         self.seen.add(content)
-        if self.variant == "ahead":
+        if self.job.variant == "ahead":
             self.y = self.honest()
 
     def run(self) -> None:
-        if self.variant != "ahead":
-            self.y = getattr(self, f"run_{self.variant}", self.honest)()
+        if self.job.variant != "ahead":
+            self.y = getattr(self, f"run_{self.job.variant}", self.honest)()
 
     def outputs(self) -> list:
-        if self.variant == "later" and self.timed:
+        if self.job.variant == "later" and self.timed:
             x = self.x.copy()
             return [lambda: (work(LATE_S), self.network(x))[1]]
         return [self.y]
