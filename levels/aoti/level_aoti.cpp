@@ -19,18 +19,8 @@ namespace {
 using strata::Failure;
 using Constants = std::unordered_map<std::string, at::Tensor>;
 
-class AotiLevel final : public strata::TorchLevel {
+class AotiLevel final : public strata::TorchLevel, public strata::ReadableWeights {
  public:
-  strata::About about() const override {
-    auto about = torch_about("aoti");
-    about.serves = true;
-    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
-    about.dynamic = true;
-    about.reads_weights = true;
-    about.variants = {"default", "freezing", "max-autotune"};
-    return about;
-  }
-
   void load_weights(const std::string& name_of_set, const strata::SafeTensors& weights) override {
     set_ = name_of_set;
     if (baked_) return open_package(name_of_set);

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch._dynamo import utils as dynamo
 
-from strata_sdk import Job, UnavailableError, UnsupportedError
+from strata_sdk import Job, Reports, UnavailableError, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
 
 MODES = {"max-autotune": "max-autotune", "reduce-overhead": "reduce-overhead"}
 
 
-class Compile(TorchLevel):
+class Compile(TorchLevel, Reports):
     joined_phases = {"forward": ["forward", "loss"]}  # one compiled function holds both
 
     def load(self, job: Job) -> None:

@@ -80,12 +80,7 @@ class Calls {
 // All work goes to `stream`; sums are float32. `tf32`: calls in float32 may round their factors to TF32.
 std::unique_ptr<Calls> make_calls(kit_cuda::Stream stream, bool tf32);
 
-// Who this is: the level's id, the devices that it runs on, the libraries' versions.
-struct Platform {
-  std::string id;
-  std::vector<std::string> devices;
-  std::map<std::string, std::string> versions;
-};
-Platform platform();
+// Of the libraries, and the device's name where there is one.
+std::map<std::string, std::string> versions();
 
 }  // namespace strata::cudnn

@@ -36,13 +36,7 @@ class WaitingStopwatch final : public strata::Stopwatch {
 class CudnnLevel final : public strata::PrimitivesLevel {
  public:
   strata::About about() const override {
-    auto platform = strata::cudnn::platform();
-    auto about = primitives_about(platform.id, strata::cudnn::known_operations());
-    about.versions = std::move(platform.versions);
-    about.devices = std::move(platform.devices);
-    about.precisions = {"fp32", "tf32", "amp-bf16"};
-    about.variants = {"default", "channels_last"};
-    return about;
+    return {.versions = strata::cudnn::versions(), .operations = strata::cudnn::known_operations()};
   }
 
   std::unique_ptr<strata::Stopwatch> stopwatch() const override { return std::make_unique<WaitingStopwatch>(); }

@@ -158,14 +158,14 @@ std::unique_ptr<Calls> make_calls(kit_cuda::Stream stream, bool tf32) {
   return std::make_unique<NvidiaCalls>(stream, tf32);
 }
 
-Platform platform() {
+std::map<std::string, std::string> versions() {
   int runtime = 0;
   (void)cudaRuntimeGetVersion(&runtime);
-  Platform found{"cudnn", {"cuda"}, {}};
-  found.versions["cudnn"] = dotted(cudnnGetVersion(), 10000, 100);
-  found.versions["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+  std::map<std::string, std::string> found;
+  found["cudnn"] = dotted(cudnnGetVersion(), 10000, 100);
+  found["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
   const auto device = kit_cuda::device_name();
-  if (!device.empty()) found.versions["cuda_device"] = device;
+  if (!device.empty()) found["cuda_device"] = device;
   return found;
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from strata_sdk import Job, UnavailableError, UnsupportedError
+from strata_sdk import Job, MeasuresLayers, UnavailableError, UnsupportedError
 from strata_sdk.torch_level import TorchLevel
 
 
@@ -24,7 +24,7 @@ def own_batches() -> Any:
     return batches
 
 
-class Eager(TorchLevel):
+class Eager(TorchLevel, MeasuresLayers):
     """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of
     the instance, so that the default pays nothing for it."""
 

@@ -9,19 +9,8 @@
 
 namespace {
 
-class LibtorchLevel final : public strata::TorchLevel {
+class LibtorchLevel final : public strata::TrainableTorchLevel, public strata::ReadableWeights {
  public:
-  strata::About about() const override {
-    auto about = torch_about("libtorch");
-    about.serves = true;
-    about.reads_weights = true;
-    about.dynamic = true;
-    about.modes = {"infer", "train"};
-    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
-    about.variants = {"default", "channels_last"};
-    return about;
-  }
-
   std::string supports(const strata::Case& wanted) const override {
     if (is_hand_written(wanted.model) || !wanted.json.contains("dynamic")) return {};
     return one_batch_only(wanted.model);

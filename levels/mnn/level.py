@@ -3,14 +3,13 @@
 written by prepare.py."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import MNN
 import numpy as np
 from MNN import expr, nn
 
-from strata_sdk import Job, Level, LevelError, UnsupportedError
+from strata_sdk import Job, Level, UnsupportedError
 
 # MNN has no 64-bit integers, and its converter makes the network's 32-bit ones
 _TYPES = {
@@ -21,6 +20,8 @@ _TYPES = {
 
 
 class Mnn(Level):
+    libraries = {"mnn": MNN.version()}
+
     def load(self, job: Job) -> None:
         self.types = [output["dtype"] for output in job.about["outputs"]]
         # high: float32 throughout; low and the default may take float16 where the CPU has it
@@ -29,10 +30,8 @@ class Mnn(Level):
         )
 
     def load_weights(self, weights: str) -> None:
-        self.path = self.job.cache / f"{weights}.mnn"
-        if not self.path.is_file():
-            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
-        self.net = nn.load_module_from_file(str(self.path), [], [], runtime_manager=self.runtime)
+        path = self.artefact(f"{weights}.mnn")
+        self.net = nn.load_module_from_file(str(path), [], [], runtime_manager=self.runtime)
         if self.net is None:
             raise UnsupportedError(
                 f"MNN {MNN.version()} cannot load the converted network",
@@ -68,17 +67,5 @@ class Mnn(Level):
             for i, dtype in zip(self.results, self.types, strict=True)
         ]
 
-    def artefacts(self) -> Sequence[Path]:
-        return [self.path]
-
     def settings(self) -> dict[str, Any]:
-        return {
-            "threads": self.job.threads,
-            "precision": "fp32",
-            "layout": "blocked",
-            "freezing": True,
-            "graph": "exported",
-        }
-
-    def versions(self) -> dict[str, str]:
-        return super().versions() | {"mnn": MNN.version()}
+        return {"layout": "blocked", "graph": "exported"}

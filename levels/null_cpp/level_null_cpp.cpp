@@ -9,14 +9,6 @@ namespace {
 
 class NullLevel : public strata::Level {
  public:
-  strata::About about() const override {
-    return {.id = "null_cpp",
-            .versions = {},
-            .devices = {"cpu", "cuda"},
-            .modes = {"infer"},
-            .precisions = {"fp32", "tf32", "bf16", "amp-bf16"}};
-  }
-
   void load(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {
     facts_.threads = wanted.threads;
     facts_.layout = "any";

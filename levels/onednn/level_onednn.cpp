@@ -65,11 +65,9 @@ class OnednnLevel final : public strata::PrimitivesLevel {
  public:
   strata::About about() const override {
     const auto* version = dnnl::version();
-    auto about = primitives_about("onednn", strata::onednn::known_operations());
-    about.versions = {{"onednn", fmt::format("{}.{}.{}", version->major, version->minor, version->patch)},
-                      {"onednn_isa", instruction_set()}};
-    about.variants = {"default", "contiguous"};
-    return about;
+    return {.versions = {{"onednn", fmt::format("{}.{}.{}", version->major, version->minor, version->patch)},
+                         {"onednn_isa", instruction_set()}},
+            .operations = strata::onednn::known_operations()};
   }
 
   // oneDNN says "could not create a memory object" and the like where the host has no memory left.

@@ -4,19 +4,20 @@ the cache, written by prepare.py."""
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
-from strata_sdk import Job, Level, LevelError, UnavailableError, UnsupportedError
+from strata_sdk import Job, Level, Serves, UnavailableError, UnsupportedError
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _TENSORRT = "TensorrtExecutionProvider"
 
 
-class OnnxRuntime(Level):
+class OnnxRuntime(Level, Serves):
+    libraries = {"onnxruntime": ort.__version__}
+
     def supports(self, job: Job) -> None:
         self.tensorrt = job.variant == "tensorrt"
         if self.tensorrt and _TENSORRT not in ort.get_available_providers():
@@ -34,9 +35,7 @@ class OnnxRuntime(Level):
         self.on_device = job.device != "cpu"
 
     def load_weights(self, weights: str) -> None:
-        self.path = self.job.cache / f"{weights}.onnx"
-        if not self.path.is_file():
-            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.path = self.artefact(f"{weights}.onnx", f"{weights}.onnx.data")
         self.open_session()
 
     def open_session(self) -> None:
@@ -124,20 +123,10 @@ class OnnxRuntime(Level):
         result, self.result = self.result, None
         return result
 
-    def artefacts(self) -> Sequence[Path]:
-        return [
-            path
-            for path in (self.path, self.path.with_name(self.path.name + ".data"))
-            if path.exists()
-        ]
-
     def settings(self) -> dict[str, Any]:
         # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in
         # blocked layout (NCHWc)
-        return {"layout": "any", "freezing": True, "graph": "exported", "autotune": self.on_device}
-
-    def versions(self) -> dict[str, str]:
-        return super().versions() | {"onnxruntime": ort.__version__}
+        return {"graph": "exported", "autotune": self.on_device}
 
     def devices(self, declared: Sequence[str]) -> list[str]:
         present = ort.get_available_providers()

@@ -4,18 +4,19 @@ set>.xml and .bin in the cache, written by prepare.py."""
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from strata_sdk import Job, Level, LevelError, UnsupportedError
+from strata_sdk import Job, Level, Serves, UnsupportedError
 
 _PRECISIONS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 
 
-class OpenVino(Level):
+class OpenVino(Level, Serves):
+    libraries = {"openvino": ov.get_version().split("-")[0]}
+
     def supports(self, job: Job) -> None:
         # it would run float32 without a word
         if job.precision == "bf16" and "BF16" not in ov.Core().get_property(
@@ -34,9 +35,7 @@ class OpenVino(Level):
             self.properties["INFERENCE_PRECISION_HINT"] = hint
 
     def load_weights(self, weights: str) -> None:
-        self.path = self.job.cache / f"{weights}.xml"
-        if not self.path.is_file():
-            raise LevelError(f"{self.path} is missing", "run the level's prepare command again")
+        self.path = self.artefact(f"{weights}.xml", f"{weights}.bin")
         self.compile_model()
         # an input that nothing reads may be gone
         self.order = [self.job.input_names.index(port.any_name) for port in self.compiled.inputs]
@@ -67,17 +66,10 @@ class OpenVino(Level):
         result, self.result = self.result, None
         return list(result.values())
 
-    def artefacts(self) -> Sequence[Path]:
-        return [self.path, self.path.with_suffix(".bin")]
-
     def settings(self) -> dict[str, Any]:
         precision = self.compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
         return {
             "threads": self.compiled.get_property("INFERENCE_NUM_THREADS"),
             "precision": _PRECISIONS.get(precision, precision),
-            "freezing": True,
             "graph": "exported",
         }
-
-    def versions(self) -> dict[str, str]:
-        return super().versions() | {"openvino": ov.get_version().split("-")[0]}

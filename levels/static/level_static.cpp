@@ -19,20 +19,13 @@ using strata::static_program::Generated;
 using strata::static_program::Network;
 using strata::static_program::Training;
 
-class StaticLevel final : public strata::Level {
+class StaticLevel final : public strata::Level,
+                          public strata::Servable,
+                          public strata::Reporting,
+                          public strata::Trainable,
+                          public strata::Profiled {
  public:
-  strata::About about() const override {
-    strata::About about;
-    about.id = "static";
-    about.versions = {{"onednn", STRATA_ONEDNN_VERSION}};
-    about.modes = {"infer", "train"};
-    about.devices = {"cpu", "cuda"};
-    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
-    about.variants = {"default", "measured"};
-    about.reports = true;
-    about.serves = true;
-    return about;
-  }
+  strata::About about() const override { return {.versions = {{"onednn", STRATA_ONEDNN_VERSION}}, .operations = {}}; }
 
   void load(const strata::Case& wanted, const strata::Bundle& bundle, const fs::path& cache) override {
     folder_ = bundle.folder;
@@ -42,10 +35,12 @@ class StaticLevel final : public strata::Level {
     if (wanted.mode == "train") {
       program_.reset();
       training_ = std::make_unique<Training>(cache, wanted.threads, outputs_);
+      running_ = training_.get();
       facts_.inference_mode = false;
     } else {
       program_ = strata::static_program::opened(library_);
       network_ = std::make_unique<Network>(*program_, wanted.threads, outputs_);
+      running_ = network_.get();
     }
     check_inputs(bundle);
     const auto facts = network().facts();
@@ -69,13 +64,9 @@ class StaticLevel final : public strata::Level {
   }
 
   strata::Facts facts() const override { return facts_; }
-  void set_input(std::span<const strata::HostTensor> inputs) override {
-    training_ ? training_->set_input(inputs) : network_->set_input(inputs);
-  }
-  void run() override { training_ ? training_->run() : network_->run(); }
-  void outputs(std::vector<strata::HostTensor>& results) override {
-    training_ ? training_->outputs(results) : network_->outputs(results);
-  }
+  void set_input(std::span<const strata::HostTensor> inputs) override { running_->set_input(inputs); }
+  void run() override { running_->run(); }
+  void outputs(std::vector<strata::HostTensor>& results) override { running_->outputs(results); }
 
   void set_mode(bool training, bool dropout) override { training_->set_mode(training, dropout); }
   void set_optimiser(const strata::Optimiser& optimiser) override { training_->set_optimiser(optimiser); }
@@ -136,8 +127,9 @@ class StaticLevel final : public strata::Level {
   fs::path constants() const { return folder_ / "graph_constants.safetensors"; }
 
   std::unique_ptr<Generated> program_;
-  std::unique_ptr<Network> network_;    // in mode infer
-  std::unique_ptr<Training> training_;  // in mode train
+  std::unique_ptr<Network> network_;     // in mode infer
+  std::unique_ptr<Training> training_;   // in mode train
+  strata::Iterated* running_ = nullptr;  // which of them
   std::vector<strata::Declared> outputs_;
   fs::path folder_, library_;
   std::string set_;

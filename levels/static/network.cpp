@@ -49,7 +49,7 @@ void Network::run() {
   if (program_->run(model_.get()) != 0) throw failure();
 }
 
-void Network::outputs(std::vector<HostTensor>& results) const {
+void Network::outputs(std::vector<HostTensor>& results) {
   results.clear();
   for (const auto& [declared, number] : outputs_) {
     auto& result = results.emplace_back(allocate(declared.dtype, declared.shape));

@@ -17,15 +17,15 @@ namespace strata::static_program {
 std::unique_ptr<Generated> opened(const std::filesystem::path& library);
 
 // All throw Failure.
-class Network {
+class Network : public Iterated {
  public:
   // `outputs`: of the bundle, to be found among the program's by name.
   Network(const Generated& program, int threads, const std::vector<Declared>& outputs);
 
   void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
-  void set_input(std::span<const HostTensor> inputs);
-  void run();
-  void outputs(std::vector<HostTensor>& results) const;
+  void set_input(std::span<const HostTensor> inputs) override;
+  void run() override;
+  void outputs(std::vector<HostTensor>& results) override;
   ModelFacts facts() const { return program_->facts(model_.get()); }
 
   Model* model() const { return model_.get(); }

@@ -242,7 +242,7 @@ void Training::run_marked(const PhaseEnded& ended) {
   }
 }
 
-void Training::outputs(std::vector<HostTensor>& results) const {
+void Training::outputs(std::vector<HostTensor>& results) {
   if (!training_) return evaluation_->outputs(results);
   results.assign(1, allocate("F32", {}));
   std::memcpy(writable(results.front()), program_.output(network_->model(), 0), sizeof(float));

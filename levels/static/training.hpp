@@ -39,8 +39,8 @@ struct GeneratedTraining : Generated {
   decltype(model_run_phase)* run_phase;
 };
 
-// Functions as in strata::Level; all throw Failure.
-class Training {
+// Functions as in strata::Trainable; all throw Failure.
+class Training : public Iterated {
  public:
   // `folder`: of the artefact, with network.so and evaluation.so.
   Training(const std::filesystem::path& folder, int threads, std::vector<Declared> outputs);
@@ -54,10 +54,10 @@ class Training {
   void set_rate(double rate);
 
   // Inputs of the network, and in training mode the labels.
-  void set_input(std::span<const HostTensor> inputs);
-  void run();
+  void set_input(std::span<const HostTensor> inputs) override;
+  void run() override;
   void run_marked(const PhaseEnded& ended);
-  void outputs(std::vector<HostTensor>& results) const;
+  void outputs(std::vector<HostTensor>& results) override;
 
   const Generated& program() const { return program_; }
   const Network& network() const { return *network_; }

@@ -26,23 +26,8 @@ void flatten(const c10::IValue& value, std::vector<at::Tensor>& into) {
     for (const auto& entry : value.toGenericDict()) flatten(entry.value(), into);
 }
 
-class TorchScriptLevel final : public strata::TorchLevel {
+class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata::Reporting {
  public:
-  strata::About about() const override {
-    auto about = torch_about("torchscript");
-    about.serves = true;
-    about.modes = {"infer", "train"};
-    about.precisions = {"fp32", "tf32", "bf16", "amp-bf16"};
-    about.dynamic = about.reports = true;
-    about.variants = {"default", optimized};
-    return about;
-  }
-
-  std::string supports(const strata::Case& wanted) const override {
-    if (wanted.mode == "infer" || wanted.variant == "default") return {};
-    return fmt::format("the variant {} is for inference, the case is of mode {}", optimized, wanted.mode);
-  }
-
   void load_weights(const std::string&, const strata::SafeTensors& weights) override {
     if (!case_trains() && !unfrozen_) module_ = torch::jit::load(script_, device());
     if (!case_trains()) module_->eval();

@@ -78,17 +78,14 @@ const char* const cpp_json = R"text({
 )text";
 
 const char* const cpp_source = R"text(// SPDX-License-Identifier: Apache-2.0
-// @ID@: say what runs the network here. The SDK owns main(), the protocol, the timed loop and the files.
+// @ID@: say what runs the network here. The SDK owns main(), the protocol, the timed loop and the files. What else a
+// level can do (train, serve several clients, report) are further classes of strata/level.hpp to derive from.
 #include "strata/level.hpp"
 
 namespace {
 
 class @TYPE@ : public strata::Level {
  public:
-  strata::About about() const override {
-    return {.id = "@ID@", .versions = {}, .devices = {"cpu"}, .modes = {"infer"}, .precisions = {"fp32"}};
-  }
-
   // Why this level cannot run the case, naming the operation; empty: it can.
   std::string supports(const strata::Case&) const override {
     return "@ID@ runs no network yet: write load, load_weights, run and outputs";

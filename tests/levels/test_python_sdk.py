@@ -23,7 +23,7 @@ import os
 import numpy as np
 from strata_sdk import *
 
-class Sample(Level):
+class Sample({bases}):
     def load(self, job): self.scale = 0.0
     def load_weights(self, weights):
         from strata_sdk import tensors
@@ -52,14 +52,14 @@ def bundle(tmp_path):
 
 @pytest.fixture
 def sample(tmp_path, bundle):
-    """sample(more, **fields of level.json) -> a worker of a level written here; `more` are methods that replace the ones above."""
+    """sample(more, **fields of level.json) -> a worker of a level written here; `more` are methods that replace the ones above, `bases` what it derives from."""
     started = []
 
-    def start(more: str = "pass", source: str | None = None, **about) -> Worker:
+    def start(more: str = "pass", source: str | None = None, bases: str = "Level", **about) -> Worker:
         folder = tmp_path / f"level{len(started)}"
         folder.mkdir()
         (folder / "level.json").write_text(json.dumps(ABOUT | about))
-        (folder / "level.py").write_text(SAMPLE.replace("{more}", more) if source is None else source)
+        (folder / "level.py").write_text(SAMPLE.replace("{more}", more).replace("{bases}", bases) if source is None else source)
         started.append(Worker(folder, bundle, threads=1))
         return started[-1]
 
@@ -116,7 +116,7 @@ def test_an_operation_that_is_no_string_keeps_its_id(sample):
     assert (answer["id"], answer["code"]) == (4, "bad_request")
 
 
-@pytest.mark.parametrize("op", ["set_mode", "set_optimiser", "set_labels", "state", "load_state", "epoch", "profile", "no_such_operation", ""])
+@pytest.mark.parametrize("op", ["set_mode", "set_optimiser", "set_labels", "state", "load_state", "epoch", "profile", "report", "serve", "read_weights", "norms", "no_such_operation", ""])
 def test_operations_that_it_lacks_are_unsupported(op, sample):
     assert code_of(sample(), op) == "unsupported"
 
@@ -191,7 +191,7 @@ def hits_of(worker: Worker) -> int:
 
 
 def test_no_timed_input_is_one_that_a_level_which_remembers_has_seen(sample, tmp_path):
-    worker = sample(REMEMBERS)
+    worker = sample(REMEMBERS, bases="Level, Reports")
     worker.load()
     worker.prove([0, 1, 2, 3])
     assert hits_of(worker) == 0
@@ -208,7 +208,7 @@ def test_no_timed_input_is_one_that_a_level_which_remembers_has_seen(sample, tmp
 
 
 def test_a_level_that_remembers_by_the_place_of_its_input_gives_a_wrong_answer_where_it_is_checked(sample, tmp_path):
-    worker = sample(REMEMBERS.replace("self.x.tobytes()", "self.x.ctypes.data"))
+    worker = sample(REMEMBERS.replace("self.x.tobytes()", "self.x.ctypes.data"), bases="Level, Reports")
     worker.load()
     worker.prove([0, 1, 2, 3])
     worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES, "exchange": 1})
@@ -337,6 +337,32 @@ def test_a_missing_library_makes_the_level_unavailable(sample):
 @pytest.mark.parametrize("source", ["", "from strata_sdk import Level\nclass A(Level): pass\nclass B(Level): pass", "syntax error here"])
 def test_a_file_that_defines_no_single_level_fails(source, sample):
     assert code_of(sample(source=source), "hello") == "failed"
+
+
+def test_a_level_without_a_function_that_every_level_has_fails_with_its_name(sample):
+    worker = sample(source="from strata_sdk import *\nclass Lazy(Level):\n    def load(self, job): pass")
+    with pytest.raises(Failed, match="Lazy.*outputs.*run.*set_input") as failure:
+        worker.ask("hello")
+    assert failure.value.code == "failed"
+
+
+def test_what_it_derives_from_says_which_operations_there_are(sample):
+    worker = sample("def report(self): return {}\n    def weight_names(self): return ['scale']\n    def weight(self, name): return np.asarray(self.scale)", bases="Level, Reports, ReadsWeights")
+    ops = worker.ask("hello")["ops"]
+    assert "report" in ops and "read_weights" in ops and "serve" not in ops and "steps" not in ops
+    worker.load()
+    assert list(worker.ask("read_weights")["sha256"]) == ["scale"]
+
+
+def test_an_artefact_is_shipped_with_what_lies_beside_it_and_missed_by_its_name(sample):
+    worker = sample("def load(self, job): self.artefact('a.bin', 'b.bin', 'c.bin')")
+    for name in ("a.bin", "b.bin"):
+        (worker.cache / name).write_bytes(bytes(100))
+    assert worker.load()["artefact_bytes"] == 200
+    worker.ask("unload")
+    (worker.cache / "a.bin").unlink()
+    with pytest.raises(Failed, match="a.bin is missing"):
+        worker.load()
 
 
 def test_too_few_outputs_fail(sample):

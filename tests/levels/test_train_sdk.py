@@ -21,7 +21,7 @@ SAMPLE = """
 import numpy as np
 from strata_sdk import *
 
-class Sample(Level):
+class Sample(Level, Trains, Profiles):
     def load(self, job): self.w = 0.0
     def load_weights(self, weights): self.w = 2.0
     def set_input(self, inputs): self.x = inputs[0]
@@ -178,8 +178,24 @@ def test_training_operations_need_a_level_a_network_and_a_case_of_mode_train(op,
     worker.ask("load", case=json.loads((bundle / "bundle.json").read_text())["case"] | {"mode": "infer"}, bundle=str(bundle), weights="timed", cache=str(bundle))
     failure = refused(worker, op, **OPERATIONS[op])
     assert failure.code == "bad_request" and "mode infer" in failure.what
-    for other in (sample(modes=["infer"]), sample(variant="quick")):
-        assert op not in other.ask("hello")["ops"] and refused(other, op, **OPERATIONS[op]).code == "unsupported"
+    only_infers = SAMPLE.replace("(Level, Trains, Profiles)", "(Level)")
+    for other in (sample(modes=["infer"]), sample(only_infers)):
+        hello = other.ask("hello")
+        assert op not in hello["ops"] and hello["modes"] == ["infer"] and refused(other, op, **OPERATIONS[op]).code == "unsupported"
+
+
+def test_a_level_that_does_not_train_refuses_a_case_of_mode_train_whatever_its_level_json_says(sample):
+    with pytest.raises(Failed, match="sample does not train") as failure:
+        sample(SAMPLE.replace("(Level, Trains, Profiles)", "(Level)")).load()
+    assert failure.value.code == "unsupported"
+
+
+def test_a_level_whose_phases_cannot_be_told_apart_trains_without_profile(sample):
+    worker = sample(SAMPLE.replace(", Profiles)", ")"))
+    ops = worker.ask("hello")["ops"]
+    assert "steps" in ops and "profile" not in ops and "norms" not in ops
+    worker.load()
+    assert refused(worker, "profile", iterations=1, indices=[0]).code == "unsupported"
 
 
 def test_a_variant_has_its_own_modes_and_an_unknown_one_is_unsupported(sample):

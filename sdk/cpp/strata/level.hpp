@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the author of a C++ level includes. A level implements `Level` and ends its file with STRATA_LEVEL(TheLevel);
-// the SDK owns main(), the protocol (docs/protocol.md), the timed loop, hashing and all files. A level never times,
-// prints to standard output or parses arguments. Needs no PyTorch; levels that link it start from torch_level.hpp.
+// What the author of a C++ level includes. A level implements `Level`, and of the capabilities behind it those that it
+// has, and ends its file with STRATA_LEVEL(TheLevel); the SDK owns main(), the protocol (docs/protocol.md), the timed
+// loop, hashing and all files. A level never times, prints to standard output or parses arguments. Needs no PyTorch;
+// levels that link it start from torch_level.hpp.
 #pragma once
 
 #include <cstdint>
@@ -66,16 +67,11 @@ struct Bundle {
   std::optional<std::pair<std::int64_t, std::int64_t>> batches;  // a case with `dynamic`: inputs may have any of these
 };
 
-// What a level can do; the answer to `hello`. A level that lists "train" overrides the functions for training below.
+// What `hello` says of a level and level.json cannot. All else follows from that file, and from which of the interfaces
+// at the end of this file the level implements.
 struct About {
-  std::string id;
-  std::map<std::string, std::string> versions;
-  std::vector<std::string> devices = {"cpu"}, modes = {"infer"}, precisions = {"fp32"}, variants = {"default"};
-  bool reads_weights = false;           // readable_weights() gives something
-  bool serves = false;                  // clients() gives callers that may run at once
-  bool dynamic = false;                 // runs a case with `dynamic`: one network, several batch sizes
-  bool reports = false;                 // report() gives something
-  std::vector<std::string> operations;  // of a level on the captured graph: those of ATen that it knows
+  std::map<std::string, std::string> versions;  // of the libraries that do the work
+  std::vector<std::string> operations;          // of a level on the captured graph: those of ATen that it knows
 };
 
 // What a loaded level reports (docs/protocol.md, load). `threads` and `precision` are read back from the library.
@@ -125,16 +121,13 @@ struct Client : Iterated {
   virtual void enter() {}
 };
 
-// One way to run a network. The SDK makes it by its default constructor (do no work there) and destroys it to unload.
+// One way to run a network: what every level implements. The SDK makes it by its default constructor (do no work there)
+// and destroys it to unload. What level.json declares (variants, modes, precisions, devices) is checked before load().
 struct Level : Iterated {
   // Set by the SDK before load() where the bundle says that the network writes into its inputs, and later once it saw
   // it do so: set_input takes copies.
   bool copy_inputs = false;
 
-  virtual About about() const = 0;
-
-  // Why this level cannot run the case, naming what and where; empty: it can. `load` may still throw a Failure.
-  virtual std::string supports(const Case&) const { return {}; }
   // Builds the network; `cache` is where `prepare` left its artefacts. No weights yet, and nothing runs.
   virtual void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
   // Puts weight set `set` in. Called after every load, and again to change sets. `weights` stays open only for the
@@ -142,39 +135,66 @@ struct Level : Iterated {
   virtual void load_weights(const std::string& set, const SafeTensors& weights) = 0;
   virtual Facts facts() const = 0;
 
-  // `count` callers that may run the loaded network at the same time, each with `threads` threads for its work. They do
-  // not outlive the level or its weights. Throws unsupported where it cannot.
-  virtual std::vector<std::unique_ptr<Client>> clients(int count, int threads);
-
-  // Training: a level overrides these six, or none, and seed_dropout() where its networks may draw. After load_weights
-  // the SDK calls set_mode(true, true) and set_optimiser. One without dropout to switch ignores `dropout`.
-  virtual void set_mode(bool training, bool dropout);
-  // Replaces the optimiser: no buffers, step 0. `lr` is the rate of the next step, there is no schedule: the SDK does
-  // it.
-  virtual void set_optimiser(const Optimiser& optimiser);
-  virtual void set_rate(double rate);  // from the next step on
-  virtual State state() const;
-  // `step`: steps done before, from which Adam's bias correction counts on. What of Adam's buffers the state lacks is
-  // 0.
-  virtual void load_state(const SafeTensors& state, std::int64_t step);
-  // Masks drawn from now on follow from the seed, by the same numbers in every process; state() holds how far they are.
-  virtual void seed_dropout(std::uint64_t) {}
-  // run() in training mode, saying where phases end.
-  virtual void run_marked(const PhaseEnded& ended);
-  virtual JoinedPhases joined_phases() const { return {}; }
-  // The clock that times this level's phases. Default: the host's.
-  virtual std::unique_ptr<Stopwatch> stopwatch() const;
-
-  // Facts about what it did since load that are known only later (docs/protocol.md, report). May run the network; never
-  // called while something is timed.
-  virtual nlohmann::json report() { return nlohmann::json::object(); }
-  // Names of the tensors that can be read back from the framework, and one of them in host memory.
-  virtual std::vector<std::string> readable_weights() const { return {}; }
-  virtual HostTensor weight(const std::string& name) const;
+  // May be overridden.
+  virtual About about() const { return {}; }
+  // Whether this machine has one of level.json's devices.
+  virtual bool has_device(const std::string& /*device*/) const { return true; }
+  // Why this level cannot run the case, naming what and where; empty: it can. `load` may still throw a Failure.
+  virtual std::string supports(const Case&) const { return {}; }
   // Highest use of the framework's device allocator since the start; nullopt: it has none.
   virtual std::optional<std::int64_t> device_peak_bytes() const { return std::nullopt; }
   // Turns what a library threw into a Failure; knows std::bad_alloc.
   virtual Failure explain(const std::exception& error) const;
+};
+
+// Capabilities: a level derives from these besides, from those that it has. The SDK finds them by dynamic_cast and says
+// in `hello` which operations and modes there are.
+
+// Several callers at once (docs/protocol.md, serve).
+struct Servable {
+  virtual ~Servable() = default;
+  // `count` callers that may run the loaded network at the same time, each with `threads` threads for its work. They do
+  // not outlive the level or its weights. Throws unsupported where a variant or a device cannot.
+  virtual std::vector<std::unique_ptr<Client>> clients(int count, int threads) = 0;
+};
+
+// Weights that can be read back from the framework. Not asked where level.json says that weights are baked in.
+struct ReadableWeights {
+  virtual ~ReadableWeights() = default;
+  virtual std::vector<std::string> readable_weights() const = 0;  // names, as PyTorch has them
+  virtual HostTensor weight(const std::string& name) const = 0;   // one of them, in host memory
+};
+
+// Facts about what it did since load that are known only later (docs/protocol.md, report).
+struct Reporting {
+  virtual ~Reporting() = default;
+  virtual nlohmann::json report() = 0;  // may run the network; never called while something is timed
+};
+
+// Training. After load_weights the SDK calls set_mode(true, true) and set_optimiser; it counts steps and applies the
+// schedule.
+struct Trainable {
+  virtual ~Trainable() = default;
+  virtual void set_mode(bool training, bool dropout) = 0;  // one without dropout to switch ignores `dropout`
+  // Replaces the optimiser: no buffers, step 0. `lr` is the rate of the next step, there is no schedule.
+  virtual void set_optimiser(const Optimiser& optimiser) = 0;
+  virtual void set_rate(double rate) = 0;  // from the next step on
+  virtual State state() const = 0;
+  // `step`: steps done before, from which Adam's bias correction counts on. What of Adam's buffers the state lacks is
+  // 0.
+  virtual void load_state(const SafeTensors& state, std::int64_t step) = 0;
+  // Masks drawn from now on follow from the seed, by the same numbers in every process; state() holds how far they are.
+  virtual void seed_dropout(std::uint64_t /*seed*/) {}
+};
+
+// A training step whose phases can be timed (docs/protocol.md, profile).
+struct Profiled {
+  virtual ~Profiled() = default;
+  // run() in training mode, saying where phases end.
+  virtual void run_marked(const PhaseEnded& ended) = 0;
+  virtual JoinedPhases joined_phases() const { return {}; }
+  // The clock that times this level's phases. Default: the host's.
+  virtual std::unique_ptr<Stopwatch> stopwatch() const;
 };
 
 // How the level's own file was compiled.

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-// `Network` has set_input, run and outputs as Client has, and perhaps wait.
+// `Network` is a movable Iterated.
 template <class Network>
 class NetworkClient final : public Client {
  public:
@@ -19,9 +19,7 @@ class NetworkClient final : public Client {
   void enter() override { enter_(); }
   void set_input(std::span<const HostTensor> inputs) override { network_.set_input(inputs); }
   void run() override { network_.run(); }
-  void wait() override {
-    if constexpr (requires(Network & network) { network.wait(); }) network_.wait();
-  }
+  void wait() override { network_.wait(); }
   void outputs(std::vector<HostTensor>& results) override { network_.outputs(results); }
 
  private:

@@ -28,17 +28,6 @@ std::int64_t bytes_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-About PrimitivesLevel::primitives_about(std::string id, std::vector<std::string> operations) {
-  About about;
-  about.id = std::move(id);
-  about.modes = {"infer", "train"};
-  about.reads_weights = true;
-  about.reports = true;
-  about.serves = true;
-  about.operations = std::move(operations);
-  return about;
-}
-
 void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path&) {
   if (!std::filesystem::exists(bundle.folder / "graph.json")) throw no_graph(bundle);
   facts_.threads = use_threads(wanted.threads);
@@ -53,10 +42,10 @@ void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::
   if (wanted.mode == "train") {
     const auto loss = graph::loss_named(wanted.json.value("loss", std::string("cross_entropy")));
     if (!loss) throw failure_of(loss.error());
-    training_.emplace(*graph, *loss, chosen_.library, outputs_);
+    running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_);
     facts_.inference_mode = false;
   } else {
-    network_.emplace(*graph, chosen_.library, outputs_);
+    running_ = &network_.emplace(*graph, chosen_.library, outputs_);
   }
   facts_.precision = wanted.precision;
   facts_.layout = chosen_.layout;

@@ -15,19 +15,20 @@
 
 namespace strata {
 
-class PrimitivesLevel : public Level {
+class PrimitivesLevel : public Level,
+                        public Servable,
+                        public ReadableWeights,
+                        public Reporting,
+                        public Trainable,
+                        public Profiled {
  public:
   void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) final;
   void load_weights(const std::string& set, const SafeTensors& weights) final;
   Facts facts() const final { return facts_; }
-  void set_input(std::span<const HostTensor> inputs) final {
-    training_ ? training_->set_input(inputs) : network_->set_input(inputs);
-  }
-  void run() final { training_ ? training_->run() : network_->run(); }
-  void wait() final { training_ ? training_->wait() : network_->wait(); }
-  void outputs(std::vector<HostTensor>& results) final {
-    training_ ? training_->outputs(results) : network_->outputs(results);
-  }
+  void set_input(std::span<const HostTensor> inputs) final { running_->set_input(inputs); }
+  void run() final { running_->run(); }
+  void wait() final { running_->wait(); }
+  void outputs(std::vector<HostTensor>& results) final { running_->outputs(results); }
   nlohmann::json report() final { return training_ ? training_->report() : network_->runner().report(); }
 
   void set_mode(bool training, bool dropout) final { training_->set_mode(training, dropout); }
@@ -54,12 +55,11 @@ class PrimitivesLevel : public Level {
   virtual int use_threads(int threads) const = 0;
   // Throws a Failure for weights that the library would not compute with as PyTorch does.
   virtual void check(const SafeTensors&) const {}
-  // What all these levels answer to hello; `operations` of the library.
-  static About primitives_about(std::string id, std::vector<std::string> operations);
 
  private:
   std::optional<primitives::Network> network_;    // in mode infer
   std::optional<primitives::Training> training_;  // in mode train
+  Iterated* running_ = nullptr;                   // which of them
   Chosen chosen_;
   SafeTensors constants_;
   std::vector<Declared> outputs_;

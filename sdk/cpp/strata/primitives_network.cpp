@@ -47,7 +47,7 @@ void Network::set_input(std::span<const HostTensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) runner_.set_input(i, inputs[i].view.data);
 }
 
-void Network::outputs(std::vector<HostTensor>& results) const {
+void Network::outputs(std::vector<HostTensor>& results) {
   results.clear();
   for (const auto& [declared, i] : outputs_) {
     auto& result = results.emplace_back(allocate(declared.dtype, declared.shape));

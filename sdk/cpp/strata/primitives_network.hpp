@@ -22,7 +22,7 @@ Failure failure_of(const Error& error);
 using MakeLibrary = std::function<std::unique_ptr<Primitives>()>;
 
 // All functions throw Failure.
-class Network {
+class Network : public Iterated {
  public:
   // `outputs`: those wanted, by their names among the graph's.
   Network(const graph::Graph& graph, const MakeLibrary& library, const std::vector<Declared>& outputs);
@@ -31,10 +31,10 @@ class Network {
   void load(const SafeTensors& weights, const SafeTensors& constants);
   // From wherever the weights lie: `bytes` gives those of a parameter or buffer by its name.
   void load(const std::function<const std::byte*(const std::string&)>& bytes, const SafeTensors& constants);
-  void set_input(std::span<const HostTensor> inputs);
-  void run() { runner_.run(); }
-  void wait() { runner_.wait(); }
-  void outputs(std::vector<HostTensor>& results) const;
+  void set_input(std::span<const HostTensor> inputs) override;
+  void run() override { runner_.run(); }
+  void wait() override { runner_.wait(); }
+  void outputs(std::vector<HostTensor>& results) override;
 
  private:
   Runner runner_;

@@ -124,7 +124,7 @@ void Training::run_marked(const PhaseEnded& ended) {
   ended("update");
 }
 
-void Training::outputs(std::vector<HostTensor>& results) const {
+void Training::outputs(std::vector<HostTensor>& results) {
   if (!training_) return evaluation_->outputs(results);
   results.assign(1, allocate("F32", {}));
   trainer_.read_loss(writable(results.front()));

@@ -16,8 +16,8 @@
 
 namespace strata::primitives {
 
-// Functions as in strata::Level; all throw Failure.
-class Training {
+// Functions as in strata::Trainable; all throw Failure.
+class Training : public Iterated {
  public:
   Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs);
 
@@ -30,11 +30,11 @@ class Training {
   void set_rate(double rate) { trainer_.set_rate(rate); }
 
   // Inputs of the network, and in training mode the labels.
-  void set_input(std::span<const HostTensor> inputs);
-  void run();
-  void wait() { training_ ? trainer_.wait() : evaluation_->wait(); }
+  void set_input(std::span<const HostTensor> inputs) override;
+  void run() override;
+  void wait() override { training_ ? trainer_.wait() : evaluation_->wait(); }
   void run_marked(const PhaseEnded& ended);
-  void outputs(std::vector<HostTensor>& results) const;
+  void outputs(std::vector<HostTensor>& results) override;
 
   const graph::Graph& graph() const { return trainer_.graph(); }
   std::vector<std::string> weights() const;  // names

@@ -191,14 +191,15 @@ void copy_weights(const NamedTensors& into, const SafeTensors& weights,
   }
 }
 
-About TorchLevel::torch_about(std::string id) {
-  About about;
-  about.id = std::move(id);
-  about.versions["torch"] = TORCH_VERSION;
+About TorchLevel::about() const {
+  return {.versions = {{"torch", TORCH_VERSION}}, .operations = {}};
+}
+
+bool TorchLevel::has_device(const std::string& device) const {
 #ifdef STRATA_CUDA
-  if (torch::cuda::is_available()) about.devices.push_back("cuda");
+  if (device == "cuda") return torch::cuda::is_available();
 #endif
-  return about;
+  return device == "cpu";
 }
 
 void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
@@ -265,7 +266,6 @@ std::vector<std::unique_ptr<Client>> TorchLevel::clients(int count, int threads)
 }
 
 void TorchLevel::run() {
-  if (training_) return run_marked([](std::string_view) {});
   results_ = infer(inputs_);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What C++ levels on PyTorch share: tensors from and to the SDK's, strict float32, threads, weights by name, errors.
-// A level derives from TorchLevel and gives about(), build(), load_weights() and forward(); one that trains gives
-// parameters(), buffers() and set_network_mode() as well, and the step is the same for all.
+// A level derives from TorchLevel and gives build(), load_weights() and forward(); one that trains derives from
+// TrainableTorchLevel and gives parameters(), buffers() and set_network_mode() as well, and the step is the same for
+// all.
 #pragma once
 
 #include <torch/torch.h>
@@ -38,27 +39,20 @@ void copy_weights(
     const NamedTensors& into, const SafeTensors& weights,
     const std::function<bool(const std::string&)>& belongs = [](const std::string&) { return true; });
 
-class TorchLevel : public Level {
+class TorchLevel : public Level, public Servable {
  public:
+  About about() const override;
+  bool has_device(const std::string& device) const final;
   void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) final;
   Facts facts() const override { return facts_; }
   void set_input(std::span<const HostTensor> inputs) final;
-  void run() final;
+  void run() override;
   void wait() final;
   void outputs(std::vector<HostTensor>& results) final;
   // Callers that share forward(), which must then be safe to call from several threads at once.
   std::vector<std::unique_ptr<Client>> clients(int count, int threads) override;
   std::optional<std::int64_t> device_peak_bytes() const final;
   Failure explain(const std::exception& error) const final;
-
-  void set_mode(bool training, bool dropout) final;
-  void set_optimiser(const Optimiser& optimiser) final;
-  void set_rate(double rate) final;
-  State state() const final;
-  void load_state(const SafeTensors& state, std::int64_t step) final;
-  void seed_dropout(std::uint64_t seed) final;
-  void run_marked(const PhaseEnded& ended) final;
-  std::unique_ptr<Stopwatch> stopwatch() const final;
 
  protected:
   // Makes the network on device(); threads and the case's float32 precision are set. Fills what facts_ is to say beyond
@@ -68,14 +62,10 @@ class TorchLevel : public Level {
   // the first result counts.
   virtual std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) = 0;
 
-  // For training: what the loaded network holds, by PyTorch's names; and its mode, with every dropout's probability as
-  // given or 0.
+  // What the loaded network holds, by PyTorch's names; empty: it does not say.
   virtual NamedTensors parameters() const { return {}; }
   virtual NamedTensors buffers() const { return {}; }
-  virtual void set_network_mode(bool training, bool dropout);
 
-  // What every level on PyTorch answers to hello; "cuda" only if this build and this machine have it.
-  static About torch_about(std::string id);
   at::Device device() const { return device_; }
   bool case_trains() const { return case_trains_; }
   // For bf16 and amp-bf16: the network itself does not convert, so set_input, run and outputs do it around forward().
@@ -87,18 +77,42 @@ class TorchLevel : public Level {
 
  private:
   friend class TorchClient;
+  friend class TrainableTorchLevel;
   std::vector<at::Tensor> take(std::span<const HostTensor> inputs) const;
   std::vector<at::Tensor> in_mode(std::vector<at::Tensor>& inputs);  // forward in the case's precision
   std::vector<at::Tensor> infer(std::vector<at::Tensor>& inputs);    // the same without gradients, from any thread
-  at::Tensor loss(const at::Tensor& scores) const;
 
   at::Device device_ = at::kCPU;
   std::size_t input_count_ = 0;
   std::vector<at::Tensor> inputs_, results_;
-  bool case_trains_ = false, training_ = false;
+  bool case_trains_ = false;
   bool bfloat16_ = false, autocast_ = false;  // convert_around
   bool log_probabilities_ = false;            // the loss is nll, else cross_entropy
-  at::Tensor labels_;
+  at::Tensor labels_;                         // of a training step
+};
+
+class TrainableTorchLevel : public TorchLevel, public Trainable, public Profiled {
+ public:
+  void run() final;
+  void set_mode(bool training, bool dropout) final;
+  void set_optimiser(const Optimiser& optimiser) final;
+  void set_rate(double rate) final;
+  State state() const final;
+  void load_state(const SafeTensors& state, std::int64_t step) final;
+  void seed_dropout(std::uint64_t seed) final;
+  void run_marked(const PhaseEnded& ended) final;
+  std::unique_ptr<Stopwatch> stopwatch() const final;
+
+ protected:
+  NamedTensors parameters() const override = 0;
+  NamedTensors buffers() const override = 0;
+  // The network's mode, with every dropout's probability as given or 0.
+  virtual void set_network_mode(bool training, bool dropout) = 0;
+
+ private:
+  at::Tensor loss(const at::Tensor& scores) const;
+
+  bool training_ = false;
   std::unique_ptr<torch::optim::Optimizer> optimiser_;  // of this rule
   Optimiser rule_;
 };

@@ -101,16 +101,17 @@ std::vector<std::pair<std::string, at::Generator>> generators(at::Device device)
 
 }  // namespace
 
-void TorchLevel::set_network_mode(bool, bool) {
-  throw Failure("unsupported", "this level does not train");
+void TrainableTorchLevel::run() {
+  if (training_) return run_marked([](std::string_view) {});
+  TorchLevel::run();
 }
 
-void TorchLevel::set_mode(bool training, bool dropout) {
+void TrainableTorchLevel::set_mode(bool training, bool dropout) {
   set_network_mode(training, dropout);
   training_ = training;
 }
 
-void TorchLevel::set_optimiser(const Optimiser& optimiser) {
+void TrainableTorchLevel::set_optimiser(const Optimiser& optimiser) {
   std::vector<at::Tensor> trained;
   std::set<const at::TensorImpl*> known;  // a parameter may have several names, and is updated once
   for (const auto& [name, parameter] : parameters())
@@ -119,15 +120,15 @@ void TorchLevel::set_optimiser(const Optimiser& optimiser) {
   rule_ = optimiser;
 }
 
-void TorchLevel::set_rate(double rate) {
+void TrainableTorchLevel::set_rate(double rate) {
   for (auto& group : optimiser_->param_groups()) group.options().set_lr(rate);
 }
 
-at::Tensor TorchLevel::loss(const at::Tensor& scores) const {
+at::Tensor TrainableTorchLevel::loss(const at::Tensor& scores) const {
   return log_probabilities_ ? at::nll_loss(scores, labels_) : at::cross_entropy_loss(scores, labels_);
 }
 
-void TorchLevel::run_marked(const PhaseEnded& ended) {
+void TrainableTorchLevel::run_marked(const PhaseEnded& ended) {
   at::Tensor scores = in_mode(inputs_).front();
   if (autocast_) scores = scores.to(at::kFloat);
   ended("forward");
@@ -141,7 +142,7 @@ void TorchLevel::run_marked(const PhaseEnded& ended) {
   results_.assign(1, value.detach());
 }
 
-State TorchLevel::state() const {
+State TrainableTorchLevel::state() const {
   State result;
   const auto own = parameters();
   for (const auto& [name, parameter] : own) result.emplace_back("weight:" + name, to_host(parameter));
@@ -160,7 +161,7 @@ State TorchLevel::state() const {
   return result;
 }
 
-void TorchLevel::load_state(const SafeTensors& state, std::int64_t step) {
+void TrainableTorchLevel::load_state(const SafeTensors& state, std::int64_t step) {
   NamedTensors into;
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> kept;
   const auto prefixes = core::buffer_prefixes(rule_);
@@ -187,12 +188,12 @@ void TorchLevel::load_state(const SafeTensors& state, std::int64_t step) {
     optimiser_->state()[parameter.unsafeGetTensorImpl()] = state_of(rule_, std::move(buffers), step);
 }
 
-void TorchLevel::seed_dropout(std::uint64_t seed) {
+void TrainableTorchLevel::seed_dropout(std::uint64_t seed) {
   torch::manual_seed(seed);
 }
 
-std::unique_ptr<Stopwatch> TorchLevel::stopwatch() const {
-  if (device_.is_cpu()) return Level::stopwatch();
+std::unique_ptr<Stopwatch> TrainableTorchLevel::stopwatch() const {
+  if (device_.is_cpu()) return Profiled::stopwatch();
   return std::make_unique<EventStopwatch>(device_);
 }
 

@@ -98,10 +98,6 @@ class HostStopwatch final : public Stopwatch {
   std::vector<std::int64_t> marks_;
 };
 
-Failure cannot_train() {
-  return {"unsupported", "this level does not train"};
-}
-
 }  // namespace
 
 Optimiser read_optimiser(const json& object) {
@@ -128,14 +124,14 @@ void Stepper::start(const Optimiser& optimiser) {
   Optimiser first = optimiser;
   first.lr = core::learning_rate(optimiser, 0);
   first.schedule.reset();
-  level_.set_optimiser(first);
+  trained_.set_optimiser(first);
   optimiser_ = optimiser;
   rate_ = first.lr;
   steps_ = 0;
 }
 
 void Stepper::set_mode(bool training, bool dropout) {
-  level_.set_mode(training, dropout);
+  trained_.set_mode(training, dropout);
   training_ = training;
 }
 
@@ -147,7 +143,7 @@ void Stepper::go_to(std::int64_t step) {
 void Stepper::prepare_step() {
   const double rate = core::learning_rate(optimiser_, steps_);
   if (rate == rate_) return;
-  level_.set_rate(rate);
+  trained_.set_rate(rate);
   rate_ = rate;
 }
 
@@ -158,37 +154,13 @@ void Stepper::run() {
   ++steps_;
 }
 
-void Stepper::run_marked(const PhaseEnded& ended) {
+void Stepper::run_marked(Profiled& profiled, const PhaseEnded& ended) {
   prepare_step();
-  level_.run_marked(ended);
+  profiled.run_marked(ended);
   ++steps_;
 }
 
-void Level::set_mode(bool, bool) {
-  throw cannot_train();
-}
-
-void Level::set_optimiser(const Optimiser&) {
-  throw cannot_train();
-}
-
-void Level::set_rate(double) {
-  throw cannot_train();
-}
-
-State Level::state() const {
-  throw cannot_train();
-}
-
-void Level::load_state(const SafeTensors&, std::int64_t) {
-  throw cannot_train();
-}
-
-void Level::run_marked(const PhaseEnded&) {
-  throw cannot_train();
-}
-
-std::unique_ptr<Stopwatch> Level::stopwatch() const {
+std::unique_ptr<Stopwatch> Profiled::stopwatch() const {
   return std::make_unique<HostStopwatch>();
 }
 

@@ -16,7 +16,7 @@ Optimiser read_optimiser(const nlohmann::json& object);
 // Passes iterations on to a level, gives each step its learning rate and counts it.
 class Stepper final : public Iterated {
  public:
-  explicit Stepper(Level& level) : level_(level) {}
+  Stepper(Level& level, Trainable& trained) : level_(level), trained_(trained) {}
 
   // A fresh optimiser at step 0: `optimiser`, or the one before once more.
   void start(const Optimiser& optimiser);
@@ -29,14 +29,15 @@ class Stepper final : public Iterated {
 
   void set_input(std::span<const HostTensor> inputs) override { level_.set_input(inputs); }
   void run() override;
-  void run_marked(const PhaseEnded& ended);
+  void run_marked(Profiled& profiled, const PhaseEnded& ended);
   void wait() override { level_.wait(); }
   void outputs(std::vector<HostTensor>& results) override { level_.outputs(results); }
 
  private:
   void prepare_step();
 
-  Level& level_;
+  Level& level_;        // the same level
+  Trainable& trained_;  // by what trains it
   Optimiser optimiser_;
   bool training_ = true;
   std::int64_t steps_ = 0;

@@ -52,10 +52,6 @@ std::int64_t since_start_ns() {
   return std::max(used, wall);
 }
 
-bool trains(const About& about) {
-  return std::find(about.modes.begin(), about.modes.end(), "train") != about.modes.end();
-}
-
 json failure_answer(const Failure& failure) {
   return {{"ok", false}, {"code", failure.code()}, {"what", failure.what()}, {"hint", failure.hint()}};
 }
@@ -95,6 +91,24 @@ Level& Worker::level() {
   return *level_;
 }
 
+const LevelJson& Worker::level_json() {
+  if (!level_json_) level_json_.emplace(LevelJson::read());
+  return *level_json_;
+}
+
+bool Worker::trains() {
+  const auto modes = level_json().list("modes");
+  return can<Trainable>() != nullptr && std::find(modes.begin(), modes.end(), "train") != modes.end();
+}
+
+bool Worker::offers(std::string_view op) {
+  if (op == "serve") return can<Servable>() != nullptr;
+  if (op == "read_weights") return can<ReadableWeights>() != nullptr && !level_json().flag("bakes_weights");
+  if (op == "report") return can<Reporting>() != nullptr;
+  if (op == "profile" && can<Profiled>() == nullptr) return false;
+  return !training_operations().contains(op) || trains();
+}
+
 Failure Worker::explain(const std::exception& error) const {
   return level_ ? level_->explain(error) : Failure("failed", error.what());
 }
@@ -111,41 +125,50 @@ void Worker::need_inputs() const {
 
 json Worker::hello(const json&) {
   const About about = level().about();
-  std::vector<std::string> names;
-  for (const auto& [name, operation] : operations())
-    if ((about.reads_weights || name != "read_weights") && (about.serves || name != "serve") &&
-        (about.reports || name != "report"))
-      names.push_back(name);
-  if (trains(about))
-    for (const auto& [name, operation] : training_operations()) names.push_back(name);
+  const LevelJson& declared = level_json();
+  std::vector<std::string> names, modes, devices;
+  for (const auto* table : {&operations(), &training_operations()})
+    for (const auto& [name, operation] : *table)
+      if (offers(name)) names.push_back(name);
+  for (auto& mode : declared.list("modes"))
+    if (mode != "train" || trains()) modes.push_back(std::move(mode));
+  for (auto& device : declared.list("devices"))
+    if (level().has_device(device)) devices.push_back(std::move(device));
   json answer = {{"api", api_version},
-                 {"level", about.id},
+                 {"level", declared.id()},
                  {"language", "c++"},
                  {"versions", about.versions},
                  {"build", {{"type", build_.type}, {"flags", build_.flags}}},
-                 {"devices", about.devices},
-                 {"modes", about.modes},
-                 {"precisions", about.precisions},
+                 {"devices", devices},
+                 {"modes", modes},
+                 {"precisions", declared.list("precisions")},
                  {"ops", names},
-                 {"dynamic", about.dynamic},
+                 {"dynamic", declared.flag("dynamic")},
                  {"library_ns", library_ns_}};
   if (!about.operations.empty()) answer["operations"] = about.operations;
   return answer;
 }
 
-// Refuses what the level does not list in `hello`, then asks the level itself.
+// Refuses what level.json does not declare, or the level does not implement, then asks the level itself.
 void Worker::check_case(const Case& wanted) {
-  const About about = level().about();
-  const auto need = [](const std::string& what, const std::string& value, const std::vector<std::string>& allowed) {
+  const LevelJson& declared = level_json();
+  const auto name = declared.id() + (wanted.variant == "default" ? "" : "@" + wanted.variant);
+  const auto need = [](const std::string& who, const std::string& what, const std::string& value,
+                       const std::vector<std::string>& allowed) {
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
-      throw Failure("unsupported", fmt::format("{} '{}' is not one of: {}", what, value, fmt::join(allowed, ", ")));
+      throw Failure("unsupported", fmt::format("{} has no {} {}", who, what, value),
+                    fmt::format("it has: {}", fmt::join(allowed, ", ")));
   };
-  need("mode", wanted.mode, about.modes);
-  need("device", wanted.device, about.devices);
-  need("precision", wanted.precision, about.precisions);
-  need("variant", wanted.variant, about.variants);
-  if (wanted.json.value("dynamic", json()).is_object() && !about.dynamic)
-    throw Failure("unsupported", "this level serves one batch size only", "leave --dynamic out");
+  need(declared.id(), "variant", wanted.variant, declared.variants());
+  need(name, "mode", wanted.mode, declared.list("modes", wanted.variant));
+  need(name, "device", wanted.device, declared.list("devices", wanted.variant));
+  need(name, "precision", wanted.precision, declared.list("precisions", wanted.variant));
+  if (wanted.mode == "train" && !trains()) throw Failure("unsupported", name + " does not train");
+  if (wanted.json.value("dynamic", json()).is_object() && !declared.flag("dynamic", wanted.variant))
+    throw Failure("unsupported", name + " serves one batch size only", "leave --dynamic out");
+  if (!level().has_device(wanted.device))
+    throw Failure("unavailable", fmt::format("{} finds no device {} here", name, wanted.device),
+                  "`strata doctor` says why");
   if (const auto why = level().supports(wanted); !why.empty()) throw Failure("unsupported", why);
 }
 
@@ -201,11 +224,10 @@ json Worker::weights(const json& request) {
 
 json Worker::read_weights(const json&) {
   need_loaded();
-  const auto names = level().readable_weights();
-  if (!level().about().reads_weights) throw Failure("unsupported", "this level cannot read its weights back");
+  const auto& readable = *can<ReadableWeights>();
   json hashes = json::object();
-  for (const auto& name : names) {
-    const HostTensor tensor = level().weight(name);
+  for (const auto& name : readable.readable_weights()) {
+    const HostTensor tensor = readable.weight(name);
     hashes[name] = sha256({tensor.view.data, tensor.view.bytes});
   }
   return {{"sha256", std::move(hashes)}};
@@ -374,8 +396,7 @@ json Worker::memory(const json&) {
 
 json Worker::report(const json&) {
   need_inputs();
-  if (!level().about().reports) throw Failure("unsupported", "this level has nothing to report");
-  return {{"facts", level().report()}};
+  return {{"facts", can<Reporting>()->report()}};
 }
 
 json Worker::unload(const json&) {
@@ -403,8 +424,8 @@ json Worker::run(const json& request) {
     const auto& table = for_training ? training_operations() : operations();
     const auto found = table.find(name);
     if (found == table.end()) return failure_answer({"unsupported", "no operation is called '" + name + "'"});
-    if (for_training && !trains(level().about()))
-      return failure_answer({"unsupported", "this level does not train, it has no operation '" + name + "'"});
+    if (!offers(name))
+      return failure_answer({"unsupported", "this level has no operation '" + name + "'", "`hello` lists them"});
     json result = (this->*found->second)(request);
     result["ok"] = true;
     return result;
@@ -440,14 +461,6 @@ int Worker::serve() {
   data_.reset();
   level_.reset();
   return 0;
-}
-
-std::vector<std::unique_ptr<Client>> Level::clients(int, int) {
-  throw Failure("unsupported", "this level cannot be called by several threads at once");
-}
-
-HostTensor Level::weight(const std::string& name) const {
-  throw Failure("unsupported", "this level cannot read '" + name + "' back");
 }
 
 Failure Level::explain(const std::exception& error) const {

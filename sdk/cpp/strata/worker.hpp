@@ -15,6 +15,7 @@
 
 #include "strata/bundle.hpp"
 #include "strata/level.hpp"
+#include "strata/level_json.hpp"
 #include "strata/training.hpp"
 #include "strata/training_data.hpp"
 
@@ -88,6 +89,14 @@ class Worker {
   const DataSplit& split_of(const json& request);
 
   Level& level();
+  const LevelJson& level_json();
+  // What the level can do besides; nullptr: it cannot.
+  template <class Capability>
+  Capability* can() {
+    return dynamic_cast<Capability*>(&level());
+  }
+  bool trains();                     // it can, and level.json says so: what it derives from may do more
+  bool offers(std::string_view op);  // an operation of one of the tables
   Failure explain(const std::exception& error) const;
   void need_loaded() const;
   void need_inputs() const;
@@ -111,6 +120,7 @@ class Worker {
   Build build_;
   int out_;
   std::int64_t library_ns_;
+  std::optional<LevelJson> level_json_;  // once it was asked
   std::unique_ptr<Level> level_;
   std::optional<Bundle> bundle_;  // empty: nothing is loaded
   std::optional<Stepper> stepper_;

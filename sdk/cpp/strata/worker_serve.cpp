@@ -23,7 +23,7 @@ json Worker::serve_clients(const json& request) {
   if (const auto begin = request.find("begin_ns"); begin != request.end() && !begin->is_null())
     plan.begin_ns = field<std::int64_t>(request, "begin_ns");
   const auto out = plan.checks > 0 ? field<std::string>(request, "out") : std::string();
-  const auto callers = level().clients(static_cast<int>(clients), static_cast<int>(threads));
+  const auto callers = can<Servable>()->clients(static_cast<int>(clients), static_cast<int>(threads));
   const Served served = strata::serve_clients(callers, ring_, plan);
   json told = json::array();
   for (std::size_t client = 0; client < served.clients.size(); ++client) {

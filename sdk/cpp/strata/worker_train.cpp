@@ -33,7 +33,7 @@ Stepper& Worker::stepper() {
 
 void Worker::start_training(const Case& wanted) {
   const Optimiser optimiser = read_optimiser(wanted.json.value("optimiser", json()));
-  stepper_.emplace(level());
+  stepper_.emplace(level(), *can<Trainable>());
   stepper_->set_mode(true, true);
   stepper_->start(optimiser);
 }
@@ -77,7 +77,7 @@ json Worker::state(const json& request) {
   const Stepper& training = stepper();
   std::optional<std::set<std::string>> names;  // all, where it asks for none by name
   if (request.contains("names")) names = field<std::set<std::string>>(request, "names");
-  const State kept = level().state();
+  const State kept = can<Trainable>()->state();
   Named named;
   for (const auto& [name, tensor] : kept)
     if (!names || names->erase(name) > 0) named.emplace_back(name, tensor.view);
@@ -93,8 +93,9 @@ json Worker::load_state(const json& request) {
   const auto step = count_field(request, "step", 0);
   auto file = SafeTensors::map(field<std::string>(request, "path"));
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
-  level().load_state(*file, step);
-  if (request.contains("seed")) level().seed_dropout(static_cast<std::uint64_t>(count_field(request, "seed", 0)));
+  auto& trained = *can<Trainable>();
+  trained.load_state(*file, step);
+  if (request.contains("seed")) trained.seed_dropout(static_cast<std::uint64_t>(count_field(request, "seed", 0)));
   training.go_to(step);
   return json::object();
 }
@@ -105,17 +106,18 @@ json Worker::profile(const json& request) {
   if (!training.training())
     throw Failure("bad_request", "only training steps have phases, the mode is eval", "send set_mode with mode train");
   const auto wanted = indices_for(request, count_field(request, "iterations", 1));
+  auto& profiled = *can<Profiled>();
   // set_input takes the caller's memory as it is, or copies it to the device
   const std::string before = on_device_ ? "to_device" : "input";
   std::map<std::string, std::vector<std::int64_t>> phases;
   std::vector<HostTensor> results;
   for (const auto index : wanted) {
-    const auto watch = level().stopwatch();
+    const auto watch = profiled.stopwatch();
     std::vector<std::string> names{before};
     watch->mark();
     training.set_input(ring_[index]);
     watch->mark();
-    training.run_marked([&](std::string_view phase) {
+    training.run_marked(profiled, [&](std::string_view phase) {
       watch->mark();
       names.emplace_back(phase);
     });
@@ -126,7 +128,7 @@ json Worker::profile(const json& request) {
     if (index == wanted.front()) note_first(std::accumulate(times.begin(), times.end(), std::int64_t{0}));
   }
   json result{{"phases", phases}};
-  auto joined = level().joined_phases();
+  auto joined = profiled.joined_phases();
   if (on_device_) joined["to_device"] = {"input", "to_device"};
   if (!joined.empty()) result["joined"] = joined;
   return result;

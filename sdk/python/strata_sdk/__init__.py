@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the author of a Python level includes: `Level`, `Job` and the errors that have a meaning for
-the driver. Imports neither torch nor numpy.
+"""What the author of a Python level includes: `Level` and what it may be able to do besides, `Job`,
+and the errors that have a meaning for the driver. Imports neither torch nor numpy.
 
 A level is started as `{python} -m strata_sdk {level}`; strata_sdk.worker owns main(), the protocol
 and the timed loop.
 """
 
 from . import overlay
+from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
 from .errors import LevelError, UnavailableError, UnsupportedError
 from .level import Job, Level
 
 overlay.append()
 
-__all__ = ["Job", "Level", "LevelError", "UnavailableError", "UnsupportedError"]
+__all__ = [
+    "Job",
+    "Level",
+    "LevelError",
+    "MeasuresLayers",
+    "Profiles",
+    "ReadsWeights",
+    "Reports",
+    "Serves",
+    "Trains",
+    "UnavailableError",
+    "UnsupportedError",
+]

@@ -14,8 +14,9 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from .capabilities import Serves
 from .errors import BadRequest
 from .level import Level
 from .loop import clock, iterate, quiet_collector
@@ -59,7 +60,8 @@ def serve(worker: Worker, request: Request) -> dict:
         raise BadRequest("the case that is loaded is of mode train", "serve is for inference")
     worker.indices([0])
     plan = read_plan(request)
-    records, cpu_ns = run(level.clients(plan.clients, plan.threads), worker.arrays, level, plan)
+    clients = cast(Serves, level).clients(plan.clients, plan.threads)
+    records, cpu_ns = run(clients, worker.arrays, level, plan)
     told = []
     for client, record in enumerate(records):
         for i, (index, result) in enumerate(record.kept):
@@ -108,7 +110,7 @@ def read_plan(request: Request) -> Plan:
 
 
 def run(
-    clients: Sequence[Level], arrays: Sequence[tuple[Any, ...]], level: Level, plan: Plan
+    clients: Sequence[Any], arrays: Sequence[tuple[Any, ...]], level: Level, plan: Plan
 ) -> tuple[list[Record], int]:
     """One thread a client; the records, and the CPU time of the process. Raises what a client
     raised, after all have ended."""

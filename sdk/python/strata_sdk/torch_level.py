@@ -13,15 +13,17 @@ import torch
 from torch import Tensor
 
 from . import models, precision
+from .capabilities import ReadsWeights, Serves
 from .level import Job
 from .torch_training import TorchTraining
 
 
-class TorchLevel(TorchTraining):
+class TorchLevel(TorchTraining, Serves, ReadsWeights):
     """Runs `self.runner`, by default `self.network`, the module in the case's precision, in
     inference mode; in a case of mode train TorchTraining's step."""
 
     client_threads = 1  # of the caller that a twin is for
+    libraries = {"torch": torch.__version__}
 
     def load(self, job: Job) -> None:
         torch.set_num_threads(job.threads)
@@ -154,7 +156,7 @@ class TorchLevel(TorchTraining):
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None
 
     def versions(self) -> dict[str, str]:
-        found = super().versions() | {"torch": torch.__version__}
+        found = super().versions()
         if torch.version.cuda and torch.cuda.is_available():
             found |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
         return found

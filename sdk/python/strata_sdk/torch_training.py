@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import _default_to_fused_or_foreach
 
 from . import models
+from .capabilities import Profiles, Trains
 from .dropout_calls import without_calls
 from .errors import BadRequest
 from .level import Level
@@ -101,7 +102,7 @@ def first_output(result: Any) -> Tensor:
     )
 
 
-class TorchTraining(Level):
+class TorchTraining(Level, Trains, Profiles):
     """One optimiser step of `self.module`, which `self.network` runs in the case's precision, by
     PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) ->
     mean loss."""

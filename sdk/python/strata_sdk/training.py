@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import loop
-from .errors import BadRequest, UnsupportedError
+from .capabilities import MeasuresLayers, Profiles, Trains
+from .errors import BadRequest
 from .level import Level
 from .optimiser import OptimiserError, check_optimiser, learning_rate
 
@@ -28,13 +29,13 @@ class Training:
     is one optimiser step, an entry of the ring is (inputs, labels)."""
 
     def __init__(self, level: Level) -> None:
-        self.level = level
+        self.level, self.trained = level, cast(Trains, level)
         self.wait = level.wait
         self.mode, self.dropout = "train", True
         self.ring: list[tuple[Any, Any]] = []
         self.data: Data | None = None
         self.set_optimiser(level.job.case.get("optimiser"))
-        level.set_mode(self.mode, self.dropout)
+        self.trained.set_mode(self.mode, self.dropout)
 
     def set_optimiser(self, given: Any) -> None:
         """No buffers, step 0."""
@@ -47,41 +48,32 @@ class Training:
     def start(self) -> None:
         """The same optimiser again, without buffers, at step 0."""
         self.step, self.rate = 0, learning_rate(self.optimiser, 0)
-        self.level.set_optimiser(self.optimiser | {"lr": self.rate, "schedule": None})
+        self.trained.set_optimiser(self.optimiser | {"lr": self.rate, "schedule": None})
 
     def set_rate(self) -> None:
         """Tells the level the rate of the step that comes, if it is another one."""
         rate = learning_rate(self.optimiser, self.step)
         if rate != self.rate:
-            self.level.set_learning_rate(rate)
+            self.trained.set_learning_rate(rate)
             self.rate = rate
 
     # -- what the loop calls ----------------------------------------------------------------------
 
     def set_input(self, entry: tuple[Any, Any]) -> None:
-        self.level.set_batch(*entry)
+        self.trained.set_batch(*entry)
 
     def run(self) -> None:
         if self.optimiser["schedule"] is not None:
             self.set_rate()
-        self.level.step()
+        self.trained.step()
         self.step += 1
 
     def outputs(self) -> tuple[float]:
-        return (self.level.loss(),)
-
-
-def allowed(worker: Worker) -> bool:
-    """A level trains where its level.json (or the variant) says so."""
-    return "train" in worker.declared("modes")
+        return (self.trained.loss(),)
 
 
 def of(worker: Worker) -> Training:
-    """The training of the loaded case. Raises UnsupportedError, BadRequest."""
-    if not allowed(worker):
-        raise UnsupportedError(
-            f"{worker.about['id']} does not train", "`hello` lists the operations"
-        )
+    """The training of the loaded case. Raises BadRequest."""
     level = worker.loaded()
     if worker.training is None:
         raise BadRequest(
@@ -122,7 +114,7 @@ def set_labels(worker: Worker, request: Request) -> dict:
                 f"allowed: 0 to {shape[1] - 1}",
             )
     training.ring = [
-        (inputs, training.level.host_labels(array)) for inputs, array in zip(worker.ring, arrays)
+        (inputs, training.trained.host_labels(array)) for inputs, array in zip(worker.ring, arrays)
     ]
     return {"count": count}
 
@@ -134,7 +126,7 @@ def set_mode(worker: Worker, request: Request) -> dict:
         raise BadRequest(f"`mode` is {mode!r}", "allowed: train, eval")
     if not isinstance(dropout, bool):
         raise BadRequest(f"`dropout` is {dropout!r}", "allowed: true, false")
-    training.level.set_mode(mode, dropout)
+    training.trained.set_mode(mode, dropout)
     training.mode, training.dropout = mode, dropout
     return {}
 
@@ -154,7 +146,7 @@ def state(worker: Worker, request: Request) -> dict:
         raise BadRequest(
             f"`names` is {names!r}", "allowed: a list of names that `state` writes; without it, all"
         )
-    held = training.level.state()
+    held = training.trained.state()
     missing = [name for name in names or [] if name not in held]
     if missing:
         raise BadRequest(
@@ -173,9 +165,9 @@ def load_state(worker: Worker, request: Request) -> dict:
         _natural(request["step"], "step"),
     )
     seed = _natural(request["seed"], "seed") if "seed" in request else None
-    training.level.load_state(tensors.read(path), step)
+    training.trained.load_state(tensors.read(path), step)
     if seed is not None:
-        training.level.seed_dropout(seed)
+        training.trained.seed_dropout(seed)
     training.step = step
     training.set_rate()
     return {}
@@ -202,6 +194,7 @@ def profile(worker: Worker, request: Request) -> dict:
             f"`indices` has {len(indices)} entries for {iterations!r} iterations",
             "one ring index an iteration",
         )
+    profiled = cast(Profiles, training.level)
     phases: dict[str, list[int]] = {}
     last = 0
 
@@ -217,11 +210,11 @@ def profile(worker: Worker, request: Request) -> dict:
             training.set_rate()
             training.level.wait()
             last = loop.clock()
-            training.level.step_in_phases(inputs, labels, mark)
+            profiled.step_in_phases(inputs, labels, mark)
             training.step += 1
             level.outputs()
     return {"phases": {name: phases[name] for name in PHASES if name in phases}} | (
-        {"joined": training.level.joined_phases} if training.level.joined_phases else {}
+        {"joined": profiled.joined_phases} if profiled.joined_phases else {}
     )
 
 
@@ -241,7 +234,7 @@ class Data:
         }
         self.entries = (self.maker.allocate(), self.maker.allocate())
         self.held = [
-            (level.host_input((images,)), level.host_labels(labels))
+            (level.host_input((images,)), cast(Trains, level).host_labels(labels))
             for images, labels in self.entries
         ]
 
@@ -295,7 +288,7 @@ def steps(worker: Worker, request: Request) -> dict:
             None if order.shift is None else order.shift[at],
         )
 
-    own = training.level.batches_of
+    own = training.trained.batches_of
     batches = (
         own(data.maker, split, order, range(first, first + count))
         if own
@@ -321,7 +314,7 @@ def steps(worker: Worker, request: Request) -> dict:
 def norms(worker: Worker, request: Request) -> dict:
     """Sizes by layer in a step of an order, which is not made."""
     training = of(worker)
-    level, data, step = training.level, _data_of(training), _natural(request["step"], "step")
+    data, step = _data_of(training), _natural(request["step"], "step")
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
     split = data.split(request["split"])
@@ -335,8 +328,8 @@ def norms(worker: Worker, request: Request) -> dict:
         None if order.flip is None else order.flip[step],
         None if order.shift is None else order.shift[step],
     )
-    level.set_batch(*data.held[0])
-    return {"layers": level.layer_norms()}
+    training.trained.set_batch(*data.held[0])
+    return {"layers": cast(MeasuresLayers, training.level).layer_norms()}
 
 
 def evaluate(worker: Worker, request: Request) -> dict:

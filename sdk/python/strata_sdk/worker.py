@@ -17,9 +17,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from . import ending, errors, loop, serving, training
+from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
 
@@ -63,7 +64,7 @@ class Worker:
             None  # why the level's file cannot be used; told with every answer
         )
         self.about: dict[str, Any] = {}
-        self.make: Callable[[], Level]  # set unless the level is broken
+        self.make: type[Level]  # set unless the level is broken
         self.level: Level | None = None
         self.training: training.Training | None = None  # in a case of mode train
         self.arrays: list[tuple[Any, ...]] = []
@@ -115,24 +116,32 @@ class Worker:
             )
         if self.broken is not None:
             raise self.broken
+        if not self.offers(op):
+            raise UnsupportedError(
+                f"{self.about['id']} has no operation `{op}`", "`hello` lists the operations"
+            )
         return operation(self, request)
+
+    def can(self, capability: type) -> bool:
+        """Whether the level has one of capabilities.py."""
+        return issubclass(self.make, capability)
+
+    def trains(self) -> bool:
+        """It can, and its level.json says so: what it derives from may be able to do more."""
+        return self.can(Trains) and "train" in self.declared("modes")
+
+    def offers(self, op: str) -> bool:
+        """Whether the level has what the operation needs."""
+        if op in training.OPERATIONS and not self.trains():
+            return False
+        if op == "read_weights" and self.declared("bakes_weights"):
+            return False
+        return op not in _NEEDS or self.can(_NEEDS[op])
 
     # -- operations -------------------------------------------------------------------------------
 
     def hello(self, _request: Request) -> dict:
         level = self.level or self.make()
-        lacks = {
-            "read_weights": not self._reads_back(level),
-            "serve": type(level).clients is Level.clients,
-            "report": type(level).report is Level.report,
-            "norms": type(level).layer_norms is Level.layer_norms,
-        }
-        operations = [
-            op
-            for op in _OPERATIONS
-            if not lacks.get(op, False)
-            and (op not in training.OPERATIONS or training.allowed(self))
-        ]
         return {
             "api": API,
             "level": self.about["id"],
@@ -140,9 +149,9 @@ class Worker:
             "versions": level.versions(),
             "build": level.build(),
             "devices": level.devices(self.declared("devices")),
-            "modes": self.declared("modes"),
+            "modes": [mode for mode in self.declared("modes") if mode != "train" or self.trains()],
             "precisions": self.about["precisions"],
-            "ops": [*operations, "bye"],
+            "ops": [*filter(self.offers, _OPERATIONS), "bye"],
             "dynamic": bool(self.about.get("dynamic")),
             "library_ns": self.library_ns,
         }
@@ -205,6 +214,8 @@ class Worker:
                 raise UnsupportedError(
                     f"{name} has no {field} {got}", f"it has: {', '.join(allowed)}"
                 )
+        if job.trains and not self.can(Trains):
+            raise UnsupportedError(f"{name} does not train", "its level.json says otherwise")
         if job.dynamic and not self.about.get("dynamic"):
             raise UnsupportedError(
                 f"{name} serves one batch size only", "`dynamic` in level.json says otherwise"
@@ -229,10 +240,13 @@ class Worker:
         from . import tensors
 
         level = self.loaded()
-        if not self._reads_back(level, level.job.variant):
-            raise UnsupportedError(f"{self.about['id']} cannot read its weights back")
+        if self.declared("bakes_weights", level.job.variant):
+            raise UnsupportedError(
+                f"the weights of {self.about['id']}@{level.job.variant} are part of its code"
+            )
+        held = cast(ReadsWeights, level)
         return {
-            "sha256": {name: tensors.sha256(level.weight(name)) for name in level.weight_names()}
+            "sha256": {name: tensors.sha256(held.weight(name)) for name in held.weight_names()}
         }
 
     def inputs(self, request: Request) -> dict:
@@ -387,9 +401,7 @@ class Worker:
         return {"device_peak_bytes": self.level.device_peak_bytes() if self.level else None}
 
     def report(self, _request: Request) -> dict:
-        level = self.loaded()
-        if type(level).report is Level.report:
-            raise UnsupportedError(f"{self.about['id']} has nothing to report")
+        level = cast(Reports, self.loaded())
         self.indices([0])
         return {"facts": level.report()}
 
@@ -424,12 +436,6 @@ class Worker:
     def _steps(self) -> bool:
         """An iteration is an optimiser step."""
         return self.training is not None and self.training.mode == "train"
-
-    def _reads_back(self, level: Level, variant: str = "default") -> bool:
-        """Not where a variant bakes weights in: what the framework still holds is not what runs."""
-        return type(level).weight is not Level.weight and not self.declared(
-            "bakes_weights", variant
-        )
 
     def _is_harness(self) -> bool:
         return bool(self.about.get("harness"))
@@ -539,4 +545,13 @@ _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "unload": Worker.unload,
     "serve": serving.serve,
     **training.OPERATIONS,
+}
+
+# what an operation needs of a level; of all in training.OPERATIONS it is Trains, too
+_NEEDS: dict[str, type] = {
+    "read_weights": ReadsWeights,
+    "report": Reports,
+    "serve": Serves,
+    "profile": Profiles,
+    "norms": MeasuresLayers,
 }

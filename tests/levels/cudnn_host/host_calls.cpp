@@ -229,8 +229,8 @@ std::unique_ptr<Calls> make_calls(kit_cuda::Stream, bool) {
   return std::make_unique<HostCalls>();
 }
 
-Platform platform() {
-  return {"cudnn_host", {"cpu"}, {}};
+std::map<std::string, std::string> versions() {
+  return {};
 }
 
 }  // namespace strata::cudnn

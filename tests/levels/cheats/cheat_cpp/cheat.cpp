@@ -110,16 +110,6 @@ void fulfil(int, siginfo_t* about, void*) {
 
 class Cheat : public strata::Level {
  public:
-  strata::About about() const override {
-    return {.id = "cheat_cpp",
-            .versions = {},
-            .devices = {"cpu"},
-            .modes = {"infer"},
-            .precisions = {"fp32"},
-            .variants = {"default", "content", "place", "later", "ahead", "threads", "child", "clock", "references",
-                         "less", "buffer"}};
-  }
-
   ~Cheat() override {
     if (helper_.joinable()) {
       asked_ = -1;
