@@ -17,9 +17,8 @@ namespace strata::proof {
 namespace {
 
 // SGD with what all optimisers have.
-struct Sgd {
-  double lr, momentum, dampening, weight_decay;
-  bool nesterov;
+struct Sgd : core::Sgd {
+  double lr = 0, weight_decay = 0;
 };
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
@@ -139,8 +138,7 @@ UpdateVerdict check_update(const std::vector<std::string>& parameters, const Saf
                            double lr, double spread, std::int64_t done) {
   if (optimiser.adam() != nullptr)
     return check_adam_update(parameters, before, gradient, after, optimiser, lr, spread, done);
-  const auto& own = *optimiser.sgd();
-  const Sgd sgd{lr, own.momentum, own.dampening, optimiser.weight_decay, own.nesterov};
+  const Sgd sgd{*optimiser.sgd(), lr, optimiser.weight_decay};
   const JudgeAll judge_all = [&](const Sgd& how) {
     std::vector<Judged> all(parameters.size());
     in_parallel(all.size(), [&](std::size_t i) {
