@@ -47,6 +47,7 @@ class Compile(TorchLevel, Reports):
         """Compiling is lazy: one pass on an input of the case makes it happen here. In training the
         weights are loaded after it."""
         inputs = self.host_input(self.job.example())
+        self.progress("compiling")
         try:
             if self.job.trains:
                 self.set_mode("train", True)

@@ -23,10 +23,12 @@ Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bu
   if (const auto why =
           plan::cannot_run(level, bundle, bundle.question, environments.measured, environments.tools, place))
     return tl::unexpected(of_failure(level, *why));
-  const auto job = plan::make_job(level, bundle, place, environments.measured, options, place.cache / "logs");
+  auto job = plan::make_job(level, bundle, place, environments.measured, options, place.cache / "logs");
   if (!job) return tl::unexpected(job.error());
   line.status(fmt::format("preparing {}", level.name()), -1);
+  job->progress = [&](const std::string& doing) { line.status(fmt::format("{}: {}", level.name(), doing), -1); };
   const auto prepared = measure::prepare(*job, level::expand(level.prepare, level, plan::places_of(place)));
+  job->progress = nullptr;  // the line need not outlive the job
   if (!prepared) return tl::unexpected(of_failure(level, prepared.error()));
   return job;
 }

@@ -9,8 +9,11 @@
 #include <set>
 
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
+#include "common/text.hpp"
 #include "core/bundle_info.hpp"
 #include "level/conformance_session.hpp"
+#include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 #include "worker/process.hpp"
 
@@ -25,6 +28,10 @@ std::string text_of(const Json& object, const char* key) {
 
 tl::unexpected<std::string> because(std::string why) {
   return tl::unexpected<std::string>(std::move(why));
+}
+
+namespace {
+constexpr int most_told = 10'000;  // lines of progress that one request may have
 }
 
 Session::Session(const Subject& subject) : subject_(subject) {
@@ -42,8 +49,12 @@ Text Session::restart() {
 Or<Json> Session::raw(const std::string& line, const Json& expected_id) {
   if (!running()) return because("the worker is gone");
   auto answer = worker_->send_line(line, subject_.patience);
-  if (answer)
-    answer = worker_->receive_line(subject_.patience * (line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1));
+  const auto id = outside::as_integer(expected_id);
+  const int times = line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1;
+  int told = 0;  // lines of progress before the answer
+  do {
+    if (answer) answer = worker_->receive_line(subject_.patience * times);
+  } while (answer && id && worker::progress_in(*answer, id) && ++told < most_told);
   if (!answer) return because(answer.error().what);
   const std::string shown = worker::printable(*answer, 160);
   Json object = Json::parse(*answer, nullptr, false);
@@ -111,11 +122,14 @@ Text Session::prepare() {
   const auto finished = worker::run_to_end(launch, subject_.patience * 10);
   if (!finished) return because(finished.error().what);
   if (finished->timed_out) return because("the prepare command did not end in time");
-  const Json answer = Json::parse(finished->stdout_text, nullptr, false);
+  std::string rest;  // without lines of progress
+  for (const auto& line : split(finished->stdout_text, '\n'))
+    if (!line.empty() && !worker::progress_in(line, std::nullopt)) rest += line + "\n";
+  const Json answer = Json::parse(rest, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean())
     return because(
         fmt::format("the prepare command must print exactly one JSON object with \"ok\" to standard output: {}",
-                    worker::printable(finished->stdout_text, 160)));
+                    worker::printable(rest, 160)));
   if (answer["ok"].get<bool>()) return {};
   const std::string code = text_of(answer, "code");
   const std::string what = worker::printable(text_of(answer, "what"), 300);

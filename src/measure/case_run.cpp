@@ -95,13 +95,24 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   return {};
 }
 
+worker::ProgressSeen CaseRun::shown_for(const level::Level& level) const {
+  return [shown = progress, name = level.name()](const std::string& doing) {
+    shown.status(fmt::format("{}: {}", name, doing), -1);
+  };
+}
+
 Result<Participant> CaseRun::make_participant(const level::Level& level) const {
-  return measure::make_participant(level, bundle, setting, logs_);
+  auto participant = STRATA_TRY(measure::make_participant(level, bundle, setting, logs_));
+  participant.job.progress = shown_for(level);
+  return participant;
 }
 
 Result<Job> CaseRun::make_job(const Participant& participant, const plan::Bundle& other) const {
-  return plan::make_job(participant.job.level, other, setting.place_of(participant.job.level),
-                        setting.environment_of(participant.job.level), setting.options, logs_);
+  const auto& level = participant.job.level;
+  auto job = STRATA_TRY(
+      plan::make_job(level, other, setting.place_of(level), setting.environment_of(level), setting.options, logs_));
+  job.progress = shown_for(level);
+  return job;
 }
 
 Try<double> CaseRun::prepare(const Job& job) const {

@@ -41,7 +41,7 @@ double ms_since(Clock::time_point start) {
 
 Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
   asked_ns_ = monotonic_ns();
-  auto answer = worker_->call(op, std::move(fields), job_->timeout + lasts);
+  auto answer = worker_->call(op, std::move(fields), job_->timeout + lasts, job_->progress);
   waited_ns_ = monotonic_ns() - asked_ns_;
   return answer;
 }
@@ -399,7 +399,11 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   if (const auto variant = job.level.told_variant(); !variant.empty())
     launch.argv.insert(launch.argv.end(), {"--variant", variant});
   const auto start = Clock::now();
-  const auto ran = STRATA_TRY(worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000))));
+  const auto ran = STRATA_TRY(
+      worker::run_to_end(launch, std::max(job.timeout, std::chrono::milliseconds(3600000)), [&](std::string_view line) {
+        const auto doing = worker::progress_in(line, std::nullopt);
+        if (doing && job.progress) job.progress(*doing);
+      }));
   const auto answer = worker::last_line(ran);
   if (outside::flag_or(answer, "ok", false) && ran.exit_code == 0 && !ran.signal) {
     const double ms = ms_since(start);

@@ -9,6 +9,8 @@
 namespace strata::worker {
 namespace {
 
+constexpr std::size_t longest_progress_bytes = 4096, shown_progress_bytes = 200;
+
 std::string text_field(const Json& answer, const char* key) {
   return printable(outside::text_or(answer, key), 4000);
 }
@@ -19,6 +21,15 @@ State failure_state(std::string_view code) {
   if (code == "unsupported") return State::unsupported;
   if (code == "unavailable") return State::unavailable;
   return code == "out_of_memory" ? State::out_of_memory : State::failed;
+}
+
+std::optional<std::string> progress_in(std::string_view line, std::optional<std::int64_t> id) {
+  if (line.size() > longest_progress_bytes || line.find("\"progress\"") == std::string_view::npos) return std::nullopt;
+  const auto parsed = outside::parse(line, "a line of progress");
+  if (!parsed || !parsed->is_object() || parsed->contains("ok")) return std::nullopt;
+  const Json& said = outside::field(*parsed, "progress");
+  const bool fits = said.is_string() && outside::as_integer(outside::field(*parsed, "id")) == id;
+  return fits ? std::optional(printable(said.get<std::string>(), shown_progress_bytes)) : std::nullopt;
 }
 
 tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, std::int64_t id, std::string_view op) {

@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t tail_lines = 20;
 constexpr auto farewell = 2000ms;
+constexpr int most_extensions = 3;  // of a time-out, by progress
 
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
@@ -151,6 +152,34 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
     return tl::unexpected(*failure_);
   }
   Patience patience(timeout);
+  return next_line(patience, timeout);
+}
+
+tl::expected<std::string, Failure> Worker::receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
+                                                          const ProgressSeen& on_progress) {
+  Patience patience(timeout);
+  std::string doing;
+  for (int extensions = 0;;) {
+    auto line = next_line(patience, timeout);
+    auto progress = line ? progress_in(*line, id) : std::nullopt;
+    if (!progress) {
+      return line;
+    }
+    if (*progress == doing) {
+      continue;
+    }
+    doing = std::move(*progress);
+    if (on_progress) {
+      on_progress(doing);
+    }
+    if (extensions++ < most_extensions) {
+      patience = Patience(timeout);
+    }
+  }
+}
+
+// `timeout`: what the patience was at first, for the sentence.
+tl::expected<std::string, Failure> Worker::next_line(Patience& patience, std::chrono::milliseconds timeout) {
   for (;;) {
     if (auto line = process_->take_line()) {
       return *line;
@@ -189,7 +218,8 @@ tl::expected<Json, Failure> Worker::read_answer(const std::string& line, std::in
   return tl::unexpected(std::move(*answer->failure));
 }
 
-tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::chrono::milliseconds timeout) {
+tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::chrono::milliseconds timeout,
+                                         const ProgressSeen& on_progress) {
   if (failure_) {
     return tl::unexpected(*failure_);
   }
@@ -209,7 +239,7 @@ tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::
   fields["id"] = id;
   fields["op"] = op;
   const auto sent = send_line(fields.dump(-1, ' ', false, Json::error_handler_t::replace), timeout);
-  auto line = sent ? receive_line(timeout) : sent;
+  auto line = sent ? receive_answer(id, timeout, on_progress) : sent;
   if (!line) {
     if (failure_ && failure_->what != "interrupted") {
       failure_->what = fmt::format("{}: {}", op, failure_->what);

@@ -52,6 +52,9 @@ struct Exited {
 // A worker after the end: "exited with code 3", "killed by SIGSEGV (signal 11)".
 std::string describe(const Exited& exited);
 
+// Sees what a worker says that it is doing before it answers (docs/protocol.md, rule 1).
+using ProgressSeen = std::function<void(const std::string&)>;
+
 class Patience;
 class Process;  // pipes, pidfd and process group; src/worker/process.hpp
 
@@ -64,9 +67,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // One request and its answer. Adds `id` and `op` to `fields` (an object). Continues a stopped worker. The time-out
-  // does not run while the driver is stopped, and only up to as long again while somebody else stopped the worker. A
-  // broken stream or a time-out ends the worker: later calls repeat that failure.
-  tl::expected<Json, Failure> call(std::string_view op, Json fields, std::chrono::milliseconds timeout);
+  // does not run while the driver is stopped, and only up to as long again while somebody else stopped the worker; it
+  // starts again where the worker says that it does something else than before, three times at most. A broken stream or
+  // a time-out ends the worker: later calls repeat that failure.
+  tl::expected<Json, Failure> call(std::string_view op, Json fields, std::chrono::milliseconds timeout,
+                                   const ProgressSeen& on_progress = {});
 
   // For the conformance suite: any bytes out (a newline is added), one line back, no rules applied to either.
   tl::expected<std::string, Failure> send_line(std::string_view line, std::chrono::milliseconds timeout);
@@ -89,6 +94,9 @@ class Worker {
   Failure died();
   Failure timed_out(std::string_view what, std::chrono::milliseconds timeout, const Patience& patience);
   bool ran_out_of_memory(const Exited& exited) const;
+  tl::expected<std::string, Failure> next_line(Patience& patience, std::chrono::milliseconds timeout);
+  tl::expected<std::string, Failure> receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
+                                                    const ProgressSeen& on_progress);
   tl::expected<Json, Failure> read_answer(const std::string& line, std::int64_t id, std::string_view op);
   std::unique_ptr<Process> process_;
   std::optional<Failure> failure_;

@@ -125,6 +125,13 @@ def test_a_worker_that_hangs_is_timed_out(strata):
     assert (rows_of(result)["hangs"]["state"], rows_of(result)["right"]["state"], done.returncode) == ("timeout", "measured", 1)
 
 
+def test_what_a_level_says_that_it_is_doing_is_shown_with_its_name(strata):
+    strata.level("slow", rank=1, ops={"load": {"progress": ["compiling 1 of 2", "compiling 2 of 2"]}})
+    done, result = strata.compare("slow")
+    assert rows_of(result)["slow"]["state"] == "measured"
+    assert "slow: compiling 1 of 2" in done.stderr and "slow: compiling 2 of 2" in done.stderr
+
+
 def test_a_worker_of_another_protocol_version_is_refused(strata):
     strata.level("right", rank=1)
     strata.level("old", rank=2, api=1)

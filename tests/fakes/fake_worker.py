@@ -9,6 +9,7 @@ The script is a JSON object, from argv[1] (text, or a path to a file), else from
   unsupported                     every load is answered so, with this reason
   start_s                         sleeps before it reads its first request
   ops: {OP: {...}}                what goes wrong in OP, by any of
+      progress: ["text", ...]       says before its answer that it does these, each after progress_s seconds (0)
       hang: true | seconds          sleeps (true: for ever) before it answers
       fill: bytes                   allocates that much and keeps it
       escape: true                  starts a sleeping child in a session of its own, whose parent ends at once (its pid on standard error: "escaped PID")
@@ -406,8 +407,11 @@ def escape() -> None:
     os.waitpid(child, 0)
 
 
-def misbehave(trouble: Json, protocol: Any) -> bytes | None:
-    """Acts out what the script says before an answer; bytes replace the answer."""
+def misbehave(trouble: Json, protocol: Any, number: Any) -> bytes | None:
+    """Acts out what the script says before the answer to request `number`; bytes replace the answer."""
+    for text in trouble.get("progress", []):
+        time.sleep(trouble.get("progress_s", 0))
+        os.write(protocol.fileno(), json.dumps({"id": number, "progress": text}).encode() + b"\n")
     if "log" in trouble:
         print(trouble["log"], file=sys.stderr, flush=True)
     if trouble.get("chatty"):
@@ -455,7 +459,7 @@ def main() -> None:
         op = request.get("op") if isinstance(request, dict) else None
         trouble = fake.trouble(op) if isinstance(op, str) else {}
         try:
-            instead = misbehave(trouble, protocol)
+            instead = misbehave(trouble, protocol, request.get("id") if isinstance(request, dict) else None)
             answer = fake.answer(request)
         except MemoryError:
             instead, answer = None, {"id": request["id"], "ok": False, "code": "out_of_memory", "what": "no memory left", "hint": "a smaller batch"}

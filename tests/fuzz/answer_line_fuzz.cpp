@@ -17,6 +17,7 @@ void must_be_storable(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string line(reinterpret_cast<const char*>(data), size);
+  if (const auto progress = strata::worker::progress_in(line, 1)) must_be_storable(*progress);
   const auto answer = strata::worker::parse_answer_line(line, 1, "hello");
   if (!answer) {
     if (answer.error().empty()) std::abort();

@@ -81,7 +81,7 @@ def loads_pytorch(folder: Path) -> bool:
 
 
 def prepare(name: str, bundle: Path, cache: Path, variant: str = "default", **extra: str) -> dict:
-    """Runs a level's prepare command; its one JSON line. A level without one answers {"ok": True}."""
+    """Runs a level's prepare command; its answer, the last of its lines. A level without one answers {"ok": True}."""
     folder = level_folder(name)
     if "prepare" not in json.loads((folder / "level.json").read_text(encoding="utf-8")):
         return {"ok": True}
@@ -91,9 +91,8 @@ def prepare(name: str, bundle: Path, cache: Path, variant: str = "default", **ex
         done = preloaded.run(words, variables, os.getcwd(), WAIT_S)
     else:
         done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=WAIT_S)
-    lines = done.stdout.splitlines()
-    assert len(lines) == 1, f"prepare wrote {lines!r} to stdout; stderr ends: {done.stderr[-2000:]}"
-    answer = json.loads(lines[0])
+    *told, answer = [json.loads(line) for line in done.stdout.splitlines()] or [None]
+    assert answer is not None and all(line.keys() == {"progress"} for line in told), f"prepare wrote {done.stdout!r} to stdout; stderr ends: {done.stderr[-2000:]}"
     assert (done.returncode == 0) == answer["ok"], done.stderr[-2000:]
     return answer
 
@@ -114,6 +113,7 @@ class Worker:
         else:
             self.process = subprocess.Popen(words, env=variables, cwd=self.scratch.name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True)
         self.number = 0
+        self.told: list[str] = []  # lines of progress, of all requests
         self.buffer = b""
 
     def __enter__(self) -> Worker:
@@ -135,7 +135,10 @@ class Worker:
         """One raw line, and the answer to it."""
         self.process.stdin.write(line.rstrip(b"\n") + b"\n")
         self.process.stdin.flush()
-        return json.loads(self.read_line())
+        while "progress" in (answer := json.loads(self.read_line())):
+            assert answer.keys() == {"id", "progress"} and json.loads(line)["id"] == answer["id"], answer
+            self.told.append(answer["progress"])
+        return answer
 
     def read_line(self) -> bytes:
         deadline = time.monotonic() + WAIT_S

@@ -69,6 +69,12 @@ def test_a_faultless_worker_passes(tmp_path):
     assert lines(done, "FAIL") == []
 
 
+def test_lines_of_progress_before_an_answer_break_no_rule(tmp_path):
+    said = {"ops": {op: {"progress": ["this", "that"]} for op in ("hello", "load", "warm_up")}}
+    done = strata("level", "check", fake(tmp_path, QUICK | said))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 BROKEN = {
     "junk instead of an answer": ({"ops": {"hello": {"junk": "hi"}}}, "starts and answers hello"),
     "a field of hello missing": ({"extra_hello": {"devices": None}}, "says in hello what it is"),

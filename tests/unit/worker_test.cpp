@@ -209,6 +209,33 @@ TEST_F(WorkerTest, gives_an_answer_that_drips_no_more_time_than_another) {
   EXPECT_EQ(answer.error().state, State::timeout);
 }
 
+// What `memory` says that it does, half a second apart, before it answers.
+Json in_memory(const std::vector<std::string>& says) {
+  return {{"ops", {{"memory", {{"progress", says}, {"progress_s", 0.5}}}}}};
+}
+
+TEST_F(WorkerTest, hands_on_what_is_being_done_once_and_gives_it_its_time_again) {
+  const auto worker = started(in_memory({"one", "two", "two", "three"}));
+  ASSERT_TRUE(worker->call("hello", hello, 20s));
+  std::vector<std::string> seen;
+  const auto answer =
+      worker->call("memory", {}, 1500ms, [&](const std::string& doing) { seen.push_back(doing); });  // it takes 2 s
+  ASSERT_TRUE(answer) << answer.error().what;
+  EXPECT_EQ(seen, (std::vector<std::string>{"one", "two", "three"}));
+  EXPECT_TRUE(worker->call("memory", {}, 20s)) << "nobody need look";
+}
+
+TEST_F(WorkerTest, gives_no_more_time_for_the_same_words_and_not_without_end_for_others) {
+  const std::vector<std::string> other = {"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"};
+  for (const auto& says : {std::vector<std::string>(8, "waiting"), other}) {
+    const auto worker = started(in_memory(says));
+    ASSERT_TRUE(worker->call("hello", hello, 20s));
+    const auto answer = worker->call("memory", {}, 1000ms);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().state, State::timeout);
+  }
+}
+
 TEST_F(WorkerTest, waits_for_a_worker_that_somebody_else_stopped_only_so_long) {
   const auto worker = started(in_hello({{"signal", SIGSTOP}}));
   const auto begin = std::chrono::steady_clock::now();

@@ -127,6 +127,13 @@ struct Level : Iterated {
   // Set by the SDK before load() where the bundle says that the network writes into its inputs, and later once it saw
   // it do so: set_input takes copies.
   bool copy_inputs = false;
+  std::function<void(const std::string&)> said_to;  // whom progress() tells; set by the SDK
+
+  // Says what is being done to whoever waits for a request that takes long ("compiling 3 of 8"). Nothing is said while
+  // something is timed.
+  void progress(const std::string& what) const {
+    if (said_to) said_to(what);
+  }
 
   // Builds the network; `cache` is where `prepare` left its artefacts. No weights yet, and nothing runs.
   virtual void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;

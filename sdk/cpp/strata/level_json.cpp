@@ -23,7 +23,7 @@ const json* member(const json& object, std::string_view name) {
 }
 
 template <class T>
-T value_of(const json& value, std::string_view field) {
+T typed(const json& value, std::string_view field) {
   try {
     return value.get<T>();
   } catch (const json::exception&) {
@@ -53,7 +53,7 @@ const json* LevelJson::find(std::string_view field, std::string_view variant) co
 
 std::string LevelJson::id() const {
   const json* value = member(object_, "id");
-  return value == nullptr ? std::string() : value_of<std::string>(*value, "id");
+  return value == nullptr ? std::string() : typed<std::string>(*value, "id");
 }
 
 std::vector<std::string> LevelJson::variants() const {
@@ -65,12 +65,12 @@ std::vector<std::string> LevelJson::variants() const {
 
 std::vector<std::string> LevelJson::list(std::string_view field, std::string_view variant) const {
   const json* value = find(field, variant);
-  return value == nullptr ? std::vector<std::string>() : value_of<std::vector<std::string>>(*value, field);
+  return value == nullptr ? std::vector<std::string>() : typed<std::vector<std::string>>(*value, field);
 }
 
 bool LevelJson::flag(std::string_view field, std::string_view variant) const {
   const json* value = find(field, variant);
-  return value != nullptr && value_of<bool>(*value, field);
+  return value != nullptr && typed<bool>(*value, field);
 }
 
 }  // namespace strata

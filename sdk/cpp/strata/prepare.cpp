@@ -28,6 +28,8 @@ int answer(const Result<void>& done) {
 
 void say_progress(const std::string& what) {
   fmt::print(stderr, "{}\n", what);
+  const nlohmann::json told{{"progress", what}};
+  std::cout << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
 
 int prepare_main(int count, char** words, const Prepare& prepare) {

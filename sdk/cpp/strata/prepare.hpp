@@ -17,7 +17,7 @@ using Prepare = std::function<Result<void>(const std::filesystem::path& bundle, 
 
 // Errors of exit code environment are answered `unsupported`, but `unavailable` where there is no compiler.
 int prepare_main(int count, char** words, const Prepare& prepare);
-// A line for the driver's progress display.
+// What is being done: for the log, and for whoever waits.
 void say_progress(const std::string& what);
 
 }  // namespace strata

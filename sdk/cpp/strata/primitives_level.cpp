@@ -39,6 +39,7 @@ void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::
   outputs_ = bundle.outputs;
   folder_ = bundle.folder;
   chosen_ = choose(wanted);
+  progress("making the library's calls");
   if (wanted.mode == "train") {
     const auto loss = graph::loss_named(wanted.json.value("loss", std::string("cross_entropy")));
     if (!loss) throw failure_of(loss.error());

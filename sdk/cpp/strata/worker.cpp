@@ -52,6 +52,11 @@ std::int64_t since_start_ns() {
   return std::max(used, wall);
 }
 
+// An operation in which nothing is said: each of its iterations counts.
+bool is_timed(const json& op) {
+  return op == "measure" || op == "serve" || op == "profile" || op == "steps" || op == "evaluate";
+}
+
 json failure_answer(const Failure& failure) {
   return {{"ok", false}, {"code", failure.code()}, {"what", failure.what()}, {"hint", failure.hint()}};
 }
@@ -87,7 +92,10 @@ const Worker::Operations& Worker::operations() {
 }
 
 Level& Worker::level() {
-  if (!level_) level_ = make_();
+  if (!level_) {
+    level_ = make_();
+    level_->said_to = [this](const std::string& what) { tell(what); };
+  }
   return *level_;
 }
 
@@ -439,13 +447,19 @@ json Worker::run(const json& request) {
 json Worker::answer(const std::string& line) {
   const json request = json::parse(line, nullptr, false);
   const bool usable = request.is_object() && request.contains("id") && request["id"].is_number_integer();
+  if (usable && !is_timed(request.value("op", json()))) telling_ = request["id"];
   json result = usable ? run(request) : failure_answer({"bad_request", "not a JSON object with an integer 'id'"});
+  telling_.reset();
   result["id"] = usable ? request["id"] : json();
   return result;
 }
 
-void Worker::send(const json& answer) {
-  const std::string line = answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+void Worker::tell(const std::string& what) {
+  if (telling_) send({{"id", *telling_}, {"progress", what}});
+}
+
+void Worker::send(const json& message) {
+  const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
     const auto n = ::write(out_, line.data() + sent, line.size() - sent);
     if (n < 0 && errno == EINTR) continue;

@@ -60,7 +60,8 @@ class Worker {
 
   json answer(const std::string& line);
   json run(const json& request);
-  void send(const json& answer);
+  void send(const json& message);
+  void tell(const std::string& what);  // a line of progress before the answer
 
   json hello(const json&);
   json load(const json&);
@@ -129,6 +130,7 @@ class Worker {
   Ring ring_;
   bool labelled_ = false;                 // every entry of the ring ends with its labels
   std::optional<std::int64_t> first_ns_;  // wall time of the first iteration since load
+  std::optional<json> telling_;           // id of the request whose progress may be told
   bool ended_ = false;
 };
 

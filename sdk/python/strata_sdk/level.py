@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import BadRequest, LevelError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -106,6 +106,7 @@ class Level(ABC):
     copy_inputs = False
     libraries: Mapping[str, str] = {}  # that do the work: name -> version
     shipped: Sequence[Path] = ()  # what artefact() gave last
+    said_to: Callable[[str], None] | None = None  # whom progress() tells; the SDK sets it
 
     # -- to write ---------------------------------------------------------------------------------
 
@@ -190,6 +191,12 @@ class Level(ABC):
         return list(declared)
 
     # -- to call ----------------------------------------------------------------------------------
+
+    def progress(self, what: str) -> None:
+        """Says what is being done to whoever waits for a request that takes long ("compiling 3 of
+        8"). Nothing is said while something is timed."""
+        if self.said_to is not None:
+            self.said_to(what)
 
     def artefact(self, name: str, *further: str) -> Path:
         """The file of the cache that the level's prepare command wrote under that name. It and the

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from .errors import LevelError, UnavailableError, UnsupportedError, describe, last_line
 
@@ -46,10 +46,11 @@ def main(prepare: Callable[..., None], *further: str, by_variant: bool = False) 
 
 
 def answer_for(work: Callable[[], None]) -> NoReturn:
-    """Does the work, prints the one JSON line of docs/protocol.md on how it went, and exits with 0
-    or 1."""
+    """Does the work, prints the JSON line of docs/protocol.md on how it went, after those of its
+    Steps, and exits with 0 or 1."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # exporters print
+    Steps.stream = stream
     answer: dict = {"ok": True}
     try:
         work()
@@ -76,8 +77,8 @@ def delegate(command: list[str]) -> None:
     """Runs a program that ends with answer_for(), in another Python. Its failure is raised here."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     try:
-        answer = json.loads(done.stdout)
-    except ValueError:
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
         raise LevelError(
             f"{' '.join(command[:2])} ended with exit code {done.returncode} and no answer",
             "the lines above say more",
@@ -89,13 +90,18 @@ def delegate(command: list[str]) -> None:
 
 
 class Steps:
-    """Progress on stderr: what is done now, and what the step before took."""
+    """What is done now: for the log, with the time since the beginning, and for whoever waits."""
+
+    stream: TextIO | None = None  # of answer_for()
 
     def __init__(self) -> None:
         self.begin = time.monotonic()
 
     def __call__(self, what: str) -> None:
         print(f"{time.monotonic() - self.begin:6.1f} s  {what}", file=sys.stderr, flush=True)
+        if self.stream is not None:
+            self.stream.write(json.dumps({"progress": what}) + "\n")
+            self.stream.flush()
 
 
 def exported(bundle_dir: Path) -> torch.export.ExportedProgram:

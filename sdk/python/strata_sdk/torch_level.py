@@ -35,6 +35,7 @@ class TorchLevel(TorchTraining, Serves, ReadsWeights):
                 "onnxruntime and openvino run it",
             )
         self.device = torch.device(job.device)
+        self.progress("building the module")
         self.take(self.build_module(job))
         self.keywords = [i["name"] if i["keyword"] else None for i in job.about["inputs"]]
         if job.trains:

@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from . import ending, errors, loop, serving, training
 from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
@@ -40,13 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         del sys.path[0]
     arguments = sys.argv[1:] if arguments is None else arguments
     folder = Path(arguments[0] if arguments else os.environ.get("STRATA_LEVEL_DIR", ".")).resolve()
-    worker = Worker(folder)
+    worker = Worker(folder, stream)
     worker.library_ns = loop.clock() - begin
     for line in iter(sys.stdin.buffer.readline, b""):
         if line.strip():
             answer, is_last = worker.answer(line)
-            stream.write(json.dumps(answer, separators=(",", ":"), default=_plain) + "\n")
-            stream.flush()
+            worker.write(answer)
             if is_last:
                 break
     sys.stdout.flush()
@@ -57,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class Worker:
     """The state between requests: a level, its ring of inputs, whether a network is loaded."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, stream: TextIO) -> None:
+        self.folder, self.stream = folder, stream
+        self.telling: int | None = None  # the request whose progress may be told
         self.library_ns = 0
         self.broken: BaseException | None = (
             None  # why the level's file cannot be used; told with every answer
@@ -84,6 +84,15 @@ class Worker:
             traceback.print_exc()
             self.broken = error
 
+    def write(self, message: dict) -> None:
+        self.stream.write(json.dumps(message, separators=(",", ":"), default=_plain) + "\n")
+        self.stream.flush()
+
+    def tell(self, what: str) -> None:
+        """A line of progress before the answer to the request that is worked on."""
+        if self.telling is not None:
+            self.write({"id": self.telling, "progress": what})
+
     def answer(self, line: bytes) -> tuple[dict, bool]:
         """The answer to one line, and whether it was `bye`."""
         number: Any = None
@@ -96,6 +105,7 @@ class Worker:
             op = request.get("op")
             if not isinstance(op, str):
                 raise BadRequest("the request has no string `op`")
+            self.telling = None if op in _TIMED else number
             return {"id": number, "ok": True, **self._dispatch(op, request)}, op == "bye"
         except (Exception, SystemExit) as error:
             failure = errors.describe(error)
@@ -105,6 +115,8 @@ class Worker:
             error.__traceback__ = None  # it would keep the network's tensors alive
             gc.collect()
             return {"id": number, "ok": False, **failure}, False
+        finally:
+            self.telling = None
 
     def _dispatch(self, op: str, request: Request) -> dict:
         if op == "bye":
@@ -161,7 +173,7 @@ class Worker:
             raise BadRequest("a network is loaded", "send `unload` first")
         job = read_job(request)
         level = self.make()
-        level.job, level.copy_inputs = job, job.writes_inputs
+        level.job, level.copy_inputs, level.said_to = job, job.writes_inputs, self.tell
         self._check_declared(level)
         level.supports(job)
         begin = loop.clock()
@@ -546,6 +558,9 @@ _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "serve": serving.serve,
     **training.OPERATIONS,
 }
+
+# operations in which nothing is said: each of their iterations counts
+_TIMED = ("measure", "serve", "profile", "steps", "evaluate")
 
 # what an operation needs of a level; of all in training.OPERATIONS it is Trains, too
 _NEEDS: dict[str, type] = {
