@@ -46,15 +46,18 @@ Text Session::restart() {
   return {};
 }
 
+tl::expected<std::string, worker::Failure> Session::next_line(const Json& id, int times) {
+  const auto number = outside::as_integer(id);
+  auto line = worker_->receive_line(subject_.patience * times);
+  for (int told = 0; told < most_told && line && number && worker::progress_in(*line, number); ++told)
+    line = worker_->receive_line(subject_.patience * times);
+  return line;
+}
+
 Or<Json> Session::raw(const std::string& line, const Json& expected_id) {
   if (!running()) return because("the worker is gone");
   auto answer = worker_->send_line(line, subject_.patience);
-  const auto id = outside::as_integer(expected_id);
-  const int times = line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1;
-  int told = 0;  // lines of progress before the answer
-  do {
-    if (answer) answer = worker_->receive_line(subject_.patience * times);
-  } while (answer && id && worker::progress_in(*answer, id) && ++told < most_told);
+  if (answer) answer = next_line(expected_id, line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1);
   if (!answer) return because(answer.error().what);
   const std::string shown = worker::printable(*answer, 160);
   Json object = Json::parse(*answer, nullptr, false);

@@ -36,6 +36,8 @@ class Session {
   worker::Worker& worker() { return *worker_; }
   bool running() const { return worker_ && worker_->alive(); }
 
+  // The next line that is no progress of request `id` (null: any line), each waited for `times` as long as usual.
+  tl::expected<std::string, worker::Failure> next_line(const Json& id, int times = 1);
   // Any line out, the answer in: it must be a JSON object with `id` (null allowed when asked for) and a boolean `ok`.
   Or<Json> raw(const std::string& line, const Json& expected_id);
   // A request with a fresh id; the whole answer, ok or not.

@@ -123,7 +123,7 @@ Outcome answers_in_order(Session& session) {
   auto answer = session.raw(lines, first);
   for (const std::int64_t id : {second, third}) {
     if (!answer) return Outcome(because(answer.error()));
-    const auto line = session.worker().receive_line(session.subject().patience);
+    const auto line = session.next_line(id);
     if (!line) return {Verdict::fail, "three requests lay in the pipe at once: " + line.error().what};
     const Json parsed = Json::parse(*line, nullptr, false);
     if (!parsed.is_object() || !parsed.contains("id") || parsed["id"] != id)
