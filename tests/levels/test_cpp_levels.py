@@ -291,6 +291,27 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
         assert failed.value.code == "bad_request", changed
 
 
+def test_a_level_says_what_its_level_json_declares_and_no_more_than_it_can(tmp_path):
+    about = json.loads((level_folder("libtorch") / "level.json").read_text(encoding="utf-8"))
+    for modes, said in ((["infer"], ["infer"]), (["infer", "train"], ["infer", "train"])):
+        (tmp_path / "level.json").write_text(json.dumps(about | {"id": "other", "modes": modes, "precisions": ["fp32"]}), encoding="utf-8")
+        with Worker(tmp_path) as worker:
+            hello = worker.ask("hello")
+        assert (hello["level"], hello["modes"], hello["precisions"]) == ("other", said, ["fp32"])
+        assert ("steps" in hello["ops"]) == ("profile" in hello["ops"]) == ("train" in modes) and "serve" in hello["ops"] and "report" not in hello["ops"]
+    null = json.loads((level_folder("null_cpp") / "level.json").read_text(encoding="utf-8")) | {"modes": ["infer", "train"]}
+    (tmp_path / "level.json").write_text(json.dumps(null), encoding="utf-8")
+    with Worker(tmp_path) as worker:
+        hello = worker.ask("hello")
+    assert hello["modes"] == ["infer"] and not {"steps", "serve", "report", "read_weights"} & set(hello["ops"])
+
+
+def test_a_level_without_its_level_json_says_so(tmp_path):
+    with Worker("null_cpp", STRATA_LEVEL_DIR=str(tmp_path)) as worker, pytest.raises(Failed) as failed:
+        worker.ask("hello")
+    assert failed.value.code == "failed" and str(tmp_path / "level.json") in failed.value.what
+
+
 def test_an_unknown_variant_is_unsupported(bundles):
     with Worker("libtorch", bundles("mnist"), variant="channels_first_and_last") as worker, pytest.raises(Failed) as failed:
         worker.load()
