@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import NO_CUDA_DEVICE, ROOT, Failed, Worker, error, prepare
+from client import NO_CUDA_DEVICE, ROOT, Failed, Worker, error, level_folder, prepare
 from safetensors.numpy import load_file, save_file
 from test_python_levels import SETS, envelope, reference, running  # noqa: F401  a fixture
 
