@@ -71,6 +71,15 @@ def test_equal_levels_are_a_tie_and_no_colour(strata):
     assert items["fastest1"]["values"] == [[None, None]] and "In none of 2 points is one level alone the fastest" in document["summary"]
 
 
+def test_a_level_and_its_variant_share_no_process_of_a_walk(strata):
+    quick = {"samples": {"median_ns": 100_000, "jitter": 0.01, "seed": 1, "restart": 0.0}}
+    strata.level("plain", rank=1, json_fields={"variants": {"quick": {"title": "a tenth of the time"}}}, variants={"quick": quick})
+    done, _, items = sweep(strata, "plain,plain@quick", "--batch", "1,2", *SHORT)
+    assert done.returncode == 0, done.stderr
+    assert {row["state"] for row in items["points"]["rows"]} == {"measured"}
+    assert all("plain@quick" in label for row in items["fastest1"]["labels"] for label in row), items["fastest1"]["labels"]
+
+
 def test_a_level_that_ran_out_of_memory_is_not_tried_at_larger_points_until_it_is_asked_to(strata):
     strata.level("plain", rank=1)
     strata.level("hungry", ops={"load": {"error": {"code": "out_of_memory", "what": "no memory for it", "hint": ""}}})
