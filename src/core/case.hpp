@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "core/optimiser.hpp"
+#include "core/optimiser_json.hpp"
 
 namespace strata::core {
 
@@ -105,9 +105,5 @@ nlohmann::json to_json(const Case& question);
 Result<Case> read_case(const nlohmann::json& fields, const std::string& where);
 
 nlohmann::json to_json(const Training& training);
-
-// The optimiser as bundle.json has it, and back.
-nlohmann::json to_json(const Optimiser& optimiser);
-Result<Optimiser> read_optimiser(const nlohmann::json& fields, const std::string& where);
 
 }  // namespace strata::core

@@ -275,17 +275,18 @@ def test_refuses_states_that_do_not_fit(level, trained):
 def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_path):
     worker = trained("libtorch", "mnist")
     before = state(worker)
-    for wrong, says in (({"lr": -1}, "'lr'"), ({"momentum": "much"}, "'momentum'"), ({"weight_decay": True}, "'weight_decay'"), ({"nesterov": 1}, "'nesterov'"),
-                        ({"nesterov": True, "momentum": 0}, "nesterov"), ({"nesterov": True, "dampening": 0.5}, "nesterov"), ({"schedule": {"name": "poly"}}, "'schedule'"),
-                        ({"schedule": {"name": "step", "every": 0, "gamma": 1}}, "'every'"), ({"schedule": {"name": "step", "every": 2}}, "'gamma'"),
-                        ({"schedule": {"name": "cosine"}}, "'steps'"), ({"nestrov": True}, "'nestrov'")):
+    for wrong, says in (({"lr": -1}, '"lr"'), ({"momentum": "much"}, '"momentum"'), ({"weight_decay": True}, '"weight_decay"'), ({"nesterov": 1}, '"nesterov"'),
+                        ({"dampening": -1}, '"dampening"'), ({"nesterov": True, "momentum": 0}, "nesterov"), ({"nesterov": True, "dampening": 0.5}, "nesterov"),
+                        ({"schedule": {"name": "poly"}}, "schedule"), ({"schedule": {"name": "step", "every": 0, "gamma": 1}}, '"every"'),
+                        ({"schedule": {"name": "step", "every": 2}}, '"gamma"'), ({"schedule": {"name": "cosine"}}, '"steps"'),
+                        ({"schedule": {"name": "cosine", "steps": 3, "warm": 1}}, "'warm'"), ({"nestrov": True}, "'nestrov'")):
         with pytest.raises(Failed) as failed:
             worker.ask("set_optimiser", optimiser={"name": "sgd"} | wrong)
         assert failed.value.code == "bad_request" and says in failed.value.what, wrong
     with pytest.raises(Failed) as failed:
         worker.ask("set_optimiser", optimiser={"name": "adan"})
     assert failed.value.code == "unsupported" and '"adan" is not one of: "sgd", "adam", "adamw"' in failed.value.what
-    for wrong, code, says in (({"beta1": 1}, "bad_request", "'beta1'"), ({"eps": -1}, "bad_request", "'eps'"), ({"momentum": 0.9}, "bad_request", "'momentum'"), ({"amsgrad": True}, "unsupported", "'amsgrad'"),
+    for wrong, code, says in (({"beta1": 1}, "bad_request", '"beta1"'), ({"eps": -1}, "bad_request", '"eps"'), ({"momentum": 0.9}, "bad_request", "'momentum'"), ({"amsgrad": True}, "unsupported", "'amsgrad'"),
                               ({"maximize": True}, "unsupported", "'maximize'")):
         with pytest.raises(Failed) as failed:
             worker.ask("set_optimiser", optimiser={"name": "adam"} | wrong)

@@ -5,10 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <utility>
 
+#include "core/optimiser_json.hpp"
 #include "strata/timed_loop.hpp"
 
 namespace strata {
@@ -17,72 +16,25 @@ using nlohmann::json;
 
 namespace {
 
-[[noreturn]] void refuse(const char* name, const char* allowed, const json& got) {
-  throw Failure("bad_request", fmt::format("the optimiser's '{}' must be {}, got {}", name, allowed, got.dump()));
-}
-
-double number(const json& object, const char* name, std::optional<double> otherwise = {}) {
-  const json value = object.value(name, json());
-  if (value.is_null() && otherwise) return *otherwise;
-  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
-    refuse(name, "a number of at least 0", value);
-  return value.get<double>();
-}
-
-std::int64_t period(const json& object, const char* name) {
-  const json value = object.value(name, json());
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 1) refuse(name, "an integer of at least 1", value);
-  return value.get<std::int64_t>();
-}
-
-// A misspelled field would silently be a default.
-void only(const json& object, const std::vector<std::string>& allowed) {
-  for (const auto& [name, value] : object.items())
-    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end())
-      throw Failure("bad_request", fmt::format("the optimiser has no field '{}'", name),
-                    fmt::format("allowed: {}", fmt::join(allowed, ", ")));
-}
-
-std::optional<core::Schedule> read_schedule(const json& schedule) {
-  using core::Schedule;
-  if (schedule.is_null()) return std::nullopt;
-  const json name = schedule.is_object() ? schedule.value("name", json()) : json();
-  if (name == "step") {
-    only(schedule, {"name", "every", "gamma"});
-    return Schedule{Schedule::Kind::step, period(schedule, "every"), number(schedule, "gamma")};
+// A misspelled field would silently be a default. `whole`: what the rule, or the schedule, has.
+void only(const json& object, const json& whole) {
+  for (const auto& [name, value] : object.items()) {
+    if (whole.contains(name)) continue;
+    std::vector<std::string> allowed;
+    for (const auto& [known, otherwise] : whole.items()) allowed.push_back(known);
+    throw Failure("bad_request", fmt::format("the optimiser has no field '{}'", name),
+                  fmt::format("allowed: {}", fmt::join(allowed, ", ")));
   }
-  if (name == "cosine") {
-    only(schedule, {"name", "steps"});
-    return Schedule{Schedule::Kind::cosine, period(schedule, "steps")};
-  }
-  refuse("schedule", R"(null, {"name":"step",...} or {"name":"cosine",...})", schedule);
 }
 
-core::Sgd read_sgd(const json& fields) {
-  only(fields, {"name", "lr", "momentum", "dampening", "weight_decay", "nesterov", "schedule"});
-  core::Sgd sgd;
-  sgd.momentum = number(fields, "momentum", sgd.momentum);
-  sgd.dampening = number(fields, "dampening", sgd.dampening);
-  const json nesterov = fields.value("nesterov", json(false));
-  if (!nesterov.is_boolean()) refuse("nesterov", "true or false", nesterov);
-  sgd.nesterov = nesterov.get<bool>();
-  if (sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0))
+// What each field may be by itself, and no level can do.
+void check_rule(const core::Optimiser& optimiser) {
+  if (const auto* sgd = optimiser.sgd(); sgd != nullptr && sgd->nesterov && (sgd->momentum == 0 || sgd->dampening != 0))
     throw Failure("bad_request", fmt::format("nesterov needs a momentum above 0 and dampening 0, got {} and {}",
-                                             sgd.momentum, sgd.dampening));
-  return sgd;
-}
-
-core::Adam read_adam(const json& fields, core::Adam adam) {
-  for (const char* setting : {"amsgrad", "maximize"})
-    if (const json value = fields.value(setting, json(false)); value != json(false))
-      throw Failure("unsupported", fmt::format("the optimiser's '{}' is {}, no level runs it", setting, value.dump()));
-  only(fields, {"name", "lr", "beta1", "beta2", "eps", "weight_decay", "schedule", "amsgrad", "maximize"});
-  adam.eps = number(fields, "eps", adam.eps);
-  for (const auto& [name, beta] : {std::pair{"beta1", &adam.beta1}, {"beta2", &adam.beta2}}) {
-    *beta = number(fields, name, *beta);
-    if (*beta >= 1) refuse(name, "a number of at least 0 and below 1", *beta);
-  }
-  return adam;
+                                             sgd->momentum, sgd->dampening));
+  if (const auto* adam = optimiser.adam(); adam != nullptr && (adam->beta1 >= 1 || adam->beta2 >= 1))
+    throw Failure("bad_request",
+                  fmt::format("\"beta1\" and \"beta2\" must be below 1, got {} and {}", adam->beta1, adam->beta2));
 }
 
 class HostStopwatch final : public Stopwatch {
@@ -109,15 +61,19 @@ Optimiser read_optimiser(const json& object) {
   if (!usual)
     throw Failure("unsupported", fmt::format("optimiser {} is not one of: \"{}\"", name.dump(),
                                              fmt::join(core::optimiser_names, "\", \"")));
-  Optimiser result = *usual;
-  if (usual->adam() != nullptr)
-    result.rule = read_adam(fields, *usual->adam());
-  else
-    result.rule = read_sgd(fields);
-  result.lr = number(fields, "lr", result.lr);
-  result.weight_decay = number(fields, "weight_decay", result.weight_decay);
-  result.schedule = read_schedule(fields.value("schedule", json()));
-  return result;
+  json known = core::to_json(*usual);
+  for (const char* setting : {"amsgrad", "maximize"}) {
+    if (usual->adam() == nullptr) continue;
+    known[setting] = false;
+    if (const json value = fields.value(setting, json(false)); value != json(false))
+      throw Failure("unsupported", fmt::format("the optimiser's '{}' is {}, no level runs it", setting, value.dump()));
+  }
+  only(fields, known);
+  auto read = core::read_optimiser(fields, "the optimiser");
+  if (!read) throw Failure("bad_request", read.error().what, read.error().hint);
+  check_rule(*read);
+  if (read->schedule) only(fields["schedule"], core::to_json(*read)["schedule"]);
+  return *std::move(read);
 }
 
 void Stepper::start(const Optimiser& optimiser) {
