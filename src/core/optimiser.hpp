@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optimiser: what all have in common, and the settings of its rule. Types and the learning rate of a step alone, so
-// that the SDK and levels on libraries of primitives have the same; its JSON and its words are in case.hpp.
+// that the SDK and levels on libraries of primitives have the same; its JSON is in optimiser_json.hpp, its words are in
+// case.hpp.
 #pragma once
 
 #include <array>
