@@ -30,7 +30,8 @@ const char* const python_json = R"text({
 
 const char* const python_source = R"text(# SPDX-License-Identifier: Apache-2.0
 """@ID@: say what runs the network here. The SDK owns the protocol, the timed loop and the files;
-this file only runs the network."""
+this file only runs the network. What else a level can do (train, serve several clients, report) are
+further classes of strata_sdk to derive from."""
 
 from __future__ import annotations
 
