@@ -102,13 +102,13 @@ CREATE INDEX warnings_of_run ON warnings(run_id);
 )sql",
                                                         R"sql(
 UPDATE level_rows SET settings=json_remove(json_set(settings,'$.precision',json_extract(settings,'$.maths')),'$.maths')
-  WHERE json_valid(settings) AND json_type(settings,'$.maths') IS NOT NULL;
+  WHERE CASE WHEN json_valid(settings) THEN json_type(settings,'$.maths') IS NOT NULL END;
 UPDATE run_cases SET bundle=json_remove(json_set(bundle,'$.case.precision',json_extract(bundle,'$.case.maths')),'$.case.maths')
-  WHERE json_valid(bundle) AND json_type(bundle,'$.case.maths') IS NOT NULL;
+  WHERE CASE WHEN json_valid(bundle) THEN json_type(bundle,'$.case.maths') IS NOT NULL END;
 UPDATE run_cases SET bundle=json_remove(json_set(bundle,'$.spec.precision',json_extract(bundle,'$.spec.maths')),'$.spec.maths')
-  WHERE json_valid(bundle) AND json_type(bundle,'$.spec.maths') IS NOT NULL;
+  WHERE CASE WHEN json_valid(bundle) THEN json_type(bundle,'$.spec.maths') IS NOT NULL END;
 UPDATE runs SET settings=json_remove(json_set(settings,'$.ci_width',json_extract(settings,'$.precision')),'$.precision')
-  WHERE json_valid(settings) AND json_type(settings,'$.precision') IS NOT NULL;
+  WHERE CASE WHEN json_valid(settings) THEN json_type(settings,'$.precision') IS NOT NULL END;
 )sql"};
 
 // Whose runs get their fingerprints (fingerprint.hpp) besides, which SQL cannot compute.
