@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import shutil
 import time
@@ -29,15 +30,15 @@ from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
 from capture.precision import add_mode, copy_strict
 from capture.problem import Problem, is_out_of_memory
+from capture.publishing import identity, publish, remove_left_overs
 from capture.train import TrainCapture
-from capture.weights import state_of
+from capture.weights import bytes_once, state_of
 from strata_sdk.models import (
     Built,
     TapModule,
     build_model,
     call,
     count_parameters,
-    elements_once,
     last_line,
     load_weights,
     source_files,
@@ -64,9 +65,9 @@ def capture(
     (network.py). Raises Problem, OSError and what torch raises."""
     spec = check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
-    _remove_left_overs(out)
+    remove_left_overs(out)
     before = {
-        path: _identity(path)
+        path: identity(path)
         for path in ([out] if not by_state else out.parent.glob(f"{out.name}.*"))
     }
     partial = out.parent / f".{out.name}.partial-{os.getpid()}"
@@ -85,7 +86,7 @@ def capture(
         _complete(info, partial, opened)
         if by_state:
             out = state_folder(out, info)
-        _publish(partial, out, before.get(out))
+        publish(partial, out, before.get(out))
         return json.loads((out / "bundle.json").read_text(encoding="utf-8"))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -107,51 +108,6 @@ def _complete(info: dict, folder: Path, opened: Opened) -> None:
 
 def _is_own(info: dict) -> bool:
     return info["model"]["kind"] in ("shipped", "torchvision")
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from a later one of the same name."""
-    try:
-        found = folder.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_ctime_ns
-
-
-def _publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:
-    """Gives the finished bundle its name, unless another capture's has it since. `replaced`: what
-    had the name at the start, if anything."""
-    if replaced and _identity(out) == replaced:
-        old = out.parent / f".{out.name}.partial-old-{os.getpid()}"
-        out.rename(old)
-        shutil.rmtree(old, ignore_errors=True)
-    try:
-        partial.rename(out)
-    except OSError:
-        if not (out / "bundle.json").exists():
-            raise
-
-
-def _remove_left_overs(out: Path) -> None:
-    """Removes what killed captures of the same bundle left."""
-    for path in out.parent.glob(f".{out.name}.partial-*"):
-        pid = path.name.rpartition("-")[2]
-        if not (pid.isdigit() and _is_running(int(pid))):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    """One that has ended and that nobody waited for yet is not."""
-    try:
-        return (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8", errors="replace")
-            .rpartition(")")[2]
-            .split()[0]
-            != "Z"
-        )
-    except OSError:
-        return False
 
 
 class _Capture:
@@ -245,7 +201,7 @@ class _Capture:
             "parameters": count_parameters(built.module),
             "weight_bytes": 0,
             "input_bytes": sum(
-                torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * _elements(i.shape)
+                torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * math.prod(i.shape)
                 for i in inputs
             ),
             "activation_bytes": 0,
@@ -324,7 +280,7 @@ class _Capture:
             lambda sets: self._check_space(sets, size), self.say
         )
         self.info["weight_source"] = "; ".join(filter(None, (source, self.buffer_sentence)))
-        self.info["weight_bytes"] = _bytes_once(module)
+        self.info["weight_bytes"] = bytes_once(module)
 
     def _training(self, module: nn.Module, trained: list[str]) -> None:
         """Mode train has references of its own; its export becomes graph.json alone, since levels
@@ -534,19 +490,3 @@ def _described(outputs: dict[str, Tensor]) -> list[dict]:
         {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
         for k, v in outputs.items()
     ]
-
-
-def _bytes_once(module: nn.Module) -> int:
-    """Of parameters and persistent buffers; tied ones count once."""
-    by_size: dict[int, list[Tensor]] = {}
-    for value in module.state_dict().values():
-        if isinstance(value, Tensor):
-            by_size.setdefault(value.element_size(), []).append(value)
-    return sum(size * elements_once(values) for size, values in by_size.items())
-
-
-def _elements(shape: list[int]) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from capture.functional import Value, by_name, replaced, tensors_in
+from capture.aten import by_name
+from capture.functional_graph import Value, replaced, tensors_in
 from capture.graph import DTYPES, encoded
 from strata_sdk.models import call
 

@@ -7,8 +7,7 @@ run_decompositions does not promise."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -17,133 +16,31 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-# Their result has the values of their first argument; those that do not copy may share its memory.
-SAME_VALUES = {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh", "lift_fresh_copy"}
-DETACHES = {"detach", "detach_"}
-COPIES = {"clone", "lift_fresh_copy"}
-DROPOUTS = {
-    "dropout",
-    "dropout_",
-    "feature_dropout",
-    "feature_dropout_",
-    "alpha_dropout",
-    "alpha_dropout_",
-    "feature_alpha_dropout",
-    "feature_alpha_dropout_",
-}
-CASTS = {"to", "_to_copy", "type_as"}
-# zeros and ones by one probability: torchvision's and timm's stochastic depth
-DRAWS = {
-    "bernoulli.p",
-    "bernoulli_.float",
-}
-PADS = {"pad", "constant_pad_nd"}
-# Only the shape and type of their tensor argument matter.
-LIKE = {
-    "new_zeros",
-    "new_ones",
-    "new_full",
-    "new_empty",
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "empty_like",
-}
-
-# One name for one operation.
-SYNONYMS = {
-    "swapaxes.default": "transpose.int",
-    "swapdims.default": "transpose.int",
-    "concat.default": "cat.default",
-    "concatenate.default": "cat.default",
-    "multiply.Tensor": "mul.Tensor",
-    "subtract.Tensor": "sub.Tensor",
-    "divide.Tensor": "div.Tensor",
-    "true_divide.Tensor": "div.Tensor",
-    "clip.default": "clamp.default",
-    "special_expit.default": "sigmoid.default",
-}
-SLICES = {"select", "slice"}  # parts that can be put back into the whole
-
-
-class NotFunctional(Exception):
-    """Why the program has no functional graph. `aliased`: an in-place operation reaches a tensor
-    that is also seen through another view."""
-
-    def __init__(self, what: str, node: Node | None = None, aliased: bool = False) -> None:
-        super().__init__(what)
-        self.node, self.aliased = node, aliased
-
-
-@dataclass(eq=False)
-class Value:
-    """One tensor of the graph: `kind` input, parameter, buffer, constant or node."""
-
-    kind: str
-    name: str
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    data: Tensor | None = None  # of a constant
-
-
-@dataclass(eq=False)
-class Operation:
-    """One node: `args` by schema name, with Values in the place of tensors."""
-
-    target: torch._ops.OpOverload
-    args: dict[str, Any]
-    outputs: list[Value]
-    node: Node
-    name: str = ""
-
-
-@dataclass
-class Functional:
-    """The whole: `updates` maps the name of a buffer to its new value; `detached` has the values
-    through which somewhere no gradient flows, which the operations do not say."""
-
-    inputs: list[Value] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    updates: dict[str, Value] = field(default_factory=dict)
-    detached: list[tuple[Node, Value]] = field(default_factory=list)
-
-
-def name_of(target: Any) -> str:
-    """`conv2d` of aten.conv2d.default."""
-    return (
-        target._schema.name.rpartition("::")[2]
-        if isinstance(target, torch._ops.OpOverload)
-        else str(target)
-    )
-
-
-def tensors_in(arg: Any) -> Iterator[Any]:
-    """The Values and tensors in an argument, lists looked into."""
-    if isinstance(arg, (Value, Tensor)):
-        yield arg
-    elif isinstance(arg, (list, tuple)):
-        for part in arg:
-            yield from tensors_in(part)
-
-
-def replaced(arg: Any, change: Callable[[Any], Any]) -> Any:
-    """`arg` with every Value and tensor in it changed."""
-    if isinstance(arg, (Value, Tensor)):
-        return change(arg)
-    return [replaced(part, change) for part in arg] if isinstance(arg, (list, tuple)) else arg
-
-
-def stopped_gradient(found: Functional) -> Node | None:
-    """The first place where a gradient that some parameter would get does not flow."""
-    from_parameters = {id(value) for node, value in found.detached if value.kind == "parameter"}
-    for operation in found.operations:
-        if any(
-            isinstance(value, Value) and (value.kind == "parameter" or id(value) in from_parameters)
-            for value in tensors_in(list(operation.args.values()))
-        ):
-            from_parameters.update(map(id, operation.outputs))
-    return next((node for node, value in found.detached if id(value) in from_parameters), None)
+from capture.aten import (
+    CASTS,
+    COPIES,
+    DETACHES,
+    DROPOUTS,
+    LIKE,
+    PADS,
+    SAME_VALUES,
+    SLICES,
+    SYNONYMS,
+    NotFunctional,
+    by_name,
+    draws,
+    fixed,
+    functional_form,
+    name_of,
+)
+from capture.functional_graph import (
+    Functional,
+    Operation,
+    Value,
+    remove_dead,
+    replaced,
+    tensors_in,
+)
 
 
 def make_functional(program: ExportedProgram) -> Functional:
@@ -181,7 +78,7 @@ class _Walk:
                 self._outputs(node)
             else:
                 raise NotFunctional(f"a {node.op} node in the exported graph: {node.target}", node)
-        _remove_dead(self.found)
+        remove_dead(self.found)
         return self.found
 
     # -------------------------------------------------------------------------------------- memory
@@ -255,7 +152,7 @@ class _Walk:
         value = node.meta.get("val")
         if not isinstance(value, Tensor):
             raise NotFunctional(f"the input {node.name} is no tensor", node)
-        shape = _fixed(value.shape, node)
+        shape = fixed(value.shape, node)
         if spec.kind == InputKind.USER_INPUT:
             held: Any = Value("input", node.name, value.dtype, shape)
             self.found.inputs.append(held)
@@ -306,7 +203,7 @@ class _Walk:
             self._same_values(node, given)
         elif written:
             self._in_place(node, given, args, written)
-        elif _draws(node):
+        elif draws(node):
             self._own(node, self._drawn(node, args["p"]))
         elif name_of(node.target) == "feature_dropout":
             self._own(node, self._by_channels(node, args))
@@ -398,11 +295,11 @@ class _Walk:
                     f"{node.target} keeps {old.dtype} where its functional form would give another type",
                     node,
                 )
-        if _draws(node):
+        if draws(node):
             return self._drawn(node, others[0])
         if name == "feature_dropout_":
             return self._by_channels(node, args)
-        functional = _functional_form(node)
+        functional = functional_form(node)
         return self._append(
             node,
             functional,
@@ -413,7 +310,7 @@ class _Walk:
         """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to
         draw that, and to switch it off, which leaves p, the mean."""
         drawn = node.meta["val"]
-        ones = torch.ones(_fixed(drawn.shape, node), dtype=drawn.dtype)
+        ones = torch.ones(fixed(drawn.shape, node), dtype=drawn.dtype)
         kept = self._append(
             node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True}
         )[0]
@@ -423,7 +320,7 @@ class _Walk:
         """One draw for each channel of a sample, as PyTorch makes it: the input times the dropout
         of ones."""
         value = node.meta["val"]
-        batch, channels, *places = _fixed(value.shape, node)
+        batch, channels, *places = fixed(value.shape, node)
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
         dropout = torch.ops.aten.dropout.default
         kept = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
@@ -467,9 +364,9 @@ class _Walk:
         if name in LIKE or name == "empty":
             value = node.meta["val"]
             if name.endswith("zeros_like") or "empty" in name or name == "new_zeros":
-                return [torch.zeros(_fixed(value.shape, node), dtype=value.dtype)]
+                return [torch.zeros(fixed(value.shape, node), dtype=value.dtype)]
             fill = 1 if "ones" in name else args["fill_value"]
-            return [torch.full(_fixed(value.shape, node), fill, dtype=value.dtype)]
+            return [torch.full(fixed(value.shape, node), fill, dtype=value.dtype)]
         if not self._is_constant(node, args):
             return []
         result = node.target(
@@ -512,7 +409,7 @@ class _Walk:
             args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
         made = [
-            Value("node", f"{name}.{i}" if several else name, v.dtype, _fixed(v.shape, node))
+            Value("node", f"{name}.{i}" if several else name, v.dtype, fixed(v.shape, node))
             if isinstance(v, Tensor)
             else None
             for i, v in enumerate(value if several else [value])
@@ -580,67 +477,3 @@ class _Walk:
                 raise NotFunctional(
                     f"the network changes its {spec.kind.name} '{spec.target}'", node
                 )
-
-
-def by_name(node: Any) -> dict[str, Any]:
-    """Of a call with `target`, `args` and `kwargs`: every argument by the schema's name, defaults
-    filled in, one number for a list of known length repeated."""
-    schema = node.target._schema
-    found: dict[str, Any] = {}
-    for position, argument in enumerate(schema.arguments):
-        if position < len(node.args):
-            value = node.args[position]
-        elif argument.name in node.kwargs:
-            value = node.kwargs[argument.name]
-        else:
-            value = argument.default_value
-        length = getattr(argument, "N", None)
-        if length and isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = [value] * length
-        elif length and isinstance(value, (list, tuple)) and len(value) == 1:
-            value = list(value) * length
-        found[argument.name] = value
-    if found.get("stride") == [] and "kernel_size" in found:  # pooling's way of saying: the same
-        found["stride"] = found["kernel_size"]
-    return found
-
-
-def _draws(node: Node) -> bool:
-    return str(node.target).removeprefix("aten.") in DRAWS
-
-
-def _functional_form(node: Node) -> torch._ops.OpOverload:
-    """aten.relu.default of aten.relu_.default: the same arguments in the same order, the first of
-    which may have another name."""
-    schema = node.target._schema
-    packet = getattr(torch.ops.aten, schema.name.rpartition("::")[2].removesuffix("_"), None)
-    if packet is None or not schema.name.endswith("_"):
-        raise NotFunctional(f"{node.target} has no functional form", node)
-
-    def signature(s: torch._C.FunctionSchema) -> list[tuple[str, str]]:
-        return [(a.name if i else "", str(a.type)) for i, a in enumerate(s.arguments)]
-
-    overloads = sorted(
-        (getattr(packet, name) for name in packet.overloads()),
-        key=lambda o: o._overloadname != node.target._overloadname,
-    )
-    for overload in overloads:
-        if signature(overload._schema) == signature(schema):
-            return overload
-    raise NotFunctional(f"{node.target} has no functional form", node)
-
-
-def _fixed(shape: Any, node: Node) -> tuple[int, ...]:
-    if not all(isinstance(extent, int) for extent in shape):
-        raise NotFunctional(f"a shape depends on values: {list(shape)}", node)
-    return tuple(shape)
-
-
-def _remove_dead(found: Functional) -> None:
-    needed = {id(v) for v in [*found.outputs, *found.updates.values()]}
-    kept = []
-    for operation in reversed(found.operations):
-        if any(id(v) in needed for v in operation.outputs):
-            kept.append(operation)
-            needed.update(id(v) for v in tensors_in(list(operation.args.values())))
-    found.operations[:] = reversed(kept)

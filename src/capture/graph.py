@@ -17,14 +17,9 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from capture.functional import (
-    Functional,
-    NotFunctional,
-    Value,
-    make_functional,
-    stopped_gradient,
-    tensors_in,
-)
+from capture.aten import NotFunctional
+from capture.functional import make_functional
+from capture.functional_graph import Functional, Value, stopped_gradient, tensors_in
 from strata_sdk.models import last_line
 
 DTYPES = {

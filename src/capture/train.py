@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -21,207 +21,25 @@ from capture.faults import NotApplicable, shared_copy
 from capture.probe import make_probe
 from capture.problem import Problem, is_out_of_memory
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
+from capture.training_step import (
+    Exact,
+    Named,
+    Stepper,
+    errors_of_runs,
+    train_envelope,
+    train_mode,
+    widened,
+)
 from capture.weights import state_of
 from strata_sdk.dropout_calls import NoDropoutCalls
-from strata_sdk.models import bind, last_line, load_weights, source_files
+from strata_sdk.models import last_line, load_weights, source_files
 from strata_sdk.precision import UNIT
-from strata_sdk.torch_training import LOSSES, Dropout, Dropouts, first_output
+from strata_sdk.torch_training import Dropout, Dropouts
 
-Named = dict[str, Tensor]
-LEAST = 8 * 2.0**-24  # no envelope is smaller: one lucky step would accuse the others
 TIMES = 8.0  # a level may err by so many envelopes
 ENOUGH_POWER = 10.0  # bounds that a planted fault has to reach
 WIDEST = 1e-3  # a gradient envelope beyond which the proof is weak
 DROPOUT_LOSSES = 64
-# Relative noise of further steps, for gradients alone, where the network has kinks: rounding flips
-# a value there or does not, by luck, and both are legitimate.
-KINK_NOISE = 2.0**-20
-NOISY_STEPS = 4
-
-
-@contextlib.contextmanager
-def train_mode(module: nn.Module) -> Iterator[None]:
-    """The module in train mode; afterwards in eval mode, with the buffers that it had."""
-    before = {name: value.clone() for name, value in module.named_buffers()}
-    module.train()
-    try:
-        yield
-    finally:
-        module.eval()
-        with torch.no_grad():
-            for name, value in module.named_buffers():
-                value.copy_(before[name])
-
-
-class Stepper:
-    """One training step of a module on one batch: loss, gradients, and the buffers after it. It
-    leaves the module as it was."""
-
-    def __init__(self, bundle: dict, device: str, threads: int, labels: Tensor) -> None:
-        self.bundle, self.device, self.threads = bundle, device, threads
-        self.labels = labels.to(device)
-        self.loss_of = LOSSES[bundle["case"]["loss"]]
-        self.calls: DropoutCalls | None = None
-
-    def run(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
-        loss_of: Callable[[Tensor, Tensor], Tensor] | None = None,
-    ) -> Named:
-        """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and
-        must not write into it."""
-        kept = set(module.state_dict())
-        with train_mode(module):
-            with torch.enable_grad():
-                loss = (loss_of or self.loss_of)(self.output(module, entry, change), self.labels)
-                parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-                gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-            found = {"loss": loss} | {
-                f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None
-            }
-            found |= {
-                f"stat:{name}": b.clone()
-                for name, b in module.named_buffers()
-                if name in kept and b.is_floating_point()
-            }
-        return {name: value.detach().cpu().contiguous() for name, value in found.items()}
-
-    def gradients(
-        self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]
-    ) -> list[Tensor]:
-        """Of the named parameters, of the module in the mode that it is in; zero where the loss
-        does not follow one."""
-        own = dict(module.named_parameters())
-        with torch.enable_grad():
-            loss = self.loss_of(self.output(module, entry), self.labels)
-            found = torch.autograd.grad(loss, [own[name] for name in names], allow_unused=True)
-        return [torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, found)]
-
-    def output(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
-    ) -> Tensor:
-        if self.calls:
-            self.calls.begin()
-        args, kwargs = bind({k: change(v).to(self.device) for k, v in entry.items()}, self.bundle)
-        return first_output(module(*args, **kwargs))
-
-
-class Exact:
-    """A float64 step, and how far others are from it: of a gradient ||g - g64|| / (||g64|| + 0.01
-    floor sqrt(n)), since some are zero but for rounding, with the root mean square of all gradients
-    together for the floor; of the loss and a statistic the relative error."""
-
-    def __init__(self, values: Named) -> None:
-        self.values = values
-        sizes = {name: value.norm().item() for name, value in values.items()}
-        gradients = [name for name in values if name.startswith("grad:")]
-        self.floor = (
-            sum(sizes[name] ** 2 for name in gradients)
-            / sum(values[name].numel() for name in gradients)
-        ) ** 0.5
-        self.sizes = sizes | {
-            name: sizes[name] + 0.01 * self.floor * values[name].numel() ** 0.5
-            for name in gradients
-        }
-
-    def errors(self, got: Named) -> dict[str, float]:
-        """By name; infinite where a value is missing or not a number."""
-        found = {}
-        for name, truth in self.values.items():
-            alike = name in got and got[name].shape == truth.shape
-            error = (
-                (truth - got[name]).norm().item() / max(self.sizes[name], 1e-300)
-                if alike
-                else float("inf")
-            )
-            found[name] = error if error == error else float("inf")
-        return found
-
-
-class _Compared:
-    """A Stepper in the place of a Runner: what it returns for the envelope are errors, not
-    gradients, which would fill the memory."""
-
-    def __init__(self, stepper: Stepper, exact: Exact) -> None:
-        self.stepper, self.exact = stepper, exact
-        self.device, self.threads = stepper.device, stepper.threads
-
-    def run(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
-    ) -> Named:
-        return {
-            k: torch.tensor(v, dtype=torch.float64)
-            for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()
-        }
-
-
-def errors_of_runs(
-    stepper: Stepper,
-    module: nn.Module,
-    entry: Mapping[str, Tensor],
-    exact: Exact,
-    seed: int,
-    unit: float | None = None,
-    light: bool = False,
-) -> dict[str, list[float]]:
-    """The errors of legitimate steps, by name. `unit`: of the noise, `light`: fewer of them, both
-    as ref.envelope takes them."""
-    runs = ref.envelope(_Compared(stepper, exact), module, [entry], seed, unit, light)
-    return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
-
-
-def train_envelope(
-    stepper: Stepper,
-    module: nn.Module,
-    entry: Mapping[str, Tensor],
-    exact: Exact,
-    seed: int,
-    light: bool,
-) -> dict[str, float]:
-    """The largest error of legitimate float32 steps, by name; at least LEAST."""
-    return {
-        name: max([LEAST, *errors])
-        for name, errors in errors_of_runs(stepper, module, entry, exact, seed, light=light).items()
-    }
-
-
-def widened(
-    envelope: dict[str, float],
-    stepper: Stepper,
-    module: nn.Module,
-    entry: Mapping[str, Tensor],
-    exact: Exact,
-    seed: int,
-) -> dict[str, float]:
-    """The envelope with what a few flipped kinks do to gradients: steps with weights and inputs
-    moved by KINK_NOISE."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def moved(t: Tensor) -> Tensor:
-        return (
-            torch.randn(t.shape, generator=generator).mul_(KINK_NOISE).add_(1).to(t).mul_(t)
-            if t.is_floating_point()
-            else t
-        )
-
-    wide = dict(envelope)
-    other = copy.deepcopy(module)
-    for _ in range(NOISY_STEPS):
-        with torch.no_grad():
-            for parameter, whole in zip(other.parameters(), module.parameters()):
-                parameter.copy_(moved(whole))
-        for name, error in exact.errors(stepper.run(other, entry, moved)).items():
-            if name.startswith("grad:"):
-                wide[name] = max(wide[name], error)
-    return wide
 
 
 # ------------------------------------------------------------------------------ what a case needs

@@ -26,7 +26,7 @@ from capture.opened import sha256_of
 from capture.problem import Problem
 from strata_sdk.archive_checks import Refused, open_archive
 from strata_sdk.files import KINDS
-from strata_sdk.models import bind, load_weights
+from strata_sdk.models import bind, elements_once, load_weights
 
 CALIBRATION_SAMPLES = 8
 BEFORE_BATCH_NORM = 0.05  # deviation of what enters a BatchNorm in generic sets, roughly
@@ -426,3 +426,12 @@ def _scaled_product(
         return scaled
 
     return hook
+
+
+def bytes_once(module: nn.Module) -> int:
+    """Bytes of parameters and persistent buffers; tied ones count once."""
+    by_size: dict[int, list[Tensor]] = {}
+    for value in module.state_dict().values():
+        if isinstance(value, Tensor):
+            by_size.setdefault(value.element_size(), []).append(value)
+    return sum(size * elements_once(values) for size, values in by_size.items())

@@ -23,7 +23,7 @@ from test_cpp_levels import PRIMITIVES, STATIC
 from test_python_levels import FLOOR
 from torch import Tensor
 
-from capture.train import Exact, Stepper
+from capture.training_step import Exact, Stepper
 from training import probe
 
 FIRST, COUNT = (int(part) for part in os.environ.get("STRATA_RANDOM_NETWORKS", "0:40").split(":"))

@@ -17,7 +17,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 from capture.bundle import capture  # noqa: E402
 from capture.probe import MARGIN, SAME, TIE, make_probe  # noqa: E402
 from capture.problem import Problem  # noqa: E402
-from capture.train import LEAST, WIDEST  # noqa: E402
+from capture.train import WIDEST  # noqa: E402
+from capture.training_step import LEAST  # noqa: E402
 from capture.train_faults import TRAIN_FAULTS  # noqa: E402
 from strata_sdk.models import build_model, call, example_inputs, read_bundle  # noqa: E402
 from strata_sdk.optimiser import DEFAULT  # noqa: E402

@@ -8,16 +8,13 @@ same network. Needs torch and safetensors; torchvision only for its models.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import functools
-import importlib.util
 import json
 import os
 import sys
 import traceback
-import types
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,8 +22,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from . import sources
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -84,16 +79,16 @@ def torchvision_names() -> list[str]:
 def build_model(model: str, seed: int = 0) -> Built:
     """Builds `model` (a shipped or torchvision name, FILE.py:FUNCTION, or a file of files.py) after
     seeding torch. Weights are as the model's own code makes them."""
-    from . import files
+    from . import files, python_models
 
     if files.is_file(model):
         return files.build(model)
     if ".py:" in model or model.endswith(".py") or os.sep in model:
-        return _build_user(model, seed)
+        return python_models.build(model, seed)
     shipped = shipped_models()
     if model in shipped:
         folder, about = shipped[model]
-        function = _load_file(folder / "model.py").build
+        function = python_models.load_file(folder / "model.py").build
         torch.manual_seed(seed)
         module = function(model) if "names" in about else function()
         return Built(
@@ -125,143 +120,6 @@ def build_model(model: str, seed: int = 0) -> Built:
     if not zoo_names:
         hint += "; torchvision's models need torchvision, which this environment cannot import"
     raise ModelError("usage", f"no model is called '{model}'", hint)
-
-
-def _build_user(model: str, seed: int) -> Built:
-    path_text, colon, function_name = model.rpartition(":")
-    if not colon:
-        path_text, function_name = model, ""
-    path = Path(path_text)
-    if not (path_text if colon else model).endswith(".py"):
-        raise ModelError(
-            "usage",
-            f"{model} is no kind of network that strata knows by its name",
-            "give path/to/file.py:build, or a file that ends in .pt2 (torch.export), .pt (TorchScript) or .onnx",
-        )
-    if not function_name:
-        raise ModelError(
-            "usage",
-            f"'{model}' names no function",
-            f"write {model.rstrip(':')}:build, where build() returns the module",
-        )
-    if not path.is_file():
-        near = (
-            difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1)
-            if path.parent.is_dir()
-            else []
-        )
-        raise ModelError(
-            "usage",
-            f"the model's file {path} does not exist",
-            f"did you mean {path.parent / near[0]}?" if near else "check the path",
-        )
-    try:
-        file_module = _load_file(path)
-    except BaseException as error:  # a user's file may call exit()
-        raise ModelError(
-            "usage",
-            f"{path} cannot be imported: {last_line(error, path)}",
-            "fix the file, or run it with python to see the whole trace",
-        ) from error
-    function = getattr(file_module, function_name, None)
-    if not callable(function):
-        own = [
-            n
-            for n, v in vars(file_module).items()
-            if callable(v) and getattr(v, "__module__", None) == file_module.__name__
-        ]
-        near = difflib.get_close_matches(function_name, own, n=1)
-        what = (
-            f"{path} has no function '{function_name}'"
-            if function is None
-            else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
-        )
-        raise ModelError(
-            "usage",
-            what,
-            f"did you mean {path}:{near[0]}?"
-            if near
-            else f"it has: {', '.join(own) or 'no functions'}",
-        )
-    torch.manual_seed(seed)
-    try:
-        result = function()
-    except BaseException as error:
-        raise ModelError(
-            "usage",
-            f"{path}:{function_name}() raised {last_line(error, path)}",
-            "build() takes no arguments and returns the module",
-        ) from error
-    module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
-    if isinstance(module, type) and issubclass(module, nn.Module):
-        raise ModelError(
-            "usage",
-            f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it",
-            f"return {module.__name__}(...)",
-        )
-    if not isinstance(module, nn.Module):
-        raise ModelError(
-            "usage",
-            f"{path}:{function_name}() returned an object of type {type(result).__name__}",
-            "it must return a torch.nn.Module, or (module, example_inputs)",
-        )
-    _unmap(module)
-    note = (
-        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
-    )
-    return Built(
-        module.eval(),
-        "user",
-        f"{path.stem}:{function_name}",
-        f"{function_name}() of {path.name}",
-        example_inputs=example,
-        note=note,
-    )
-
-
-def _unmap(module: nn.Module) -> None:
-    """Copies tensors that lie in a file mapped for writing (np.memmap's default, torch.from_file
-    with shared=True) into memory: weight sets are written over parameters in place, and would be
-    written over the user's file. Tensors that share a storage go on sharing it."""
-    shared = []
-    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
-        for line in maps:
-            place, access = line.split(maxsplit=2)[:2]
-            if access == "rw-s":
-                shared.append([int(end, 16) for end in place.split("-")])
-    copies: dict[int, torch.UntypedStorage] = {}
-    for tensor in (*module.parameters(), *module.buffers()) if shared else ():
-        if (
-            tensor.layout != torch.strided
-            or tensor.device.type != "cpu"
-            or not tensor.numel()
-            or isinstance(tensor, nn.parameter.UninitializedTensorMixin)
-        ):
-            continue
-        storage = tensor.untyped_storage()
-        begin = storage.data_ptr()
-        if any(low <= begin < high for low, high in shared):
-            copy = copies.setdefault(begin, storage.clone())
-            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
-                copy, tensor.storage_offset(), tensor.shape, tensor.stride()
-            )
-
-
-def _load_file(path: Path) -> types.ModuleType:
-    """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would
-    do it."""
-    sources.compile_from_source()
-    path = path.resolve()
-    folder = str(path.parent)
-    name = f"strata_model_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
-    file_module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = file_module  # dataclasses and pickles look their module up
-    if folder not in sys.path:
-        sys.path.append(folder)
-    spec.loader.exec_module(file_module)
-    return file_module
 
 
 def last_line(error: BaseException, *inside: str | Path) -> str:

@@ -22,7 +22,8 @@ from .level import Level
 from .loop import clock, iterate, quiet_collector
 
 if TYPE_CHECKING:
-    from .worker import Request, Worker
+    from .request import Request
+    from .worker import Worker
 
 _MOST_CLIENTS = 256
 # ring indices that a client goes through before it begins again; a prime, so that it fits no length

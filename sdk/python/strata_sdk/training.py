@@ -19,7 +19,8 @@ from .level import Level
 from .optimiser import OptimiserError, check_optimiser, learning_rate
 
 if TYPE_CHECKING:
-    from .worker import Request, Worker
+    from .request import Request
+    from .worker import Worker
 
 PHASES = ("input", "to_device", "forward", "loss", "backward", "update")
 

@@ -19,10 +19,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from . import ending, errors, loop, serving, training
+from . import ending, errors, loop, measuring, serving, training
 from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
+from .request import Request, natural, parse
 
 API = 2
 
@@ -208,9 +209,7 @@ class Worker:
     def _check_declared(self, level: Level) -> None:
         """What level.json and hello say is checked here, so that no author has to."""
         job = level.job
-        name = (
-            self.about["id"] if job.variant == "default" else f"{self.about['id']}@{job.variant}"
-        )
+        name = self.about["id"] if job.variant == "default" else f"{self.about['id']}@{job.variant}"
         variants = ["default", *self.about.get("variants", {})]
         if job.variant not in variants:
             raise UnsupportedError(
@@ -257,9 +256,7 @@ class Worker:
                 f"the weights of {self.about['id']}@{level.job.variant} are part of its code"
             )
         held = cast(ReadsWeights, level)
-        return {
-            "sha256": {name: tensors.sha256(held.weight(name)) for name in held.weight_names()}
-        }
+        return {"sha256": {name: tensors.sha256(held.weight(name)) for name in held.weight_names()}}
 
     def inputs(self, request: Request) -> dict:
         from . import tensors
@@ -286,13 +283,13 @@ class Worker:
         indices = self.indices(request["indices"])
         outputs: dict[str, Any] = {}
         for index in indices:
-            outputs |= self._named(index, self._guarded_iteration(index))
-        if self._is_harness():
+            outputs |= self.named(index, self._guarded_iteration(index))
+        if self.is_harness():
             return {"outputs": []}
         from . import tensors
 
         tensors.write(request["out"], outputs)
-        return {"outputs": ["loss"] if self._steps() else self.loaded().job.output_names}
+        return {"outputs": ["loss"] if self.steps() else self.loaded().job.output_names}
 
     def _guarded_iteration(self, index: int) -> Any:
         """One iteration that notices a network that writes into its inputs (an in-place ReLU in
@@ -322,7 +319,7 @@ class Worker:
         )
 
     def warm_up(self, request: Request) -> dict:
-        iterations, min_ns = _natural(request, "iterations"), _natural(request, "min_ns")
+        iterations, min_ns = natural(request, "iterations"), natural(request, "min_ns")
         self.loaded()
         self.indices([0])
         level, ring = self.running()
@@ -337,77 +334,13 @@ class Worker:
             count, times = loop.warm_up(level, ring, iterations, min_ns)
         return {"iterations": count, "first_ns": self.first_ns, "wall_ns": times}
 
-    def measure(self, request: Request) -> dict:
-        self.loaded()
-        region = request.get("region", "end_to_end")
-        if region != "end_to_end":
-            raise UnsupportedError(f"this level has no region `{region}`", "it has: end_to_end")
-        iterations, head = _natural(request, "iterations"), _natural(request, "head")
-        indices = self.indices(request["indices"])
-        check = request.get("check", -1)
-        if len(indices) != iterations:
-            raise BadRequest(
-                f"`indices` has {len(indices)} entries for {iterations} iterations",
-                "one ring index an iteration",
-            )
-        if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
-            raise BadRequest(
-                f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none"
-            )
-        level, ring = self.running()
-        fresh, checked = self._fresh(request.get("fresh"), indices, check)
-
-        def keep(result: Any) -> dict[str, Any]:
-            # a result may be a view of the input, which changes
-            return {name: array.copy() for name, array in self._named(checked, result).items()}
-
-        if fresh is None:
-            block = loop.measure(level, ring, indices, head, check, lambda _iteration: None, keep)
-        else:
-            with fresh:
-                block = loop.measure(level, ring, indices, head, check, fresh.put, keep)
-        if check >= 0 and not self._is_harness():
-            from . import tensors
-
-            tensors.write(request["out"], block.kept)
-        told = {} if fresh is None else {"fresh": {"places": fresh.places}}
-        return {
-            "wall_ns": block.wall_ns,
-            "latency_ns": block.latency_ns,
-            "cpu_ns": block.cpu_ns,
-            "start_ns": block.start_ns,
-            "runq_ns": block.runq_ns,
-            "kept_ns": block.kept_ns,
-        } | told
-
-    def _fresh(self, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
-        """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None:
-        nothing), and whose input the checked iteration then has."""
-        checked = indices[check] if check >= 0 else -1
-        if asked is None:
-            return None, checked
-        allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(self.ring) - 1}"
-        if not isinstance(asked, dict) or not isinstance(asked.get("places"), list):
-            raise BadRequest(f"`fresh` is {asked!r}", allowed)
-        other = asked.get("exchange")
-        numbers = [asked.get("first"), *asked["places"], *([] if other is None else [other])]
-        if any(
-            isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
-        ) or (other is not None and (other >= len(self.ring) or self._steps())):
-            raise BadRequest(f"`fresh` is {asked!r}", allowed)
-        from .fresh_inputs import FreshInputs
-
-        return FreshInputs(
-            self.arrays, indices, asked["first"], asked["places"], check, other
-        ), checked if other is None else other
-
     def write_outputs(self, path: str, index: int, outputs: Any) -> None:
         """One result as a file of tensors; a harness level has none."""
-        if self._is_harness():
+        if self.is_harness():
             return
         from . import tensors
 
-        tensors.write(path, self._named(index, outputs))
+        tensors.write(path, self.named(index, outputs))
 
     def memory(self, _request: Request) -> dict:
         return {"device_peak_bytes": self.level.device_peak_bytes() if self.level else None}
@@ -439,17 +372,17 @@ class Worker:
     def running(self) -> tuple[Any, Sequence[Any]]:
         """What the loop runs and its ring: the level, or its training step with labels beside the
         inputs. Raises BadRequest when those are missing."""
-        if not self._steps():
+        if not self.steps():
             return self.loaded(), self.ring
         if self.training is None or not self.training.ring:
             raise BadRequest("there are no labels", "send `set_labels` after `inputs`")
         return self.training, self.training.ring
 
-    def _steps(self) -> bool:
+    def steps(self) -> bool:
         """An iteration is an optimiser step."""
         return self.training is not None and self.training.mode == "train"
 
-    def _is_harness(self) -> bool:
+    def is_harness(self) -> bool:
         return bool(self.about.get("harness"))
 
     def indices(self, indices: Any) -> list[int]:
@@ -464,11 +397,11 @@ class Worker:
             )
         return indices
 
-    def _named(self, index: int, outputs: Sequence[Any]) -> dict[str, Any]:
+    def named(self, index: int, outputs: Sequence[Any]) -> dict[str, Any]:
         """`<index>/<output name>` -> array, checked against the names that the bundle gives."""
-        if self._is_harness():
+        if self.is_harness():
             return {}
-        if self._steps():
+        if self.steps():
             import numpy
 
             return {f"{index}/loss": numpy.asarray(outputs[0], numpy.float32)}
@@ -480,31 +413,6 @@ class Worker:
                 "outputs() returns all, in the bundle's order",
             )
         return {f"{index}/{name}": level.to_numpy(value) for name, value in zip(names, outputs)}
-
-
-class Request(dict):
-    """A request whose missing fields are the sender's mistake."""
-
-    def __missing__(self, name: str) -> Any:
-        raise BadRequest(
-            f"the request lacks the field `{name}`",
-            "docs/protocol.md lists the fields of every operation",
-        )
-
-
-def parse(line: bytes) -> Request:
-    """One request. Raises BadRequest."""
-    try:
-        request = json.loads(line)
-    except ValueError as error:  # UnicodeDecodeError included
-        raise BadRequest(f"the line is not JSON: {error}", "one JSON object a line") from None
-    except RecursionError:
-        raise BadRequest("the line is nested too deeply", "one JSON object a line") from None
-    if not isinstance(request, dict):
-        raise BadRequest(
-            f"the line is a JSON {type(request).__name__}, not an object", "one JSON object a line"
-        )
-    return Request(request)
 
 
 def find_level(path: Path) -> type[Level]:
@@ -536,13 +444,6 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _natural(request: Request, name: str) -> int:
-    value = request[name]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadRequest(f"`{name}` is {value!r}", "allowed: an integer from 0")
-    return value
-
-
 _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "hello": Worker.hello,
     "load": Worker.load,
@@ -551,7 +452,7 @@ _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "inputs": Worker.inputs,
     "prove": Worker.prove,
     "warm_up": Worker.warm_up,
-    "measure": Worker.measure,
+    "measure": measuring.measure,
     "memory": Worker.memory,
     "report": Worker.report,
     "unload": Worker.unload,

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operation `measure` (docs/protocol.md): what is asked is checked, the loop in loop.py times
+it, and the checked result is written afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import loop
+from .errors import BadRequest, UnsupportedError
+from .request import Request, natural
+
+if TYPE_CHECKING:
+    from .worker import Worker
+
+
+def measure(worker: Worker, request: Request) -> dict:
+    """Timed iterations, of which one is checked (docs/protocol.md, measure)."""
+    worker.loaded()
+    region = request.get("region", "end_to_end")
+    if region != "end_to_end":
+        raise UnsupportedError(f"this level has no region `{region}`", "it has: end_to_end")
+    iterations, head = natural(request, "iterations"), natural(request, "head")
+    indices = worker.indices(request["indices"])
+    check = request.get("check", -1)
+    if len(indices) != iterations:
+        raise BadRequest(
+            f"`indices` has {len(indices)} entries for {iterations} iterations",
+            "one ring index an iteration",
+        )
+    if isinstance(check, bool) or not isinstance(check, int) or not -1 <= check < iterations:
+        raise BadRequest(f"`check` is {check!r}", f"allowed: 0 to {iterations - 1}, or -1 for none")
+    level, ring = worker.running()
+    fresh, checked = _fresh(worker, request.get("fresh"), indices, check)
+
+    def keep(result: Any) -> dict[str, Any]:
+        # a result may be a view of the input, which changes
+        return {name: array.copy() for name, array in worker.named(checked, result).items()}
+
+    if fresh is None:
+        block = loop.measure(level, ring, indices, head, check, lambda _iteration: None, keep)
+    else:
+        with fresh:
+            block = loop.measure(level, ring, indices, head, check, fresh.put, keep)
+    if check >= 0 and not worker.is_harness():
+        from . import tensors
+
+        tensors.write(request["out"], block.kept)
+    told = {} if fresh is None else {"fresh": {"places": fresh.places}}
+    return {
+        "wall_ns": block.wall_ns,
+        "latency_ns": block.latency_ns,
+        "cpu_ns": block.cpu_ns,
+        "start_ns": block.start_ns,
+        "runq_ns": block.runq_ns,
+        "kept_ns": block.kept_ns,
+    } | told
+
+
+def _fresh(worker: Worker, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
+    """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None:
+    nothing), and whose input the checked iteration then has."""
+    checked = indices[check] if check >= 0 else -1
+    if asked is None:
+        return None, checked
+    allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(worker.ring) - 1}"
+    if not isinstance(asked, dict) or not isinstance(asked.get("places"), list):
+        raise BadRequest(f"`fresh` is {asked!r}", allowed)
+    other = asked.get("exchange")
+    numbers = [asked.get("first"), *asked["places"], *([] if other is None else [other])]
+    if any(
+        isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
+    ) or (other is not None and (other >= len(worker.ring) or worker.steps())):
+        raise BadRequest(f"`fresh` is {asked!r}", allowed)
+    from .fresh_inputs import FreshInputs
+
+    return FreshInputs(
+        worker.arrays, indices, asked["first"], asked["places"], check, other
+    ), checked if other is None else other

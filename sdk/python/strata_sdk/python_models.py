@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that come as a function of a Python file, of a user's own or of models/."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from . import sources
+from .models import Built, ModelError, last_line
+
+
+def build(model: str, seed: int) -> Built:
+    """The network that FILE.py:FUNCTION makes, after seeding torch, in eval mode. Raises
+    ModelError."""
+    path_text, colon, function_name = model.rpartition(":")
+    if not colon:
+        path_text, function_name = model, ""
+    path = Path(path_text)
+    if not (path_text if colon else model).endswith(".py"):
+        raise ModelError(
+            "usage",
+            f"{model} is no kind of network that strata knows by its name",
+            "give path/to/file.py:build, or a file that ends in .pt2 (torch.export), .pt (TorchScript) or .onnx",
+        )
+    if not function_name:
+        raise ModelError(
+            "usage",
+            f"'{model}' names no function",
+            f"write {model.rstrip(':')}:build, where build() returns the module",
+        )
+    if not path.is_file():
+        near = (
+            difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1)
+            if path.parent.is_dir()
+            else []
+        )
+        raise ModelError(
+            "usage",
+            f"the model's file {path} does not exist",
+            f"did you mean {path.parent / near[0]}?" if near else "check the path",
+        )
+    try:
+        file_module = load_file(path)
+    except BaseException as error:  # a user's file may call exit()
+        raise ModelError(
+            "usage",
+            f"{path} cannot be imported: {last_line(error, path)}",
+            "fix the file, or run it with python to see the whole trace",
+        ) from error
+    function = getattr(file_module, function_name, None)
+    if not callable(function):
+        own = [
+            n
+            for n, v in vars(file_module).items()
+            if callable(v) and getattr(v, "__module__", None) == file_module.__name__
+        ]
+        near = difflib.get_close_matches(function_name, own, n=1)
+        what = (
+            f"{path} has no function '{function_name}'"
+            if function is None
+            else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
+        )
+        raise ModelError(
+            "usage",
+            what,
+            f"did you mean {path}:{near[0]}?"
+            if near
+            else f"it has: {', '.join(own) or 'no functions'}",
+        )
+    torch.manual_seed(seed)
+    try:
+        result = function()
+    except BaseException as error:
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() raised {last_line(error, path)}",
+            "build() takes no arguments and returns the module",
+        ) from error
+    module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+    if isinstance(module, type) and issubclass(module, nn.Module):
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it",
+            f"return {module.__name__}(...)",
+        )
+    if not isinstance(module, nn.Module):
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() returned an object of type {type(result).__name__}",
+            "it must return a torch.nn.Module, or (module, example_inputs)",
+        )
+    _unmap(module)
+    note = (
+        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
+    )
+    return Built(
+        module.eval(),
+        "user",
+        f"{path.stem}:{function_name}",
+        f"{function_name}() of {path.name}",
+        example_inputs=example,
+        note=note,
+    )
+
+
+def _unmap(module: nn.Module) -> None:
+    """Copies tensors that lie in a file mapped for writing (np.memmap's default, torch.from_file
+    with shared=True) into memory: weight sets are written over parameters in place, and would be
+    written over the user's file. Tensors that share a storage go on sharing it."""
+    shared = []
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            place, access = line.split(maxsplit=2)[:2]
+            if access == "rw-s":
+                shared.append([int(end, 16) for end in place.split("-")])
+    copies: dict[int, torch.UntypedStorage] = {}
+    for tensor in (*module.parameters(), *module.buffers()) if shared else ():
+        if (
+            tensor.layout != torch.strided
+            or tensor.device.type != "cpu"
+            or not tensor.numel()
+            or isinstance(tensor, nn.parameter.UninitializedTensorMixin)
+        ):
+            continue
+        storage = tensor.untyped_storage()
+        begin = storage.data_ptr()
+        if any(low <= begin < high for low, high in shared):
+            copy = copies.setdefault(begin, storage.clone())
+            tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
+                copy, tensor.storage_offset(), tensor.shape, tensor.stride()
+            )
+
+
+def load_file(path: Path) -> types.ModuleType:
+    """Imports a file under a name of its own; its folder joins sys.path, as `python file.py` would
+    do it."""
+    sources.compile_from_source()
+    path = path.resolve()
+    folder = str(path.parent)
+    name = f"strata_model_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    file_module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = file_module  # dataclasses and pickles look their module up
+    if folder not in sys.path:
+        sys.path.append(folder)
+    spec.loader.exec_module(file_module)
+    return file_module

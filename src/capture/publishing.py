@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a bundle's folder appears: whole or not at all, also where several captures of one network
+run at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from a later one of the same name."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
+def publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:
+    """Gives the finished bundle its name, unless another capture's has it since. `replaced`: what
+    had the name at the start, if anything."""
+    if replaced and identity(out) == replaced:
+        old = out.parent / f".{out.name}.partial-old-{os.getpid()}"
+        out.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+    try:
+        partial.rename(out)
+    except OSError:
+        if not (out / "bundle.json").exists():
+            raise
+
+
+def remove_left_overs(out: Path) -> None:
+    """Removes what killed captures of the same bundle left."""
+    for path in out.parent.glob(f".{out.name}.partial-*"):
+        pid = path.name.rpartition("-")[2]
+        if not (pid.isdigit() and _is_running(int(pid))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    """One that has ended and that nobody waited for yet is not."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[0]
+            != "Z"
+        )
+    except OSError:
+        return False
