@@ -87,15 +87,16 @@ double ClockEvidence::allowed_ns() const {
 }
 
 std::string ClockEvidence::complaint() const {
+  // First, since it says more than the others, which put-off work may cause, too.
+  if (kept_ >= kFewestBlocks && *least_late_ns_ > 0)
+    return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
+                       ms(late_of_ns_));
   if (checked() && untold_ns() > allowed_ns())
     return fmt::format("an iteration took {} longer by the driver's clock than the {} that the level tells",
                        ms(untold_ns()), ms(told_ns()));
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
                        excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.told_ns));
-  if (kept_ >= kFewestBlocks && *least_late_ns_ > 0)
-    return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
-                       ms(late_of_ns_));
   return {};
 }
 

@@ -72,6 +72,15 @@ TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_kept) {
   EXPECT_EQ(honest.complaint(), "");
 }
 
+TEST(ClockEvidence, says_that_work_is_put_off_where_that_makes_blocks_too_long_as_well) {
+  ClockEvidence lazy;
+  for (int i = 0; i < 3; ++i) {
+    lazy.add_block({10, 10 * ns_per_ms, 80 * ns_per_ms}, 2, 4e3);
+    lazy.add_kept(50 * ns_per_ms, 1 * ns_per_ms, 4e3);
+  }
+  EXPECT_THAT(lazy.complaint(), HasSubstr("the work is put off"));
+}
+
 TEST(ClockEvidence, accuses_blocks_that_the_told_times_do_not_explain) {
   ClockEvidence slow, honest;
   for (int i = 0; i < 5; ++i) {
