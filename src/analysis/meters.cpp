@@ -44,7 +44,7 @@ std::optional<double> cpu_utilisation(const store::Row& row, int threads) {
 std::map<Metric, Meter> meters_of(const store::Row& row, int threads) {
   std::map<Metric, Meter> all;
   const auto used = cpu_utilisation(row, threads);
-  all[Metric::cpu_utilisation] = {used, used ? "" : "the level does not tell its processor time"};
+  all[Metric::cpu_utilisation] = {used, used ? "" : "the level does not report its processor time"};
   all[Metric::run_queue_wait] = mean_of(row, "run_queue_wait_s", 1e3);
   all[Metric::page_faults] = mean_of(row, "minor_faults", 1);
   all[Metric::disk_page_faults] = mean_of(row, "major_faults", 1);

@@ -108,7 +108,7 @@ class RowMetrics {
     add_estimate(which, ratio,
                  !statistics_.reliable()  ? kNotReliable
                  : rests_on.empty()       ? std::string("the reference")
-                 : statistics_.together() ? "in turns, interval of " + rests_on
+                 : statistics_.together() ? "interleaved, interval of " + rests_on
                                           : "one after the other, interval of " + rests_on);
   }
   void add_break_even(Metric which, const json& found) {
@@ -191,7 +191,7 @@ class RowMetrics {
     add_at(Metric::open_batch_recompiled, open, "recompiled", "count");
     add_at(Metric::open_batch_recompile_time, open, "recompile_ms", "first calls");
     add_estimate(Metric::open_batch_speedup, lookup::at(open, "against_fixed.ratio"),
-                 statistics_.reliable() ? "in turns" : kNotReliable);
+                 statistics_.reliable() ? "interleaved" : kNotReliable);
   }
 
   const CaseStatistics& statistics_;

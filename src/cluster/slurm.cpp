@@ -81,7 +81,7 @@ Result<worker::Finished> call(const std::vector<std::string>& words, const std::
   if (!ran) return fail(fmt::format("{}: {}", words.front(), ran.error().what), ran.error().hint);
   if (ran->timed_out)
     return fail(fmt::format("{} did not answer within {} s", words.front(), kLongestAnswer.count()),
-                "is the controller up? `scontrol ping` asks it");
+                "is the controller up? `scontrol ping` shows it");
   return *ran;
 }
 
@@ -215,7 +215,7 @@ Result<std::vector<Task>> tasks_of(const std::vector<std::string>& jobs) {
   if (!queue) return tl::unexpected(queue.error());
   // A job that ended some minutes ago is no valid one any more.
   if (!well(*queue) && queue->log_tail.find("Invalid job id") == std::string::npos)
-    return fail(fmt::format("squeue: {}", words_of_failure(*queue)), "is the controller up? `scontrol ping` asks it");
+    return fail(fmt::format("squeue: {}", words_of_failure(*queue)), "is the controller up? `scontrol ping` shows it");
   auto tasks = tasks_from_squeue(queue->stdout_text);
   std::set<std::pair<std::string, int>> known;
   for (const auto& task : tasks) known.emplace(task.job, task.number);
@@ -244,7 +244,7 @@ Result<int> count_nodes(const std::string& partition) {
   if (well(ran))
     for (const auto& line : split(ran.stdout_text, '\n')) nodes += std::max(0, number<int>(trimmed(line)).value_or(0));
   if (nodes > 0) return nodes;
-  return fail(fmt::format("sinfo tells no number of nodes: {}", words_of_failure(ran)), "say it: --nodes N",
+  return fail(fmt::format("sinfo reports no number of nodes: {}", words_of_failure(ran)), "give it: --nodes N",
               Exit::environment);
 }
 

@@ -163,7 +163,7 @@ Result<void> check_count(std::size_t published, std::size_t got, bool partial, c
   if (got == 0) return fail(fmt::format("{}: holds no record", where), "get the file again: ./strata data fetch NAME");
   if (got == published || (partial && got < published)) return {};
   return fail(fmt::format("{}: {} records; the publisher's file has {}", where, got, published),
-              "get the file again (./strata data fetch NAME), or take what there is with --partial");
+              "get the file again (./strata data fetch NAME), or use what there is with --partial");
 }
 
 }  // namespace strata::data

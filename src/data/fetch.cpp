@@ -145,7 +145,7 @@ Result<void> download_file(const CatalogueEntry& entry, const Download& download
     fs::remove(partial, ec);
     code = call_curl(url, partial, options);
   }
-  if (interrupted().load()) return fail("interrupted; what was fetched is kept, and the same command goes on with it");
+  if (interrupted().load()) return fail("interrupted; the download so far stays, and the same command continues it");
   if (code == 127)
     return fail("the program curl is missing, by which sets are fetched",
                 "apt-get install curl; " + by_hand(entry, download, options), Exit::environment);
@@ -188,7 +188,7 @@ Result<void> unpack(const CatalogueEntry& entry, const Download& download, const
   std::error_code ec, ignored;
   if (code == 0) ec = merge_into(stage, options.data_dir);
   fs::remove_all(stage, ignored);
-  if (interrupted().load()) return fail("interrupted; the archive is kept, and the same command unpacks it");
+  if (interrupted().load()) return fail("interrupted; the archive stays, and the same command unpacks it");
   if (code != 0)
     return fail(fmt::format("{}: tar ended with {}", archive.string(), code), "is there room for what it unpacks to?");
   if (ec) return fail(fmt::format("{}: cannot be put in place: {}", archive.string(), ec.message()));

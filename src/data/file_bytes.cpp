@@ -63,7 +63,7 @@ Result<Bytes> gunzip(std::span<const std::uint8_t> packed, const std::string& wh
     made += room - stream.avail_out;
     if (made > limit)
       return fail(fmt::format("{}: unpacks to more than the {} bytes that are allowed", where, limit),
-                  "this is not the file that the set's publisher gives out");
+                  "this is not the publisher's file");
     if (state == Z_STREAM_END) {
       if (taken == packed.size()) break;
       if (!is_gzip(packed.subspan(taken))) break;  // what follows the last member is padding, as gzip itself has it
@@ -88,7 +88,7 @@ Result<Bytes> read_bytes(const std::filesystem::path& path, std::size_t limit) {
   const auto size = static_cast<std::size_t>(about.st_size);
   if (size > limit)
     return fail(fmt::format("{}: has {} bytes; allowed: {}", path.string(), size, limit),
-                "this is not the file that the set's publisher gives out");
+                "this is not the publisher's file");
   Bytes bytes(size);
   for (std::size_t have = 0; have < size;) {
     const auto got = ::read(file.number, bytes.data() + have, std::min<std::size_t>(size - have, 1u << 30));

@@ -104,7 +104,7 @@ class FolderReader : public Reader {
       for (const auto& image : fs::directory_iterator(class_folder.path(), none))
         if (is_image_name(image.path())) images.push_back(fs::relative(image.path(), root_).string());
     }
-    if (ec) return fail(fmt::format("{}: cannot look into it: {}", folder.string(), ec.message()), folder_hint);
+    if (ec) return fail(fmt::format("{}: cannot be listed: {}", folder.string(), ec.message()), folder_hint);
     std::sort(images.begin(), images.end());
     fs::create_directories(place.parent_path(), ec);
     const fs::path partial = place.string() + ".partial";
@@ -135,7 +135,7 @@ class FolderReader : public Reader {
                                 list.string(), number, escape::one_line(line.substr(0, 100))),
                     folder_hint);
       if (!seen.insert(line).second)
-        return fail(fmt::format("{}: line {}: {} stands there twice", list.string(), number,
+        return fail(fmt::format("{}: line {}: {} is listed twice", list.string(), number,
                                 escape::one_line(line.substr(0, 100))),
                     "name each image once");
       images.push_back(std::move(line));

@@ -80,7 +80,7 @@ Result<std::vector<VocLine>> parse_voc_list(std::string_view text, bool with_val
     const auto value = with_values ? strata::number<int>(words[1]) : 0;
     if (!value || *value < -1 || *value > 1)
       return refuse(fmt::format("'{}'; allowed: -1, 0, 1", short_name(words[1])));
-    if (!seen.insert(words[0]).second) return refuse(fmt::format("{} stands there twice", words[0]));
+    if (!seen.insert(words[0]).second) return refuse(fmt::format("{} is listed twice", words[0]));
     lines.push_back({.image = words[0], .value = *value});
   }
   return lines;

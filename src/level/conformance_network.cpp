@@ -293,7 +293,7 @@ std::vector<Rule> rules_of_the_network() {
       {"computes what the reference says, each input under its own index", true, proves},
       {"refuses indices outside the ring", true, refuses_wrong_indices},
       {"computes with other weights after weights", true, changes_weights},
-      {"refuses a weight set that does not exist and goes on with the old one", true, refuses_missing_weights},
+      {"refuses a weight set that does not exist and continues with the old one", true, refuses_missing_weights},
       {"reads its weights back", true, reads_weights_back},
       {"warms up as long as asked", true, warms_up},
       {"measures blocks whose times fit and whose results are right", true, measures},

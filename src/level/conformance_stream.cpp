@@ -274,10 +274,10 @@ std::vector<Rule> rules_of_the_stream() {
           {"refuses requests without their fields", false, refuses_requests_without_fields},
           {"refuses what needs a network before load", false, refuses_operations_before_load},
           {"refuses a bundle that does not exist", false, refuses_a_missing_bundle},
-          {"refuses a mode, precision, device and variant it has not", false, refuses_cases_that_it_cannot_run},
+          {"refuses a mode, precision, device and variant that it lacks", false, refuses_cases_that_it_cannot_run},
           {"reports its memory", false, reports_memory},
           {"knows the training operations, if only to refuse them", false, knows_training_requests},
-          {"goes on after it was stopped and continued", false, survives_a_stop},
+          {"continues after it was stopped and resumed", false, survives_a_stop},
           {"answers bye and exits with 0", false, says_goodbye},
           {"ends within 5 s when its input closes", false, ends_with_its_input}};
 }

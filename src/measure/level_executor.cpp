@@ -21,7 +21,7 @@ constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their
 constexpr int kClockLooks = 3, kMostClockLooks = 12;
 const char* const kConductHint = "what else runs for the level, or when it works, is not the case's (docs/method.md)";
 const char* const kClockHint =
-    "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured";
+    "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured";
 
 // Ten iterations and 300 ms; three of a slow network, which would spend minutes here in every restart.
 Try<std::vector<std::int64_t>> warm_up(Session& session) {

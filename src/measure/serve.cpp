@@ -92,7 +92,7 @@ Try<std::unique_ptr<Session>> Serving::start(const Participant& participant) {
   if (!session) return session;
   if (!(*session)->offers("serve"))
     return tl::unexpected(Failure{State::unsupported,
-                                  "the level does not take several clients at once: it has no operation `serve`",
+                                  "the level does not support several clients at once: it has no operation `serve`",
                                   "docs/add_a_level.md says how it would", ""});
   STRATA_TRY((*session)->load("timed"));
   STRATA_TRY((*session)->warm_up(3, std::chrono::milliseconds(100)));

@@ -50,7 +50,7 @@ Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseco
 
 Failure Session::impossible(std::string_view op, const std::string& why) const {
   return {State::mistrusted, fmt::format("{}: {}", op, why),
-          "the level's clock is not the driver's (CLOCK_MONOTONIC), or it tells other times than it measured",
+          "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured",
           worker_->log_tail()};
 }
 

@@ -23,7 +23,7 @@ constexpr int kFewestRounds = 3;  // per restart, however slow the levels are
 // more often than this would cost time.
 constexpr double kLoadWindowS = 0.5, kLeastWindowS = 0.2;
 // A level is unsteady whose restarts part by so many times what is assumed of processes; it is said how many would
-// bring the half width of its interval to this, unless --precision wants another.
+// bring the half width of its interval to this, unless --ci-width asks for another.
 constexpr double kUnsteady = 2, kTellingWidth = 0.05;
 
 // Each measured level against the reference, in the order of the participants.

@@ -48,8 +48,7 @@ inline store::Warning weak_proof(const std::string& what, const std::string& why
                      : "use real inputs (--inputs, --input-from) and weights of your own; see docs/method.md"};
 }
 inline store::Warning interrupted_run() {
-  return {"W005", "the run was interrupted; it shows what was measured until then",
-          "./strata resume RUN goes on with it"};
+  return {"W005", "the run was interrupted; it shows what was measured until then", "./strata resume RUN continues it"};
 }
 inline store::Warning broken_level(const std::string& why) {
   return {"W006", why, "fix its level.json; `strata level check` tests a level"};
@@ -63,13 +62,13 @@ inline store::Warning restarts_part(const std::string& what, const std::string& 
 }
 
 inline store::Warning emulated(const std::string& what) {
-  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the mode is emulated", what),
+  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the precision is emulated", what),
           "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
 }
 
 // `point`: of a sweep, as "batch 8, size 16".
 inline store::Warning missing_point(const std::string& point, const std::string& why) {
-  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or fix what it says"};
+  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or fix what it names"};
 }
 
 }  // namespace strata::measure::warnings

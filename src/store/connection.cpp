@@ -146,7 +146,7 @@ Connection::~Connection() = default;
 tl::unexpected<Error> Connection::damaged(const std::string& what) const {
   return fail(
       fmt::format("store {}: {}", path_.string(), what),
-      "the file is damaged or no store of strata, and nothing is shown that could be wrong: take a copy that is "
+      "the file is damaged or not a strata store, and nothing is shown that could be wrong: take a copy that is "
       "whole with --store PATH, or move the file away");
 }
 
@@ -159,10 +159,10 @@ tl::unexpected<Error> Connection::broken(std::string_view doing) const {
   std::string hint =
       "check that the file is a strata store and that it can be written, or name another with --store PATH";
   if (primary == SQLITE_FULL)
-    hint = "the disk is full: free some space and run again; everything committed so far is kept";
+    hint = "the disk is full: free some space and run again; everything committed so far is stored";
   if (primary == SQLITE_BUSY) hint = "another program holds the store; wait for it, or name another with --store PATH";
   if (primary == SQLITE_INTERRUPT && interrupted()) hint = "reading was interrupted: run the command again";
-  if (primary == SQLITE_INTERRUPT && !interrupted()) hint = "reading it takes too long: it is no store of strata";
+  if (primary == SQLITE_INTERRUPT && !interrupted()) hint = "reading it takes too long: it is not a strata store";
   return fail(fmt::format("store {}: {}", path_.string(), what), hint);
 }
 

@@ -128,7 +128,7 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
     const auto own = STRATA_TRY(load_id(run_id));
     if (same_content(own, theirs)) return false;
     return fail(fmt::format("run {} is another one in {} than in {}", run_id, path().string(), from.path().string()),
-                "one of them was resumed or changed after it was copied: delete the one that is not wanted "
+                "one of them was resumed or changed after it was copied: delete the one that is not needed "
                 "(`strata runs delete`)");
   }
   constexpr const char* doing = "cannot copy a run";

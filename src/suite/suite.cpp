@@ -49,7 +49,7 @@ class Reader {
     for (const auto& [key, node] : table)
       STRATA_TRY(check_key(std::string(key.str()), node, {"title", "about", "source", "defaults", "entry"}));
     if (out.title.empty())
-      return tl::unexpected(at_line(path_, 1, "a suite has a title", "begin with: title = \"what it runs\""));
+      return tl::unexpected(at_line(path_, 1, "a suite has a title", "start with: title = \"what it runs\""));
     std::optional<std::string> verb;
     if (const auto* node = table.get("defaults")) {
       const auto* defaults = node->as_table();
@@ -75,7 +75,7 @@ class Reader {
     return wrong(node,
                  fmt::format("unknown key '{}'{}; allowed: {}", key,
                              near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
-                 "options of a verb stand in [defaults] or in an [[entry]]");
+                 "options of a verb belong in [defaults] or in an [[entry]]");
   }
 
   Result<void> add_entry(Suite& out, const toml::table& table, const std::optional<std::string>& verb) const {
@@ -159,7 +159,7 @@ Result<fs::path> find(const std::string& name, const fs::path& root) {
   const auto near = nearest(name, names);
   return fail(fmt::format("there is no suite '{}'{}: it is neither a file nor one of: {}", name,
                           near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(names, ", ")),
-              "docs/suites.md says how to write one", Exit::usage);
+              "docs/suites.md describes the format", Exit::usage);
 }
 
 Result<Suite> read(const fs::path& path) {

@@ -411,7 +411,7 @@ Result<measure::Outcome> CaseTraining::finish() {
     } else if (participant.active) {
       participant.drop({State::failed,
                         interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
-                        "./strata resume " + point_.setting.run_id + " goes on", ""});
+                        "./strata resume " + point_.setting.run_id + " continues", ""});
     }
     if (!participant.row.proof.is_object()) participant.row.proof = nlohmann::json::object();
     participant.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};

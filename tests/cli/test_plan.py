@@ -66,7 +66,7 @@ def test_a_dry_run_prints_the_plan_and_measures_nothing(strata):
     words = [*strata.arguments("one", "trains", restarts=2, budget="30s"), "--batch", "1,8", "--dry-run"]
     done = strata.run(*words)
     assert done.returncode == 0, done.stderr
-    assert "2 cases, about" in done.stdout and "measure in turns (2 restarts, 30 s)" in done.stdout and "without trains: no mode infer" in done.stdout
+    assert "2 cases, about" in done.stdout and "measure interleaved (2 restarts, 30 s)" in done.stdout and "without trains: no mode infer" in done.stdout
     assert "assumed" in done.stdout and not strata.store.exists()
     plan = json.loads(strata.run(*words, "--format", "json").stdout)
     assert [(point["batch"], point["levels"]) for point in plan["points"]] == [(1, ["one"]), (8, ["one"])]

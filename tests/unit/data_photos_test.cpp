@@ -193,7 +193,7 @@ TEST(data_voc, reads_lists_line_by_line_and_names_the_line_that_is_wrong) {
   };
   EXPECT_THAT(error_of("a 1\nb 2\n", true), HasSubstr("file: line 2: '2'; allowed: -1, 0, 1"));
   EXPECT_THAT(error_of("a\n../../etc/passwd\n", false), HasSubstr("line 2: '../../etc/passwd' is no name"));
-  EXPECT_THAT(error_of("a\nb\na\n", false), HasSubstr("line 3: a stands there twice"));
+  EXPECT_THAT(error_of("a\nb\na\n", false), HasSubstr("line 3: a is listed twice"));
   EXPECT_THAT(error_of("a 1\n", false), HasSubstr("line 1: 2 words"));
 }
 

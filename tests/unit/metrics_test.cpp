@@ -246,7 +246,7 @@ TEST(Metrics, a_time_has_the_interval_that_its_restarts_leave_and_a_speedup_says
   ASSERT_TRUE(find(all, 1, Metric::speedup) && find(all, 2, Metric::speedup));
   EXPECT_EQ(find(all, 1, Metric::speedup)->method, "the reference");
   EXPECT_NEAR(find(all, 2, Metric::speedup)->value, 4, 0.01);
-  EXPECT_EQ(find(all, 2, Metric::speedup)->method, "in turns, interval of assumed");
+  EXPECT_EQ(find(all, 2, Metric::speedup)->method, "interleaved, interval of assumed");
 }
 
 TEST(Metrics, of_a_row_without_a_number_are_only_what_its_proof_says) {

@@ -65,7 +65,7 @@ class StoreRunsTest : public ::testing::Test {
     EXPECT_TRUE(store.add_restart(id, "abc", 0, Json::array()));
     EXPECT_TRUE(store.add_warning(id, {"W007", "static parts", "more", "abc", *row_id}));
     EXPECT_TRUE(store.add_series(*row_id, {{"loss", "1", "step", {0, 1}, {2.5, 2.0}}}));
-    EXPECT_TRUE(store.set_metrics(id, "abc", {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "in turns"}}));
+    EXPECT_TRUE(store.set_metrics(id, "abc", {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "interleaved"}}));
     return *row_id;
   }
   // The first column of every row that a question gives.
@@ -93,7 +93,7 @@ TEST_F(StoreRunsTest, gives_back_metrics_which_new_ones_replace) {
   const auto row = fill(store, "run-1");
   const auto one = store.metrics("run-1");
   ASSERT_TRUE(one) << one.error().what;
-  EXPECT_EQ(*one, (std::vector<store::Metric>{{row, Metric::speedup, "", 2, 1.5, std::nullopt, "in turns"}}));
+  EXPECT_EQ(*one, (std::vector<store::Metric>{{row, Metric::speedup, "", 2, 1.5, std::nullopt, "interleaved"}}));
   ASSERT_TRUE(store.set_metrics("run-1", "abc",
                                 {{row, Metric::request_p50, "4 threads", 3, {}, {}, "x"},
                                  {row, Metric::request_p50, "2 threads", 2, {}, {}, "x"},

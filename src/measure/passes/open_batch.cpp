@@ -30,7 +30,7 @@ Result<void> OpenBatch::run(CaseRun& point) const {
     if (!participant.active || participant.job.level.harness) continue;
     Json found;
     if (!participant.job.level.dynamic) {
-      found = {{"state", "unsupported"}, {"reason", "level.json does not say that it serves several batch sizes"}};
+      found = {{"state", "unsupported"}, {"reason", "level.json does not declare that it serves several batch sizes"}};
     } else if (auto job = point.make_job(participant, *point.bundle.dynamic); !job) {
       found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {

@@ -17,7 +17,8 @@ namespace {
 class Turns : public Pass {
  public:
   std::vector<std::string> name(const Setting& setting) const override {
-    return {fmt::format("measure in turns ({} restarts, {:.0f} s)", setting.effort.restarts, setting.effort.budget_s)};
+    return {
+        fmt::format("measure interleaved ({} restarts, {:.0f} s)", setting.effort.restarts, setting.effort.budget_s)};
   }
   bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
   bool in_every_visit() const override { return true; }
